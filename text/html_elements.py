@@ -9,7 +9,6 @@ from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString, PageElement
 from markdownify import MarkdownConverter
 
-from text.html_tree import names
 from text.markdown import escaped, escaped_line
 from text.scripts import NEAR, lowered, raised
 from text.tables import MAX_COLUMNS, Cell, SectionName, Table
@@ -17,9 +16,11 @@ from text.tables import MAX_COLUMNS, Cell, SectionName, Table
 _NO_TARGET = re.compile(r"\s*(?:#|javascript:|data:|vbscript:|$)", re.IGNORECASE)
 _DEFINED = re.compile(r"^(?=.)(?!:   )", re.MULTILINE)  # a line of a definition, which is to be indented
 _BACKTICKS = re.compile("`{3,20}")
-_IN_LINE = names("a b code del em i img kbd mfrac mi mn mo mrow msub msup mtext q s samp strong sub sup")
-_HEADINGS = names("h1 h2 h3 h4 h5 h6 summary")
 _FORMULA = {"mfrac": "/", "msup": "^", "msub": "_"}
+_IN_LINE = frozenset(
+    ("a", "b", "code", "del", "em", "i", "img", "kbd", "q", "s", "samp", "strong", "sub", "sup")
+).union(_FORMULA, ("mi", "mn", "mo", "mrow", "mtext"))
+_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "summary"))
 _BREAK = re.compile(r"(?<=\d)\s++(?=\d)")
 _ASKED = re.compile(r"\A(\s*[^#\s][^\n]*)\n\n(?=\w)")  # a question, and what answers it right below it
 _SEVERAL = re.compile(r"[.!?。！？]\s|\n")  # sentences

@@ -20,36 +20,35 @@ LONGEST_CELL = 1_000  # characters of a table's; one that is longer is a part of
 MAX_TAGS = 100_000  # of one page; each costs some 2 µs to read. What stands behind them is not read
 
 
-def names(text: str) -> frozenset[str]:
-    """Words of a text."""
+def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 _XML_PROLOG = re.compile(r"\A\s*<\?(?=xml)", re.IGNORECASE)  # BeautifulSoup warns of it
 # Left out with all they hold
-_DROPPED = names(
+_DROPPED = _names(
     "audio base canvas datalist dialog embed frame frameset iframe input link map meta meter nav noframes "
     "noscript object optgroup option output progress rp rt rtc script search select style svg template textarea "
     "title video annotation annotation-xml"
 )
-_DROPPED_ROLES = names("alertdialog banner contentinfo dialog menu menubar navigation search searchbox")
+_DROPPED_ROLES = _names("alertdialog banner contentinfo dialog menu menubar navigation search searchbox")
 # Kept as they are, for markdownify
-_KEPT = names(
+_KEPT = _names(
     "a article b blockquote br caption code dd del details div dl dt em figcaption form h1 h2 h3 h4 h5 h6 hr i img "
     "kbd li mfrac mi mn mo mrow msub msup mtext ol p pre q s samp section strong sub summary sup table tbody td tfoot "
     "th thead tr ul"
 )
 # Blocks that markdownify would run together
-_BLOCKS = names("address aside body center fieldset figure footer header hgroup legend main")
+_BLOCKS = _names("address aside body center fieldset figure footer header hgroup legend main")
 # Their text stays, the tag says nothing
-_TRANSPARENT = names(
+_TRANSPARENT = _names(
     "abbr acronym bdi bdo big button cite data dfn font head html ins label mark math mstyle nobr picture "
     "rb ruby semantics small span time tt u var wbr"
 )
-_TABLE = names("caption table tbody td tfoot th thead tr")
-_INDENTED = names("blockquote dd dl li ol ul")
-_SECTIONING = names("article aside main section")
-_HEADINGS = names("h1 h2 h3 h4 h5 h6")
+_TABLE = _names("caption table tbody td tfoot th thead tr")
+_INDENTED = _names("blockquote dd dl li ol ul")
+_SECTIONING = _names("article aside main section")
+_HEADINGS = _names("h1 h2 h3 h4 h5 h6")
 _IN_TABLE = _TABLE | _HEADINGS
 
 _HIDING_STYLE = re.compile(r"(?:display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden)", re.IGNORECASE)
@@ -59,18 +58,18 @@ _CODE_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight-source)-([\w+#.
 
 # Consent bars and page furniture, by the words in class and id: `cookie-banner`, `CookieConsent`
 _WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
-_CONTAINERS = names("aside div footer form header p section span ul")
-_CONSENT = names("ccpa consent cookie cookies dsgvo gdpr rgpd")
-_BAR = names(
+_CONTAINERS = _names("aside div footer form header p section span ul")
+_CONSENT = _names("ccpa consent cookie cookies dsgvo gdpr rgpd")
+_BAR = _names(
     "alert bar banner box dialog disclaimer layer message modal notice notification overlay panel popup prompt "
     "toast wall"
 )
-_STATE = names("accepted active has hidden is no not set shown visible with")
-_CONSENT_TOOLS = names(
+_STATE = _names("accepted active has hidden is no not set shown visible with")
+_CONSENT_TOOLS = _names(
     "borlabs cky cmplz cookiebanner cookiebar cookiebot cookieconsent cookiefirst cookielaw cookienotice "
     "cookieyes cybot didomi iubenda klaro onetrust osano truste usercentrics"
 )
-_FURNITURE = names(
+_FURNITURE = _names(
     "breadcrumb breadcrumbs main-menu main-nav main-navigation nav-menu navbar pagination primary-menu "
     "primary-nav site-footer site-header site-nav site-navigation skip-link skip-to-content skiplink"
 )
