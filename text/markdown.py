@@ -146,14 +146,6 @@ def cells(row: str) -> list[str]:
     return found[:-1] if found and not found[-1] else found  # behind the last bar
 
 
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of cells, the first of them the header, as a table; nothing of no rows."""
-    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
-    if lines:
-        lines.insert(1, "|" + " --- |" * len(rows[0]))
-    return "\n".join(lines)
-
-
 def to_html(markdown: str) -> str:
     """A document as a page's HTML."""
     return str(_renderer().render(markdown))

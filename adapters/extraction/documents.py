@@ -18,12 +18,11 @@ from itertools import groupby
 from typing import Any
 
 from lxml import etree
-from lxml import html as lxml_html
 
 from pipelines.ingest.documents.attachments import Section, Sections
 from pipelines.ingest.documents.kinds import Kind
 from text.html import tidy, to_markdown
-from text.markdown import table
+from text.tables import of_rows
 
 SECTIONS = 2_000  # pages, slides or sheets that are read of one document
 UNPACKED = 200 * 1024 * 1024  # bytes that an office file may unpack to
@@ -149,17 +148,12 @@ def _text(elements: Iterable[Any]) -> str:
 def _element(element: Any) -> str:
     as_html = getattr(element.metadata, "text_as_html", None)
     if as_html:
-        return _table(lxml_html.fromstring(as_html))
+        return to_markdown(as_html)
     depth = element.metadata.category_depth
     text: str = element.text.strip()
     if text and element.category == "Title" and depth is not None and element.metadata.page_number is None:
         return f"{'#' * min(depth + 1, 6)} {' '.join(text.split())}"  # not on slides, where every line is a title
     return text
-
-
-def _table(element: Any) -> str:
-    rows = [[" ".join(cell.text_content().split()) for cell in row.iter("td", "th")] for row in element.iter("tr")]
-    return table([row for row in rows if any(row)])
 
 
 def _mail(data: bytes) -> str:
@@ -193,7 +187,7 @@ def _blocks(parent: Any) -> Iterator[str]:
             rows = [
                 [_flat(cell) for cell in row.iter(tables + "table-cell")] for row in node.iter(tables + "table-row")
             ]
-            yield table([row for row in rows if any(row)])
+            yield of_rows(rows)
         elif node.tag != text + "tracked-changes" and isinstance(node.tag, str):
             yield from _blocks(node)
 

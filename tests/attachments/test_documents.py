@@ -56,7 +56,8 @@ async def test_office_files(reader: DocumentReader) -> None:
     docx = made.docx("Fees", ["A dog costs 96 euros.", "A cat: nothing."], [["what", "euros"], ["a|b", "96"]])
     [section] = (await read(reader, docx, made.DOCX)).sections
     assert section.text == (
-        "# Fees\n\nA dog costs 96 euros.\n\nA cat: nothing.\n\n| what | euros |\n| --- | --- |\n| a\\|b | 96 |"
+        "# Fees\n\nA dog costs 96 euros.\n\nA cat: nothing.\n\n"
+        "|  |  |\n| --- | --- |\n| what | euros |\n| a\\|b | 96 |"
     )
     pptx = made.pptx([("Intro", "Welcome"), ("Fees", "Dogs\n96 euros")])
     slides = (await read(reader, pptx, "")).sections
@@ -65,8 +66,8 @@ async def test_office_files(reader: DocumentReader) -> None:
     xlsx = made.xlsx({"Income 2026": [["what", "euros"], ["dogs", 96]], "Empty": [], "Costs": [["pool", 5.5]]})
     sheets = (await read(reader, xlsx, made.XLSX)).sections
     assert [(s.label, s.text) for s in sheets] == [
-        ("Income 2026", "| what | euros |\n| --- | --- |\n| dogs | 96 |"),
-        ("Costs", "| pool | 5.5 |\n| --- | --- |"),
+        ("Income 2026", "|  |  |\n| --- | --- |\n| what | euros |\n| dogs | 96 |"),
+        ("Costs", "|  |  |\n| --- | --- |\n| pool | 5.5 |"),
     ]
 
 
@@ -79,7 +80,7 @@ async def test_open_document_text(reader: DocumentReader) -> None:
         "</table:table-row></table:table>"
     )
     [section] = (await read(reader, made.odt(body), made.ODT)).sections
-    assert section.text == "## Fees\n\nA dog costs 96.\n\n- one\n- two\n\n| a |\n| --- |"
+    assert section.text == "## Fees\n\nA dog costs 96.\n\n- one\n- two\n\n|  |\n| --- |\n| a |"
 
 
 async def test_mails_and_texts(reader: DocumentReader) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from text.markdown import MAX_NESTING, blocks, cells, plain, table, to_html
+from text.markdown import MAX_NESTING, blocks, cells, plain, to_html
 
 
 def units(text: str) -> list[tuple[str, str]]:
@@ -123,13 +123,6 @@ def test_plain_is_what_a_reader_sees(markdown: str, words: str) -> None:
 def test_cells_of_a_row() -> None:
     assert cells("| a | b \\| c |") == cells("| a | b \\| c") == ["a", "b \\| c"]
     assert cells("| a | |") == ["a", ""]
-
-
-def test_a_table_is_written_as_it_is_read() -> None:
-    written = table([["a", "b"], ["1|2", ""]])
-    assert written == "| a | b |\n| --- | --- |\n| 1\\|2 |  |"
-    assert [cells(text) for _, text in units(written)] == [["a", "b"], ["1\\|2", ""]]
-    assert table([]) == ""
 
 
 def test_a_document_becomes_html() -> None:
