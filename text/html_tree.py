@@ -229,11 +229,11 @@ def _lays_out(own: Sequence[Tag]) -> bool:
     if not {"caption", "thead", "th"}.isdisjoint(inside):
         return False
     cells = [tag for tag in own if tag.name == "td"]
-    narrow = inside.count("tr") in (0, 1, len(cells))
+    rows = inside.count("tr")
     return (
-        len(cells) == 1
+        len(cells) in (1, rows)
         or not (_HEADINGS | {"div"}).isdisjoint(inside)
-        or (narrow and "table" in inside)
+        or (rows == 1 and "table" in inside)
         or any(map(_is_long, cells))
     )
 

@@ -51,8 +51,9 @@ _ROW = re.compile(r"[ \t]*\|")
 _SEPARATOR = re.compile(r"^[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*$", re.MULTILINE)  # below a table's header
 _HARD_BREAKS = ("  \n", "\\\n")
 _CELL = re.compile(r"\|((?:\\.|[^|\\])*)")
-_LABEL = r"(?:\\.|[^\[\]\\]|\[(?:\\.|[^\[\]\\])*+\])*+"  # with brackets of its own, as "Form [PDF]" has them
-_LINK = re.compile(rf"!?\[({_LABEL})\]\((?:[^)\s\]]|\](?!\())*+(?:\s+\"[^\"]*\")?\)")
+# Of a link
+LABEL = r"(?:\\.|[^\[\]\\]|\[(?:\\.|[^\[\]\\])*+\])*+"  # with brackets of its own, as "Form [PDF]" has them
+_LINK = re.compile(rf"!?\[({LABEL})\]\((?:[^)\s\]]|\](?!\())*+(?:\s+\"[^\"]*\")?\)")
 # A heading's own text may begin with a number.
 _LINE_MARK = re.compile(r"^[ \t]*(?:[-*+•:][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)*+(?:#{1,6}[ \t]+)?", re.MULTILINE)
 _STRUCK = re.compile(r"(?<![\\~])~~(?=[^\s~])[^~\n]+~~(?!~)")

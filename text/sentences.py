@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 
 from text.abbreviations import ABBREVIATIONS, BEFORE_NUMBER, DAYS, HOURS, MONTHS, STREETS, UNITS
-from text.markdown import Block, blocks, trimmed
+from text.markdown import LABEL, Block, blocks, trimmed
 
 # Characters: Thai or Lao that is shorter goes on behind a space. XQuAD's paragraphs make 6.7 pieces of 100 characters
 # so (English: 4.9 sentences of 144), and .97 of its answers stand in one piece; with 60 it is .96, with 40 .95.
@@ -32,8 +32,9 @@ _STOP = re.compile(
     r"|[。！？｡．။។៕]+[」』”’）*_]*"
     r"|(?<=[\u0e00-\u0eff])(?P<space>\s++)(?=[\u0e00-\u0eff])"
 )
-# Of a link, or in angle brackets: what looks like a stop in there is none. A bare one ends at the stops of East Asia.
-_ADDRESS = re.compile(r"\]\((?:[^()\s]|\([^()\s]*\))*+\)|<https?://[^\s<>]*>")
+# A link, the end of one, or in angle brackets: what looks like a stop in there is none. A bare one ends at the stops
+# of East Asia.
+_ADDRESS = re.compile(rf"(?:\[{LABEL})?\]\((?:[^()\s]|\([^()\s]*\))*+\)|<https?://[^\s<>]*>")
 _END = re.compile(r"[.!?…؟۔।॥།։።。！？｡．။។៕][\"'”’“»」』）)\]*_]*$")
 _NUMBERED = BEFORE_NUMBER | DAYS | MONTHS
 _MONTHS_BEGIN = frozenset(month[:3] for month in MONTHS)

@@ -28,7 +28,7 @@ MAX_SLOTS = 20  # for each cell; HTML allows a million
 MAX_REPEATED = 4  # characters for each character of a cell
 SPARE = 2_000  # slots, and characters, that any table may have
 LONGEST_REPEATED = 300  # characters of a value: a longer one is a text, and names no row
-LONGEST_NAME = 40  # characters of a column's name that is told by the figures below it
+LONGEST_NAME = 60  # characters of a column's name that is told by the figures below it
 LONGEST_TITLE = 200  # characters
 
 SectionName = Literal["thead", "tbody", "tfoot"]

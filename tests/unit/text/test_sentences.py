@@ -31,6 +31,8 @@ def said(text: str, lang: str = "") -> list[str]:
         ("it", "Il sig. Rossi e la sig. Bianchi."),
         ("es", "Llame a la Sra. García."),
         ("xx", "Go to www.example.org/a.b?c=d. or not"),
+        ("en", "3\\. Oktober: closed"),
+        ("en", "See [How it works. And why.](/how) here."),
     ],
 )
 def test_a_full_stop_inside_a_sentence_does_not_end_it(lang: str, text: str) -> None:

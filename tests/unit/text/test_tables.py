@@ -121,6 +121,10 @@ TABLES = {
         ["Mon; 10:00-20:00; 21:00; 9; 100"],
     ),
     "a page that it lays out": ("<table><tr><td><h1>Pool</h1><p>Open.</p><td><p>Fees</p></table>", ["Open.", "Fees"]),
+    "a column of lines": (
+        "<table><tr><td>Open daily.<tr><td><b>Not in May.</b></table>",
+        ["Open daily.", "Not in May."],
+    ),
     "columns of nothing": ("<table><tr><th>Day<th><th>Price<tr><td>Mon<td><td>9</table>", ["Day: Mon; Price: 9"]),
 }
 
