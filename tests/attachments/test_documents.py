@@ -56,8 +56,7 @@ async def test_office_files(reader: DocumentReader) -> None:
     docx = made.docx("Fees", ["A dog costs 96 euros.", "A cat: nothing."], [["what", "euros"], ["a|b", "96"]])
     [section] = (await read(reader, docx, made.DOCX)).sections
     assert section.text == (
-        "# Fees\n\nA dog costs 96 euros.\n\nA cat: nothing.\n\n"
-        "|  |  |\n| --- | --- |\n| what | euros |\n| a\\|b | 96 |"
+        "# Fees\n\nA dog costs 96 euros.\n\nA cat: nothing.\n\n|  |  |\n| --- | --- |\n| what | euros |\n| a\\|b | 96 |"
     )
     pptx = made.pptx([("Intro", "Welcome"), ("Fees", "Dogs\n96 euros")])
     slides = (await read(reader, pptx, "")).sections
