@@ -56,7 +56,8 @@ LABEL = r"(?:\\.|[^\[\]\\]|\[(?:\\.|[^\[\]\\])*+\])*+"  # with brackets of its o
 _LINK = re.compile(rf"!?\[({LABEL})\]\((?:[^)\s\]]|\](?!\())*+(?:\s+\"[^\"]*\")?\)")
 # A heading's own text may begin with a number.
 _LINE_MARK = re.compile(r"^[ \t]*(?:[-*+•:][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)*+(?:#{1,6}[ \t]+)?", re.MULTILINE)
-_STRUCK = re.compile(r"(?<![\\~])~~(?=[^\s~])[^~\n]+~~(?!~)")
+_DELETED = r"(?<![\\~])~~(?=[^\s~])[^~\n]+~~(?!~)"
+_STRUCK = re.compile(rf"(?<=\s){_DELETED} |{_DELETED}")
 # Marks are not emphasis in an address, in code, in a name such as __init__.py or Foo_(bar), or within a word: 5*3.
 # Scripts without capital letters write no spaces between words, or join to them what is no word.
 _ADDRESS = r"https?://[^\s<>|\\*`]*[^\s<>|.,;:!?'\"*_~`)\]\\]\)?"

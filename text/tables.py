@@ -217,13 +217,8 @@ def _slots(line: Iterable[_Span], starts: Sequence[int]) -> list[Cell | None]:
 def _parts(rows: Sequence[_Row]) -> Iterator[_Part]:
     kinds = _kinds(rows)
     # Labels of which there are several, each above rows of its own, are no titles.
-    several = (
-        sum(
-            row.label is not None and row.label.strong and kinds[n + 1 : n + 2] == ["data"]
-            for n, row in enumerate(rows)
-        )
-        > 1
-    )
+    above = [n for n, row in enumerate(rows) if row.label is not None and row.label.strong]
+    several = sum(kinds[n + 1 : n + 2] == ["data"] for n in above) > 1
     part, group, ends = _Part(), "", -1  # the section with which the group ends
     labels: list[Cell] = []  # above the row
     for row, kind in zip(rows, kinds, strict=True):
@@ -297,6 +292,8 @@ def _words_over_figures(rows: Sequence[_Row]) -> bool:
     """
     first, *below = ([cell.text if cell is not None else "" for cell in row.slots] for row in rows)
     corner, names = first[0], [name.casefold() for name in first[1:]]
+    if all(row.slots[0] is not None and row.slots[0].head for row in rows):
+        return False  # its cells are named by rows
     if len(below) < 2 or len(names) < (2 if corner else 1) or len(set(names)) < len(names) or not all(names):
         return False
     if any(_DIGIT.search(name) or len(name) > LONGEST_NAME for name in first):

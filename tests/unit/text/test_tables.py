@@ -50,6 +50,10 @@ TABLES = {
         "<table><tr><td>Monday<td>closed<td>on request<tr><td>Tuesday<td>9<td>10<tr><td>Friday<td>8<td>11</table>",
         ["Monday; closed; on request", "Tuesday; 9; 10", "Friday; 8; 11"],
     ),
+    "a row that names no column": (
+        "<table><tr><th>Hall<td>closed<td>free<tr><th>Gym<td>9<td>10<tr><th>Pool<td>8<td>11</table>",
+        ["Hall; closed; free", "Gym; 9; 10", "Pool; 8; 11"],
+    ),
     "words over figures": (
         "<table><tr><td>Day<td>Adult<td>Child<tr><td>Mon<td>9 €<td>5 €<tr><td>Tue<td>8 €<td>4 €</table>",
         ["Day: Mon; Adult: 9 €; Child: 5 €", "Day: Tue; Adult: 8 €; Child: 4 €"],

@@ -57,6 +57,18 @@ def test_of_a_table_the_rows_that_fit_and_that_there_are_more() -> None:
     ]
 
 
+def test_a_row_of_a_table_without_names_is_quoted_as_a_table() -> None:
+    row = {"kind": "row", "block": 5, "of": 1}
+    shown = "> |  |  |\n> | --- | --- |\n> | Tuesday | 10-18 |"
+    assert whole(answering([said("| Tuesday | 10-18 |", **row)], LEAD_IN)) == f"{LEAD_IN}\n\n{shown}"
+
+
+def test_what_was_deleted_is_not_quoted() -> None:
+    quotation = answering([said("- Card: ~~20 €~~ 15 €", kind="item")], LEAD_IN)
+    assert whole(quotation) == f"{LEAD_IN}\n\n> - Card: 15 €"
+    assert quotation.citations[0].quote == "Card: 15 €"
+
+
 @pytest.mark.parametrize(("fitting", "hours", "shown"), [(3, "9–18", 5), (2, "9–18", 2), (3, "9–18, " * 20, 3)])
 def test_no_row_of_a_short_table_is_left_out_where_several_fit(fitting: int, hours: str, shown: int) -> None:
     row = {"kind": "row", "header": "| Day | Hours |", "block": 5, "of": 5}
