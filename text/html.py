@@ -36,18 +36,21 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_END = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _ODD_SPACE = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _BLANK_LINES = re.compile(r"\n{3,}")
+# A paragraph of one line that begins with a date or a sign: one item, which is not the first, is no list.
+_ALONE = re.compile(r"^((?<![^\n]\n)(?:(?!1[.)])\d{1,3}(?=[.)] )|(?=[-+] \d)))(.)(?= [^\n]*(?:\n\n|\Z))", re.MULTILINE)
 
 
 def to_markdown(content: str) -> str:
-    """HTML to Markdown; text without a single tag stays itself, entities resolved.
+    """HTML to Markdown; text without a single tag is Markdown, entities resolved.
 
     Headings, lists, tables, links and code keep their form, images become their alternative text. Left out:
     scripts, styles, navigation, a page's own header and footer, consent bars, forms, hidden elements. Returns
     NFC, with neither control characters nor lone surrogates, lines ended by one line feed.
     """
     text = _clean(content)
-    text = markdown(content_tree(text)) if _TAG.search(text) else _ENTITY.sub(_unescape, text)
-    return tidy(text)
+    if _TAG.search(text):
+        return tidy(markdown(content_tree(text)))
+    return _ALONE.sub(r"\1\\\2", tidy(_ENTITY.sub(_unescape, text)))
 
 
 def is_cut(content: str) -> bool:

@@ -113,6 +113,8 @@ def test_nothing_leaks_from_inside_what_is_left_out() -> None:
         ("*stars* and snake_case", "*stars* and snake_case"),
         ("AT&amp;T &#252;ber AT&T", "AT&T über AT&T"),
         ("a\r\nb\x00c\x07", "a\nbc"),
+        ("3. Oktober: zu\n\n- 5 °C\n\n+ 49 30", "3\\. Oktober: zu\n\n\\- 5 °C\n\n\\+ 49 30"),
+        ("- 3 eggs\n- 2 onions\n\n1. a\n2. b\n\n1. c\n\n- d", "- 3 eggs\n- 2 onions\n\n1. a\n2. b\n\n1. c\n\n- d"),
         ("broken \ud83d half", "broken \ufffd half"),
         ("", ""),
     ],
