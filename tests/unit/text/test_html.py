@@ -30,6 +30,7 @@ KEPT = [
     ("<dl><div><dt>a</dt> <dt>b</dt><dd>c</dd></div><div><dt>d<dd>e</div></dl>", "a\nb\n:   c\n\nd\n:   e"),
     ("<table><tr><th><dl><dt>a<dd>b</dl><tr><td>c</table>", "| a b |\n| --- |\n| c |"),
     ("<table><tbody><tr><td>a<td>b</tbody></table>", "|  |  |\n| --- | --- |\n| a | b |"),
+    ("<table><tr><td>a<tr><td><b>c</b></table>", "a\n\n**c**"),
     ("<table role=presentation><tr><td><h2>A</h2><p>b</p></table>", "## A\n\nb"),
     ('<pre><code class="language-py">if x:\n    y()\n</code></pre>', "```py\nif x:\n    y()\n```"),
     ('<pre class="lang-sh">a\n\nb</pre>', "```sh\na\n\nb\n```"),

@@ -71,6 +71,12 @@ def test_rows_know_their_header() -> None:
     assert found == [("a", None), ("| b |", None), ("| c |", "| b |"), ("d", None), ("| e |", None)]
 
 
+def test_a_blank_header_is_none() -> None:
+    text = "| a |\n| --- |\n| b |\n\n|  |\n| --- |\n| c |"
+    found = [(text[b.start : b.end], b.header and text[slice(*b.header)]) for b in blocks(text)]
+    assert found == [("| a |", None), ("| b |", "| a |"), ("| c |", None)]
+
+
 def test_definitions_know_their_terms() -> None:
     text = "a\nb\n: c\n\n    d\n\ne"
     terms = [block.header and text[slice(*block.header)] for block in blocks(text)]

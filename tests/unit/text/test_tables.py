@@ -99,6 +99,7 @@ TABLES = {
         ["Who: Adults; Price: 9", "Who: All; Price: 11"],
     ),
     "thead without a row": ("<table><thead><th>A</th><th>B</th></thead><tr><td>1<td>2</table>", ["A: 1; B: 2"]),
+    "thead alone": ("<table><thead><tr><td>Mon<td>9</thead></table>", ["Mon; 9"]),
     "tfoot first": (
         "<table><tfoot><tr><td>All<td>9</tfoot><tr><th>Who<th>Price<tr><td>Anna<td>4</table>",
         ["Who: Anna; Price: 4", "Who: All; Price: 9"],
