@@ -46,7 +46,7 @@ FAILED: dict[str, tuple[Callable[[Path], object], str]] = {
     "revision.md": (_front_matter(f"revision: {10**30}"), "revision: "),
     "surrogate.md": (_front_matter(r'id: "\ud800"'), "invalid Unicode character"),
     "list.md": (_front_matter("id: [a, b]"), "id: "),
-    "latin.md": (lambda path: path.write_bytes(b"caf\xe9"), "can't decode"),
+    "binary.md": (lambda path: path.write_bytes(b"caf\xe9\0\1"), "not a text in an encoding that can be told"),
     "huge.md": (_huge, "larger than 33,554,432 bytes"),
     "pipe.md": (os.mkfifo, "not a regular file"),
     os.fsdecode(b"caf\xe9.md"): (lambda path: path.write_text("text"), "its name is not UTF-8"),

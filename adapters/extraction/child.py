@@ -25,7 +25,7 @@ import psutil
 
 from adapters.child_process import answers, block, put
 from adapters.extraction.fence import shut_in
-from pipelines.ingest.documents.kinds import NEEDS, Kind, Mislabelled, NotADocument, kind_of
+from pipelines.ingest.documents.kinds import NEEDS, Kind, Mislabelled, NotADocument, charset_of, kind_of
 
 GIVING_WAY = 10  # nice(1)
 # What spaCy, which unstructured loads, would load where it is installed, gigabytes of it, and nothing here uses.
@@ -88,7 +88,7 @@ def _read(order: dict[str, Any], data: bytes) -> dict[str, Any]:
     from adapters.extraction.documents import Unreadable, read
 
     try:
-        document = read(kind, data, order["limit"])
+        document = read(kind, data, order["limit"], charset_of(order["said"]))
     except Unreadable as err:
         return {"unread": str(err)}
     return {"sections": [asdict(section) for section in document.sections], "left_out": document.left_out}

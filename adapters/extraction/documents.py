@@ -21,6 +21,7 @@ from lxml import etree
 
 from pipelines.ingest.documents.attachments import Section, Sections
 from pipelines.ingest.documents.kinds import Kind
+from text.encodings import UnknownEncoding, decoded
 from text.html import tidy, to_markdown
 from text.tables import of_rows
 
@@ -36,8 +37,11 @@ class Unreadable(Exception):
     """Why there is no text, for an editor to read."""
 
 
-def read(kind: Kind, data: bytes, limit: int) -> Sections:
+def read(kind: Kind, data: bytes, limit: int, charset: str | None = None) -> Sections:
     """The text of a document, at most `limit` characters and `SECTIONS` places.
+
+    Args:
+        charset: that its server names, for HTML and text.
 
     Raises:
         Unreadable: protected, damaged, a bomb. Whatever else the libraries raise means damaged, too.
@@ -46,9 +50,9 @@ def read(kind: Kind, data: bytes, limit: int) -> Sections:
         case "pdf":
             return _pdf(data, limit)
         case "text":
-            return _within([Section(tidy(_decoded(data)))], 1, limit)
+            return _within([Section(tidy(_decoded(data, charset)))], 1, limit)
         case "html":
-            return _within([Section(to_markdown(_decoded(data)))], 1, limit)
+            return _within([Section(to_markdown(_decoded(data, charset, page=True)))], 1, limit)
         case "eml":
             return _within([Section(_mail(data))], 1, limit)
     _check_archive(data)
@@ -196,16 +200,11 @@ def _flat(node: Any) -> str:
     return " ".join("".join(node.itertext()).split())
 
 
-def _decoded(data: bytes) -> str:
-    for mark, encoding in ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
-        if data.startswith(mark):
-            return data.decode(encoding, "replace")
-    if b"\0" in data:
-        raise Unreadable("not a text: it has bytes in it that no text has")
+def _decoded(data: bytes, charset: str | None, *, page: bool = False) -> str:
     try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode("cp1252", "replace")
+        return decoded(data, charset, page=page)
+    except UnknownEncoding as err:
+        raise Unreadable(str(err)) from None
 
 
 def _check_archive(data: bytes) -> None:

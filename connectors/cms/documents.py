@@ -19,9 +19,11 @@ from pipelines.runtime.folder import Folder, Found, reason
 from prompts.strict_yaml import load_plain
 from schemas.base import problems
 from schemas.page import Attachment, PageDocument
+from text.encodings import decoded
 from text.markdown import to_html
 
-SUFFIXES = {".html", ".htm", ".md", ".markdown"}
+HTML = {".html", ".htm"}
+SUFFIXES = HTML | {".md", ".markdown"}
 # Not read here: a page with the file attached, which the ingest workers read.
 OFFICE = {
     ".pdf": "application/pdf",
@@ -147,8 +149,13 @@ def _changed(stat: os.stat_result) -> int:
 
 
 def text_of(folder: Folder, path: Path) -> str:
-    """What a file of text holds, with line ends as `\n`. Raises: as `Folder.read`."""
-    text = folder.read(path, LARGEST_TEXT).decode("utf-8-sig")  # editors on Windows put a mark at the start
+    """What a file of text holds, with line ends as `\n`. Raises: as `Folder.read`, UnknownEncoding."""
+    return text_in(path, folder.read(path, LARGEST_TEXT))
+
+
+def text_in(path: Path, data: bytes) -> str:
+    """The same of the bytes of a file. Raises: UnknownEncoding."""
+    text = decoded(data, page=path.suffix.lower() in HTML)
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -169,7 +176,7 @@ def split(text: str) -> tuple[dict[str, Any], str]:
 
 def html(path: Path, body: str) -> str:
     """The text of a file as HTML."""
-    if path.suffix.lower() in (".html", ".htm"):
+    if path.suffix.lower() in HTML:
         return body
     return to_html(body)
 

@@ -21,7 +21,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, M
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from email.message import Message
 from io import BytesIO
 from types import TracebackType
 from typing import Self
@@ -30,6 +29,7 @@ import httpcore
 import httpx
 
 from connectors.cms.addresses import Walls
+from pipelines.ingest.documents.kinds import charset_of, essence
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.retry import http_date, retry_after
 
@@ -81,15 +81,18 @@ class Fetched:
         return self.status == 304
 
     @property
+    def content_type(self) -> str:
+        """`text/html; charset=utf-8`; empty when the server says nothing."""
+        return self.headers.get("content-type", "")
+
+    @property
     def media_type(self) -> str:
-        """`text/html`, without parameters; empty when the server says nothing."""
-        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        """`text/html`, without parameters."""
+        return essence(self.content_type)
 
     @property
     def charset(self) -> str | None:
-        said = Message()
-        said["content-type"] = self.headers.get("content-type", "")
-        return said.get_content_charset()
+        return charset_of(self.content_type)
 
     @property
     def length(self) -> int | None:

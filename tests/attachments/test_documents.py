@@ -93,6 +93,15 @@ async def test_mails_and_texts(reader: DocumentReader) -> None:
     ):
         [section] = (await read(reader, data, "text/plain; charset=x")).sections
         assert section.text == text
+    for data, media_type, text in (
+        ("Цена: 5".encode("cp1251"), "text/plain; charset=windows-1251", "Цена: 5"),
+        ("図書館の開館時間".encode("shift_jis"), "text/plain", "図書館の開館時間"),
+        ('<meta charset="iso-8859-2"><p>őszi nyitvatartás</p>'.encode("iso-8859-2"), "text/html", "őszi nyitvatartás"),
+    ):
+        [section] = (await read(reader, data, media_type)).sections
+        assert section.text == text
+    with pytest.raises(Unread, match="not a text in an encoding that can be told"):
+        await read(reader, b"\xff" * 99, "text/plain")
     [section] = (await read(reader, b"<h1>Fees</h1><script>x</script><p>96", "text/html")).sections
     assert section.text == "# Fees\n\n96"
 

@@ -11,6 +11,7 @@ import importlib
 import inspect
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,7 @@ from tests.asking import question, retrieved, source
 from tests.hostile.found import HITS, NEAR, TERMS, VECTOR, hits_of
 from tests.hostile.patterns import modules
 from tests.making import change
+from text.encodings import UnknownEncoding, decoded
 from text.folding import normalized
 from text.likeness import Likeness
 from text.markdown import trimmed
@@ -181,6 +183,13 @@ def _post(text: str) -> object:
     )
 
 
+def _decoded(text: str) -> object:
+    """In an encoding that is told, and in one that the detectors are asked for."""
+    with suppress(UnknownEncoding):
+        decoded(text.encode("cp1252", "replace") + b"\xfc\xe4", page=True)
+    return decoded(text.encode("utf-8", "replace"), page=True)
+
+
 CALLS: Mapping[str, Call] = {
     "gateway.openai.chunks.Chunks.text": lambda text: Chunks("request-0001", "town", usage=False).text(text),
     "connectors.cms.documents.html": lambda text: documents.html(Path("a.md"), text),
@@ -230,6 +239,7 @@ CALLS: Mapping[str, Call] = {
         text, HITS, [*HITS, *NEAR], [NEAR[0].page_key]
     ),
     "pipelines.query.retrieve.widen.passages": lambda text: passages(hits_of(text), NEAR, 24_000),
+    "text.encodings.decoded": _decoded,
     "text.folding.normalized": lambda text: normalized("NFKD", text),
     "text.likeness.Likeness.of": lambda text: Likeness([text, *text.split(), "pool"]).of(text),
     "text.markdown.trimmed": lambda text: trimmed(text, 0, len(text)),

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from connectors.cms.documents import LONGEST_MATTER, OFFICE, SUFFIXES, page_files, split, with_zone
+from connectors.cms.documents import LONGEST_MATTER, OFFICE, SUFFIXES, page_files, split, text_in, with_zone
 from connectors.cms.frame import Listed, Omitted, Unreadable
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.folder import Folder, reason
@@ -175,8 +175,9 @@ def _changed(stat: os.stat_result) -> int:
 
 def _read_head(folder: Folder, path: Path) -> _Head:
     try:
-        text = folder.head(path, LONGEST_MATTER).decode("utf-8-sig", errors="ignore")
-        return _Head(known_fields(split(text.replace("\r\n", "\n"))[0]))
+        head = folder.head(path, LONGEST_MATTER)
+        lines = head if len(head) < LONGEST_MATTER else head[: head.rfind(b"\n") + 1]  # no half a character
+        return _Head(known_fields(split(text_in(path, lines))[0]))
     except Exception as err:  # noqa: BLE001 - whatever one file raises is no matter of the others
         return _Head({}, reason(err))
 

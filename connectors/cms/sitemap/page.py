@@ -18,6 +18,7 @@ from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 from lxml import etree, html
 
 from connectors.cms.titles import FIELD, title_of
+from text.encodings import decoded
 
 MAX_ID = 256  # characters of a page id
 LITTLE = 0.25  # share of the body's text under which an extraction has lost the page
@@ -48,7 +49,7 @@ def read_page(body: bytes, url: str, charset: str | None = None, robots_tag: str
     Raises:
         ValueError: there is nothing to read.
     """
-    tree = _tree(body, charset)
+    tree = _tree(decoded(body, charset, page=True))
     base = urljoin(url, next(iter(tree.xpath("//base/@href")), ""))
     meta = {str(m.get("name") or m.get("property")).lower(): m.get("content", "") for m in tree.iter("meta")}
     directives = f"{robots_tag},{meta.get('robots', '')},{meta.get('pagewire', '')}".lower()
@@ -102,13 +103,10 @@ def language_of(tag: str | None, languages: tuple[str, ...]) -> str | None:
     return primary if primary in languages else whole
 
 
-def _tree(body: bytes, charset: str | None) -> Any:
+def _tree(text: str) -> Any:
+    parser = html.HTMLParser(encoding="utf-8", no_network=True, huge_tree=False)
     try:
-        parser = html.HTMLParser(encoding=charset, no_network=True, huge_tree=False)
-    except LookupError:  # a charset that nobody knows
-        parser = html.HTMLParser(no_network=True, huge_tree=False)
-    try:
-        tree = html.document_fromstring(body, parser=parser)
+        tree = html.document_fromstring(text.encode(), parser=parser)
     except (etree.ParserError, etree.XMLSyntaxError, ValueError) as err:
         raise ValueError(f"no HTML: {err}") from None
     return tree

@@ -18,6 +18,7 @@ from connectors.cms.fetching import Away, Fetched, Refused, SafeFetch
 from connectors.cms.frame import Barred, Listed, Unreadable
 from connectors.cms.wordpress.client import NotWordPress
 from schemas.page import PageDocument
+from text.encodings import UnknownEncoding, decoded
 from text.html import without_tags
 
 RUN = 3  # words in a row that are looked for together
@@ -97,9 +98,9 @@ def _runs(words: list[int], length: int) -> set[int]:
 
 def _text(answer: Fetched) -> str:
     try:
-        return answer.body.decode(answer.charset or "utf-8", "replace")
-    except LookupError:
-        return answer.body.decode("utf-8", "replace")
+        return decoded(answer.body, answer.charset, page=True)
+    except UnknownEncoding:
+        return answer.body.decode("utf-8", "replace")  # only the words in it are looked for
 
 
 def _place(url: str) -> tuple[str, bytes]:

@@ -27,7 +27,16 @@ from urllib.parse import unquote
 
 from pipelines.ingest.chunk import Piece
 from pipelines.ingest.documents.budget import Budget, Share
-from pipelines.ingest.documents.kinds import SUFFIXES, Kind, NotADocument, expected, is_none, suffix_of
+from pipelines.ingest.documents.kinds import (
+    SUFFIXES,
+    Kind,
+    NotADocument,
+    charset_of,
+    essence,
+    expected,
+    is_none,
+    suffix_of,
+)
 from pipelines.runtime import errors, metrics
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.folder import Folder, reason
@@ -79,7 +88,9 @@ class Got(Protocol):
     def body(self) -> bytes: ...
 
     @property
-    def media_type(self) -> str: ...
+    def content_type(self) -> str:
+        """Media type and its parameters, as the server says."""
+        ...
 
     @property
     def length(self) -> int | None:
@@ -213,7 +224,10 @@ class Attachments:
         if attachment.url is not None:
             answered = partial(self._answered, attachment, share)
             got = await self._fetch.get(attachment.url, limit=self._limits.size, answered=answered)
-            return got.body, said if said != DEFAULT_TYPE else got.media_type
+            if said == DEFAULT_TYPE:
+                return got.body, got.content_type
+            charset = charset_of(said) or charset_of(got.content_type)
+            return got.body, f"{essence(said)}; charset={charset}" if charset else said
         if attachment.path is not None:
             return await asyncio.to_thread(_from_folder, attachment.path, site, self._limits), said
         return await asyncio.to_thread(_decoded, attachment.data_base64 or "", self._limits.size), said
@@ -221,9 +235,9 @@ class Attachments:
     def _answered(self, attachment: Attachment, share: Share, head: Got) -> None:
         """Raises: NotADocument, Missing, Unread: its body would be fetched in vain."""
         if attachment.media_type == DEFAULT_TYPE:
-            self._check(head.media_type, file_name(attachment))
-        elif is_none(head.media_type):
-            raise Unread(f"said to be {attachment.media_type}, but its server says {head.media_type}")
+            self._check(head.content_type, file_name(attachment))
+        elif is_none(head.content_type):
+            raise Unread(f"said to be {attachment.media_type}, but its server says {essence(head.content_type)}")
         if head.length is not None:
             share.shrink(head.length)
 

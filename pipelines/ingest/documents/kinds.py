@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import re
 import zipfile
+from email.message import Message
 from functools import cache
 from mimetypes import MimeTypes
 from typing import Literal
@@ -119,6 +120,13 @@ def suffix_of(name: str) -> str:
 def essence(media_type: str) -> str:
     """Without parameters, in lower case."""
     return media_type.partition(";")[0].strip().lower()
+
+
+def charset_of(media_type: str) -> str | None:
+    """The encoding that a media type names, in lower case."""
+    said = Message()
+    said["content-type"] = media_type
+    return said.get_content_charset()
 
 
 def kind_of(data: bytes, media_type: str, name: str = "") -> Kind:

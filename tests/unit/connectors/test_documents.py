@@ -153,7 +153,7 @@ def test_an_office_file_is_a_page_with_the_file_attached(folder: Path, monkeypat
         ("---\nlang: German\n---\n", "lang: "),
         ("---\nchanged_at: yesterday\n---\n", "changed_at: "),
         ("---\n1: one\n---\n", "Keys should be strings"),
-        (b"\xff\xfe", "'utf-8' codec can't decode"),
+        (b"\xff" * 9, "not a text in an encoding that can be told"),
     ],
 )
 def test_a_bad_file_is_named_with_what_is_wrong(folder: Path, content: str | bytes, said: str) -> None:

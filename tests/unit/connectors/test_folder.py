@@ -74,6 +74,16 @@ async def test_markdown_and_html_are_pages(folder: Path) -> None:
     assert fees.revision is not None
 
 
+async def test_a_file_is_read_in_the_encoding_that_it_names(folder: Path) -> None:
+    page = "---\ndescription: Größe\n---\n<title>Gebühren</title><meta charset={}><p>Der Eintritt kostet 5 €.</p>"
+    put(folder / "fees.html", page.format("windows-1252").encode("cp1252"))
+    put(folder / "silent.md", page.format("").encode("cp1252"))
+    for found in (await pages(folder)).values():
+        assert isinstance(found, PageDocument)
+        assert (found.title, found.description) == ("Gebühren", "Größe")
+        assert "5 €" in found.content
+
+
 async def test_a_page_is_called_what_it_calls_itself(folder: Path) -> None:
     put(folder / "a.md", "# The *fees*\n\ntext\n\n# More")
     put(folder / "b.html", "<html><head><title>Fees - Town</title></head><body><h1>Fees</h1></body></html>")
@@ -141,7 +151,7 @@ async def test_an_office_file_is_a_page_of_its_own_or_an_attachment(folder: Path
         ("---\nlang: German\n---\n", "lang: "),
         ("---\nchanged_at: yesterday\n---\n", "changed_at: "),
         ("---\nattachments: [../secret.pdf]\n---\n", "no file in this folder"),
-        (b"\xff\xfe\x00", "can't decode"),
+        (b"\xff\xfe\x00", "not a text in an encoding that can be told"),
     ],
 )
 async def test_a_bad_file_is_told_and_stops_no_other(folder: Path, content: str | bytes, said: str) -> None:

@@ -47,7 +47,7 @@ THREE = Sections(tuple(Section(f"Text of page {n}.", f"{n}/3", n) for n in (1, 2
 @dataclass
 class Got:
     body: bytes
-    media_type: str = "application/pdf"
+    content_type: str = "application/pdf"
     length: int | None = None
 
 
@@ -79,12 +79,14 @@ class FakeReader:
     def __init__(self, installed: bool = True) -> None:
         self._installed = installed
         self.limits: list[int] = []
+        self.types: list[str] = []
 
     def can_read(self, kind: Kind) -> bool:
         return self._installed or kind == "text"
 
     async def read(self, data: bytes, media_type: str, suffix: str, limit: int) -> Sections:
         self.limits.append(limit)
+        self.types.append(media_type)
         try:
             kind = kind_of(data, media_type, f".{suffix}")
         except Mislabelled as err:
@@ -229,6 +231,25 @@ async def test_what_cannot_be_read_is_not_fetched() -> None:
         "1 is not searchable: video/mp4: not a kind of document that is read",
         "3 is not searchable: image/png: not a kind of document that is read",
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "sent", "read_as"),
+    [
+        ("", "text/plain; charset=windows-1251", "text/plain; charset=windows-1251"),
+        ("text/plain", "text/plain; charset=windows-1251", "text/plain; charset=windows-1251"),
+        ("text/plain; charset=utf-8", "text/plain; charset=windows-1251", "text/plain; charset=utf-8"),
+        ("text/plain", "text/plain", "text/plain"),
+    ],
+)
+async def test_the_encoding_that_a_server_names_is_handed_on(said: str, sent: str, read_as: str) -> None:
+    url = "https://x.example/a.txt"
+    reader = FakeReader()
+    attached = Attachment(url=url, media_type=said) if said else Attachment(url=url)
+    await Attachments(FakeFetch({url: Got(b"Hi", sent)}), reader, Limits(100, 1_000, 1_000)).read(
+        "town", page(attached)
+    )
+    assert reader.types == [read_as]
 
 
 async def test_what_nobody_here_can_read_is_not_fetched_either() -> None:
