@@ -31,7 +31,8 @@ _WIDER = {
     "euc_kr": "cp949",
     "utf-8": "utf-8-sig",
 }
-_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), *((mark, "utf-16") for mark in UTF_16))
 _NO_TEXT = [chr(code) for code in (*range(9), *range(14, 32), 0x7F, 0xFFFD)]
 # What one encoding looks like in another: "betrŠgt", "dziesi±tej"
 _NO_WORD = re.compile(r"[a-zß-ÿ][À-ÞŠŒŽŸ][a-zß-ÿ]|[^\W\d_][¡-©«¬®-±¶¸»-¿×÷][^\W\d_]")

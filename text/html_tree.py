@@ -13,10 +13,13 @@ from typing import Any
 from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString
 
+from text.html5 import well_formed
+
 MAX_DEPTH = 80  # elements in elements; markdownify takes three stack frames for each, Python allows 1,000
 MAX_INDENT = 12  # lists and quotes in one another; each indents all its lines
 MAX_ELEMENTS = 40_000  # of one page; each costs some 30 µs. Of what is over it, the text stays without its form
 LONGEST_CELL = 1_000  # characters of a table's; one that is longer is a part of the page
+MAX_MOVED = 500  # headings of one page that are put elsewhere; each may cost a look at all that stands beside it there
 MAX_TAGS = 100_000  # of one page; each costs some 2 µs to read. What stands behind them is not read
 
 
@@ -75,6 +78,27 @@ _FURNITURE = _names(
 )
 
 
+def is_hidden(attributes: Mapping[str, str]) -> bool:
+    """Whether an element says of itself that nobody sees it."""
+    return (
+        attributes.get("hidden", "until-found") != "until-found"
+        or attributes.get("aria-hidden") == "true"
+        or _HIDING_STYLE.search(attributes.get("style", "")) is not None
+    )
+
+
+# What a reader opens by a control of the page is content; not what a control opens for other ends.
+_CONTROLS = re.compile(r"(?:aria-controls|data-(?:bs-)?target)\s*=\s*[\"']?([\w:.# -]{1,200})", re.IGNORECASE)
+_CONTROLLING = ("aria-controls", "aria-expanded", "data-bs-target", "data-target")
+_FOLDING = _names("accordion collapse collapsible expandable faq")
+_FOLDED_TOOLS = _names(
+    "cart dialog dropdown flyout language languages lightbox login megamenu menu modal nav navigation offcanvas "
+    "popover popup search share sharing tooltip"
+)
+# Said to those who do not see the page. In a link it is about the link: "opens in a new window".
+_SPOKEN = _names("screen-reader-only screen-reader-text sr-only visually-hidden visuallyhidden")
+
+
 def too_many_tags(text: str) -> bool:
     """Whether HTML has more tags than are read."""
     return text.count("<") > MAX_TAGS
@@ -87,7 +111,9 @@ def content_tree(text: str) -> BeautifulSoup:
     Set for it as attributes: `note` of what refers to a note, `language` of a block of code.
     """
     read = "<".join(text.split("<", MAX_TAGS + 1)[:-1]) if too_many_tags(text) else text
-    soup = _Content(_XML_PROLOG.sub("<!", read), "lxml")
+    opened = frozenset(name.lstrip("#") for found in _CONTROLS.findall(read) for name in found.split())
+    soup = _Content(_XML_PROLOG.sub("<!", well_formed(read)), "lxml", opened=opened)
+    _name_sections(soup)
     for form in soup.find_all("form"):
         # Some CMSs put the whole page into one form; only such a form has headings and paragraphs.
         if not form.decomposed and not (form.find(_HEADINGS) and form.find("p")):
@@ -95,8 +121,48 @@ def content_tree(text: str) -> BeautifulSoup:
     return soup
 
 
+def _name_sections(soup: BeautifulSoup) -> None:
+    """Put the text of each control as a heading over what it opens; controls that open nothing here go."""
+    panels = [tag for tag in soup.find_all(_is_panel) if next(tag.stripped_strings, None)]
+    by_name = {name: tag for tag in panels for name in (str(tag["panel"]), *str(tag["label"]).split()) if name}
+    tabs = soup.find_all("button", tab="True")
+    in_order = [tag for tag in panels if tag["tabpanel"] == "True"]
+    by_place = dict(zip(map(id, tabs), in_order, strict=True)) if len(tabs) == len(in_order) else {}
+    level, moved, named = 1, 0, set()
+    for tag in soup.find_all(["button", *_HEADINGS]):
+        if tag.name != "button":
+            level = int(tag.name[1])
+            continue
+        behind = tag.find_next_sibling()
+        opened = by_name.get(str(tag["opens"])) or by_name.get(str(tag["known_as"])) or by_place.get(id(tag))
+        if opened is None and not tag["opens"] and tag["tab"] != "True":
+            opened = behind
+        title = " ".join(tag.get_text(" ").split())
+        tag.clear()
+        tag.name = "span"
+        if not title or opened is None or opened.name == "button" or id(opened) in named:
+            continue
+        named.add(id(opened))
+        heading = tag
+        if opened is not behind:
+            if (moved := moved + 1) > MAX_MOVED:
+                continue
+            heading = soup.new_tag("h3")
+            opened.insert(0, heading) if opened.name in ("div", "section", "article") else opened.insert_before(heading)
+        heading.name = f"h{min(level + 1, 6)}"
+        heading.string = title
+
+
+def _is_panel(tag: Tag) -> bool:
+    return "panel" in tag.attrs
+
+
 class _Content(BeautifulSoup):
     """Builds a tree of bounded depth that holds only content; the parser calls its `handle_...` methods."""
+
+    def __init__(self, *args: Any, opened: frozenset[str] = frozenset(), **kwargs: Any) -> None:
+        self._opened = opened  # ids of what controls of the page open
+        super().__init__(*args, **kwargs)
 
     def reset(self) -> None:
         super().reset()
@@ -170,22 +236,40 @@ class _Content(BeautifulSoup):
         if name in ("html", "head", "body", "main", "article"):  # <body class="cookie-bar-shown">
             return False
         if name in _DROPPED:
-            return True
+            return name != "template" or "shadowrootmode" not in attributes  # which the page shows
         if name == "button":  # a heading that folds its section is a button in a heading
-            return not any(opened in _HEADINGS or opened in ("dt", "summary") for opened, _ in self._open[-3:])
+            return not (self._in_heading() or _is_control(name, attributes))
         if name in ("header", "footer") and not self._sections:  # of the page, not of an article in it
-            return True
-        if attributes.get("hidden", "until-found") != "until-found" or attributes.get("aria-hidden") == "true":
             return True
         if attributes.get("role", "").strip().lower() in _DROPPED_ROLES:
             return True
-        if "style" in attributes and _HIDING_STYLE.search(attributes["style"]):
+        if is_hidden(attributes) and not self._is_opened(attributes):
+            return True
+        if _SPOKEN & set(attributes.get("class", "").split()) and any(known == "a" for _, known in self._open[-3:]):
             return True
         if name not in _CONTAINERS or not ("class" in attributes or "id" in attributes):
             return False
         return any(map(_is_furniture, (*attributes.get("class", "").split(), attributes.get("id", ""))))
 
+    def _in_heading(self) -> bool:
+        return any(opened in _HEADINGS or opened in ("dt", "summary") for opened, _ in self._open[-3:])
+
+    def _is_opened(self, attributes: Mapping[str, str]) -> bool:
+        """Whether a control of the page opens something hidden."""
+        names = words_of(attributes.get("class", "")) | words_of(attributes.get("id", ""))
+        if names & _FOLDED_TOOLS:
+            return False
+        role = attributes.get("role", "")
+        if role == "tabpanel" or (role == "region" and "aria-labelledby" in attributes) or names & _FOLDING:
+            return True
+        siblings = self.currentTag.contents[-2:] if self.currentTag is not None else []
+        before = next((one for one in reversed(siblings) if isinstance(one, Tag) or str(one).strip()), None)
+        is_behind = isinstance(before, Tag) and before.name == "button" and not "".join(self.current_data).strip()
+        return is_behind or attributes.get("id", "") in self._opened
+
     def _name_in_tree(self, name: str, attributes: Mapping[str, str]) -> str | None:
+        if _is_control(name, attributes) and not self._in_heading():
+            return "button" if self._elements < MAX_ELEMENTS and len(self.tagStack) < MAX_DEPTH else None
         if name in _TRANSPARENT:
             return None
         too_deep = len(self.tagStack) >= MAX_DEPTH or (name in _INDENTED and self._indents >= MAX_INDENT)
@@ -201,7 +285,22 @@ class _Content(BeautifulSoup):
     def _attributes(self, name: str, attributes: Mapping[str, str]) -> dict[str, str]:
         """What the tree needs to know of them, and what markdownify would have to search the tree for."""
         parent = self.currentTag
+        return self._of_name(name, attributes, parent) | self._of_panel(attributes)
+
+    def _of_panel(self, attributes: Mapping[str, str]) -> dict[str, str]:
+        """For what a control opens."""
+        own_id, role = attributes.get("id", ""), attributes.get("role", "")
+        if role != "tabpanel" and own_id not in self._opened:
+            return {}
+        return {"panel": own_id, "label": attributes.get("aria-labelledby", ""), "tabpanel": str(role == "tabpanel")}
+
+    def _of_name(self, name: str, attributes: Mapping[str, str], parent: Tag | None) -> dict[str, str]:
         match name:
+            case "button":
+                target = attributes.get("data-bs-target") or attributes.get("data-target") or ""
+                opens = attributes.get("aria-controls") or target.lstrip("#")
+                is_tab = attributes.get("role") == "tab"
+                return {"opens": opens, "known_as": attributes.get("id", ""), "tab": str(is_tab)}
             case "a":
                 return {"href": attributes.get("href", "")} | _note(attributes)
             case "sup":
@@ -252,10 +351,23 @@ def _note(attributes: Mapping[str, str]) -> dict[str, str]:
     return {"note": "yes"} if _NOTE.search(said) else {}
 
 
+def _is_control(name: str, attributes: Mapping[str, str]) -> bool:
+    """Whether it opens another part of the page, and does nothing else."""
+    if name != "button":
+        return attributes.get("role") == "tab" or (attributes.get("role") == "button" and "aria-controls" in attributes)
+    named = words_of(attributes.get("class", ""))
+    return any(one in attributes for one in _CONTROLLING) or attributes.get("role") == "tab" or bool(named & _FOLDING)
+
+
+def words_of(name: str) -> set[str]:
+    """The words of a class or an id, in lower case: `CookieBanner` and `cookie-banner` have the same."""
+    return {word.lower() for word in _WORD.findall(name)}
+
+
 def _is_furniture(name: str) -> bool:
     """Whether a class or id names a consent bar or a part of the page around the content."""
     if name.lower() in _FURNITURE:
         return True
-    words = {word.lower() for word in _WORD.findall(name)}
+    words = words_of(name)
     about = words & _CONSENT
     return bool(words & _CONSENT_TOOLS) or ((len(about) > 1 or bool(about and words & _BAR)) and not words & _STATE)

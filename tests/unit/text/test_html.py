@@ -55,6 +55,45 @@ KEPT = [
     ("<p>e\u0301</p>", "é"),
     ('<?xml version="1.0" encoding="utf-8"?><p>a</p>', "a"),
 ]
+# A page's HTML as browsers read it.
+KEPT += [
+    ("<header><div>Logo</header><main><p>A dog costs 84 euros.</p></main>", "A dog costs 84 euros."),
+    ("<main><header><p>From 2027: 90 euros.</p></header><p>a</p></main>", "From 2027: 90 euros.\n\na"),
+    ("<head><noscript><img src=x></noscript><title>t</title></head><p>a", "a"),
+    ("<td>9</td><td>12</td>", "9\n\n12"),  # browsers would write 912
+    ('<x-tab><template shadowrootmode="open"><p>a</p></template></x-tab><template>b</template>', "a"),
+    ('<a href="/x">Form<span class="sr-only"> (opens in a new window)</span></a>', "[Form](/x)"),
+    ('<h2 class="visually-hidden">Fees</h2>', "## Fees"),
+]
+# What a control of the page opens is content, under the control's text: adobecom/milo PR 6703, BuilderIO/gpt-crawler
+# issue 157, w3c/aria-practices issue 2443.
+_QUESTION = '<h3><button aria-expanded="false" aria-controls="p1">Opening hours?</button></h3>'
+KEPT += [
+    (f'{_QUESTION}<div id="p1" role="region" {hidden}><p>9 to 5</p></div>', "### Opening hours?\n\n9 to 5")
+    for hidden in ("hidden", 'style="display:none"', 'aria-hidden="true"', "")
+]
+KEPT += [
+    (
+        '<div role="tablist"><button role="tab">Prices</button><button role="tab">Hours</button></div>'
+        '<div role="tabpanel"><p>5 euros</p></div><div role="tabpanel" hidden><p>9 to 5</p></div>',
+        "## Prices\n\n5 euros\n\n## Hours\n\n9 to 5",
+    ),
+    (
+        "<h1>A</h1><ul role=tablist><li><a role=tab aria-controls=a>One</a></li><li><a role=tab id=t>Two</a></li></ul>"
+        "<div id=b role=tabpanel aria-labelledby=t hidden>second</div><div id=a role=tabpanel>first</div>",
+        "# A\n\n## Two\n\nsecond\n\n## One\n\nfirst",
+    ),
+    (
+        '<button class="accordion">How much is parking?</button><div class="panel"><p>2 euros an hour</p></div>',
+        "## How much is parking?\n\n2 euros an hour",
+    ),
+    ('<button class="accordion">Q</button><div style="display:none">A</div>', "## Q\n\nA"),
+    (
+        '<h2>FAQ</h2><button data-bs-target="#c">Q</button><p>b</p><div id="c" hidden>A</div>',
+        "## FAQ\n\nb\n\n### Q\n\nA",
+    ),
+    ("<div role=button aria-controls=x>Q</div><ul id=x aria-hidden=true><li>A</ul>", "## Q\n\n- A"),
+]
 DROPPED = [
     "<script>a()</script>",
     "<style>a {}</style>",
@@ -84,6 +123,11 @@ DROPPED = [
     "<iframe>a</iframe>",
     "<p hidden>a</p>",
     '<p aria-hidden="true">a</p>',
+    '<button aria-controls="nowhere">a</button>',
+    "<button aria-expanded=false aria-controls=menu>a</button><div id=menu hidden><a href=/x>b</a></div>",
+    "<button aria-controls=d>a</button><div id=d role=dialog hidden>b</div>",
+    "<button aria-controls=d>a</button><div id=d class=cookie-banner hidden>b</div>",
+    "<button>a</button><div hidden></div>",
     '<p style="color: red; display : none">a</p>',
     '<p style="visibility:hidden">a</p>',
     "<!-- a -->",
