@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
+from connectors.cms.front_matter import split
 from connectors.cms.titles import title_in
 from pipelines.runtime.errors import WrongUse
 from pipelines.runtime.folder import Folder, Found, reason
-from prompts.strict_yaml import load_plain
 from schemas.base import problems
 from schemas.page import Attachment, PageDocument
 from text.encodings import decoded
@@ -36,8 +33,6 @@ OFFICE = {
 }
 LARGEST_FILE = 5 * 1024 * 1024  # bytes: the change with the file in it must fit into one message
 LARGEST_TEXT = 32 * 1024 * 1024  # bytes of a file of text; the intake's own limit is lower
-LONGEST_MATTER = 64 * 1024  # characters in which front matter ends
-_FENCE = re.compile(r"^---[ \t]*(?:\n|\Z)", re.MULTILINE)
 
 
 class BadSource(WrongUse):
@@ -159,45 +154,8 @@ def text_in(path: Path, data: bytes) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def split(text: str) -> tuple[dict[str, Any], str]:
-    """What the front matter of a file says, as a page document says it, and the rest.
-
-    Raises:
-        ValueError: it is not front matter.
-    """
-    first, _, rest = text.partition("\n")
-    end = _FENCE.search(rest) if first.rstrip() == "---" else None
-    if end is None:
-        return {}, text
-    if end.start() > LONGEST_MATTER:
-        raise ValueError(f"front matter: longer than {LONGEST_MATTER:,} characters")
-    return _front_matter(rest[: end.start()]), rest[end.end() :]
-
-
 def html(path: Path, body: str) -> str:
     """The text of a file as HTML."""
     if path.suffix.lower() in HTML:
         return body
     return to_html(body)
-
-
-def _front_matter(text: str) -> dict[str, Any]:
-    """What front matter commonly says, as a page document says it."""
-    try:
-        said = load_plain(text) or {}
-    except (ValueError, OverflowError) as err:
-        raise ValueError(f"front matter: {err}") from err
-    if not isinstance(said, dict):
-        raise ValueError("front matter: must be `name: value` lines")
-    if "path" in said:
-        said.setdefault("url", said.pop("path"))
-    if "changed_at" in said:
-        said["changed_at"] = with_zone(said["changed_at"])
-    return said
-
-
-def with_zone(value: Any) -> Any:
-    """A date or time of front matter, which is UTC where it does not say; anything else as it is."""
-    if isinstance(value, datetime):
-        return value if value.tzinfo else value.replace(tzinfo=UTC)
-    return datetime.combine(value, time(), UTC) if isinstance(value, date) else value

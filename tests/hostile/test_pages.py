@@ -38,7 +38,7 @@ CALLS = calls()
 READ = {
     name: CALLS[name]
     for name in (
-        "connectors.cms.documents.split",
+        "connectors.cms.front_matter.split",
         "connectors.cms.sitemap.page.read_page",
         "connectors.cms.titles.title_in",
         "connectors.cms.wordpress.mapping.document",

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from connectors.cms.documents import LONGEST_MATTER, OFFICE, SUFFIXES, page_files, split, text_in, with_zone
+from connectors.cms.documents import OFFICE, SUFFIXES, page_files, text_in
 from connectors.cms.frame import Listed, Omitted, Unreadable
+from connectors.cms.front_matter import LONGEST_MATTER, split, with_zone
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.folder import Folder, reason
 from schemas.base import GivenLang, PageId, Revision, Wire

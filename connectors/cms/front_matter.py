@@ -1,0 +1,73 @@
+"""What a file of text says of itself before it begins: YAML between `---`, as Jekyll reads it, or Hugo's TOML."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from datetime import UTC, date, datetime, time
+from typing import Any
+
+from prompts.strict_yaml import load_plain
+
+LONGEST_MATTER = 64 * 1024  # characters in which front matter ends
+LONGEST_TOML = 4 * 1024  # the same of TOML: Python's reader takes the square of a key of many parts
+_FENCES = {mark: re.compile(rf"^{re.escape(mark)}[ \t]*(?:\n|\Z)", re.MULTILINE) for mark in ("---", "+++")}
+# `title: Fees: what they are`, which is no YAML, and which nobody can mean otherwise
+_COLON = re.compile(r"^([a-zA-Z_]\w*:)[ ]+([^\s\[\]{}\"'|>&*!%@`#][^\n]*:[ ][^\n]*)$", re.MULTILINE)
+
+
+def split(text: str) -> tuple[dict[str, Any], str]:
+    """What the front matter of a file says, as a page document says it, and the rest.
+
+    Raises:
+        ValueError: it is not front matter.
+    """
+    first, _, rest = text.partition("\n")
+    fence = _FENCES.get(first.rstrip())
+    end = fence.search(rest) if fence else None
+    if end is None or (rest[:1].isspace() and rest[: end.start()].strip()):  # a line across the page, then text
+        return {}, text
+    if end.start() > LONGEST_MATTER:
+        raise ValueError(f"front matter: longer than {LONGEST_MATTER:,} characters")
+    return _fields(rest[: end.start()], _toml if first.startswith("+") else _yaml), rest[end.end() :]
+
+
+def with_zone(value: Any) -> Any:
+    """A date or time of front matter, which is UTC where it does not say; anything else as it is."""
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=UTC)
+    return datetime.combine(value, time(), UTC) if isinstance(value, date) else value
+
+
+def _fields(text: str, load: Any) -> dict[str, Any]:
+    """What front matter commonly says, as a page document says it."""
+    try:
+        said = load(text) or {}
+    except (ValueError, OverflowError, RecursionError) as err:
+        raise ValueError(f"front matter: {err}") from err
+    if not isinstance(said, dict):
+        raise ValueError("front matter: must be `name: value` lines")
+    if "path" in said:
+        said.setdefault("url", said.pop("path"))
+    if "changed_at" in said:
+        said["changed_at"] = with_zone(said["changed_at"])
+    if said.get("lang") is False:
+        said["lang"] = "no"  # Norwegian, which YAML takes for a denial
+    return said
+
+
+def _toml(text: str) -> dict[str, Any]:
+    if len(text) > LONGEST_TOML:
+        raise ValueError(f"longer than {LONGEST_TOML:,} characters")
+    return tomllib.loads(text)
+
+
+def _yaml(text: str) -> Any:
+    try:
+        return load_plain(text)
+    except ValueError:
+        quoted = _COLON.sub(lambda line: f"{line[1]} {json.dumps(line[2], ensure_ascii=False)}", text)
+        if quoted == text:
+            raise
+        return load_plain(quoted)
