@@ -29,6 +29,7 @@ import httpcore
 import httpx
 
 from connectors.cms.addresses import Walls
+from connectors.cms.gzipped import Gunzip
 from pipelines.ingest.documents.kinds import charset_of, essence
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.retry import http_date, retry_after
@@ -234,7 +235,8 @@ class SafeFetch:
                 said: dict[str, str] = {}
                 for name, value in answer.headers:
                     key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-                    said[key] = f"{said[key]}, {text}" if key in said else text
+                    between = "\n" if key == "x-robots-tag" else ", "  # each line of it may be for another robot
+                    said[key] = f"{said[key]}{between}{text}" if key in said else text
                 yield answer.status, said, answer.aiter_stream()
         except httpcore.ConnectError as err:
             if isinstance(err.__cause__, ssl.SSLCertVerificationError):
@@ -329,16 +331,16 @@ async def _read(body: AsyncIterator[bytes], said: Mapping[str, str], limit: int,
     packing = _packing(said)
     if packing not in ("identity", "gzip", "x-gzip"):
         raise Refused(f"{shown(url)}: packed as {packing!r}, which was not asked for", 200)
-    unpack = zlib.decompressobj(zlib.MAX_WBITS | 16) if packing != "identity" else None
+    unpack = Gunzip(limit) if packing != "identity" else None
     read = BytesIO()  # hands out what it holds without a copy
     async for piece in body:
         try:
-            read.write(unpack.decompress(piece, limit + 1 - read.tell()) if unpack else piece)
+            read.write(unpack.feed(piece) if unpack else piece)
         except zlib.error as err:
             raise Refused(f"{shown(url)}: not what gzip packs: {err}", 200) from err
         if read.tell() > limit:
             raise Refused(too_large, 200)
-    if unpack and not unpack.eof:
+    if unpack and not unpack.ended:
         raise Away(f"{shown(url)}: the packed answer ends too early")
     return read.getvalue()
 

@@ -45,6 +45,7 @@ READ = {
         "pipelines.ingest.chunk.chunk_field",
         "pipelines.ingest.documents.convert.fields",
         "pipelines.ingest.unit_plan.plan_units",
+        "text.encodings.decoded",
         "text.html.one_line",
         "text.html.stripped",
         "text.html.tidy",

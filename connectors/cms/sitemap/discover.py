@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
@@ -17,13 +17,16 @@ from lxml import etree
 from protego import Protego
 
 from connectors.cms.fetching import Away, Fetched, Refused
+from connectors.cms.gzipped import MAGIC, Gunzip
 from connectors.cms.sitemap.pace import Pace
 from pipelines.runtime.errors import Permanent
+from text.encodings import UTF_16, decoded
 
 AGENT = "Pagewire"
 ROBOTS_LIMIT = 512 * 1024  # bytes; RFC 9309 asks for 500 KiB at least
 SITEMAP_LIMIT = 50 * 1024 * 1024  # bytes, unpacked; the protocol's own limit
 SITEMAPS = 1_000  # files of one index
+PACKED = 2  # times; some servers pack what is packed
 DEPTH = 2  # an index of indexes is not allowed, and found all the same
 SUFFIXES = (".xml", ".xml.gz", ".gz", ".txt")
 DAY = timedelta(days=1)
@@ -50,7 +53,18 @@ class Location(NamedTuple):
         whole_day = len(self.lastmod) <= len("2026-05-04")
         said = said if said.tzinfo else said.replace(tzinfo=UTC)
         # A date alone may be of any time zone, and of any hour of that day.
-        return said + (2 * DAY if whole_day else timedelta(minutes=1))
+        try:
+            return said + (2 * DAY if whole_day else timedelta(minutes=1))
+        except OverflowError:  # 9999-12-31, which some write for a page that never changes
+            return None
+
+
+class _Sitemap(NamedTuple):
+    """A sitemap to be read."""
+
+    url: str
+    depth: int  # of indexes above it
+    named_by: str  # robots.txt, or the address of an index
 
 
 class Robots:
@@ -95,42 +109,63 @@ def same_site(one: str, other: str) -> bool:
     return (a.hostname, a.port) == (b.hostname, b.port)
 
 
-async def locations(pace: Pace, url: str, robots: Robots) -> AsyncGenerator[Location, None]:
-    """Every page of the sitemaps of `url`, a sitemap or a site.
+class Broken(NamedTuple):
+    """One of several sitemaps that cannot be read, so that nobody knows its pages."""
+
+    url: str
+    why: str
+
+
+async def locations(pace: Pace, url: str, robots: Robots) -> AsyncGenerator[Location | Broken, None]:
+    """Every page of the sitemaps of `url`, a sitemap or a site, and which of them cannot be read.
+
+    A sitemap lies at the site's own host, or where the site's robots.txt says.
 
     Raises:
-        NotASitemap, Refused, Away: one of them cannot be read: then nobody knows all the pages.
+        NotASitemap, Refused, Away: none of them can be read, or they are too many.
     """
-    if is_sitemap(url):
-        waiting = [(url, 0)]
-    else:
-        waiting = [(found, 0) for found in robots.sitemaps] or [(urljoin(url, "/sitemap.xml"), 0)]
+    first = [url] if is_sitemap(url) else [*robots.sitemaps] or [urljoin(url, "/sitemap.xml")]
+    waiting = [_Sitemap(one, 0, "robots.txt" if one in robots.sitemaps else url) for one in first]
     seen: set[str] = set()
+    read, failed = 0, None
     while waiting:
-        here, depth = waiting.pop(0)
+        here, depth, named_by = waiting.pop(0)
         if here in seen:
             continue
         seen.add(here)
         if len(seen) > SITEMAPS or depth > DEPTH:
             raise NotASitemap(f"{url}: more than {SITEMAPS} sitemaps, or an index within an index within an index")
-        if not same_site(here, url):
-            raise NotASitemap(f"{here}: a sitemap at another host than {url}; make it a connector of its own")
-        more, pages = await asyncio.to_thread(parse, await pace.get(here, limit=SITEMAP_LIMIT), here)
-        waiting += [(urljoin(here, one), depth + 1) for one in more]
+        try:
+            if not (named_by == "robots.txt" or same_site(here, url) or same_site(here, named_by)):
+                raise NotASitemap(f"{here}: a sitemap at another host than {url}; make it a connector of its own")
+            more, pages = await asyncio.to_thread(parse, await pace.get(here, limit=SITEMAP_LIMIT), here)
+        except (NotASitemap, Refused, Away) as err:
+            failed = failed or err
+            yield Broken(here, str(err))
+            continue
+        waiting += [_Sitemap(urljoin(here, one), depth + 1, here) for one in more]
+        read += not more
         for page in pages:
             yield Location(urljoin(here, page.url), page.lastmod)
+    if failed is not None and not read:
+        raise failed
 
 
 def parse(found: Fetched, url: str) -> tuple[list[str], list[Location]]:
     """The sitemaps and the pages that a sitemap lists. Raises: NotASitemap."""
-    body = _unpacked(found.body, url).lstrip(b"\xef\xbb\xbf \t\r\n")
+    body = _unpacked(found.body, url)
+    wide = body.startswith(UTF_16)
+    body = (decoded(body).encode() if wide else body).lstrip(b"\xef\xbb\xbf \t\r\n")
     if not body.startswith(b"<"):
         lines = body.decode("utf-8", errors="replace").split()
         if lines and all(line.startswith(("http://", "https://")) for line in lines):
             return [], [Location(line) for line in lines]
         raise NotASitemap(f"{url}: neither XML nor a list of addresses")
     # Entities stay closed and nothing is loaded: a sitemap is a stranger's file.
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=False)
+    parser = etree.XMLParser(
+        encoding="utf-8" if wide else None,
+        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=False,
+    )  # fmt: skip
     try:
         root = etree.fromstring(body, parser)
     except etree.XMLSyntaxError as err:
@@ -138,27 +173,31 @@ def parse(found: Fetched, url: str) -> tuple[list[str], list[Location]]:
     kind = etree.QName(root).localname
     if kind not in ("urlset", "sitemapindex"):
         raise NotASitemap(f"{url}: its root is <{kind}>, not <urlset> or <sitemapindex>")
-    entries = [_entry(child) for child in root if isinstance(child.tag, str)]
-    listed = [one for one in entries if one is not None]
+    listed = [one for child in root if isinstance(child.tag, str) for one in _entries(child)]
     return ([one.url for one in listed], []) if kind == "sitemapindex" else ([], listed)
 
 
-def _entry(element: etree._Element) -> Location | None:
-    said = {etree.QName(child).localname: (child.text or "").strip() for child in element if isinstance(child.tag, str)}
-    return Location(said["loc"], said.get("lastmod", "")) if said.get("loc") else None
+def _entries(element: etree._Element) -> Iterator[Location]:
+    """The page of an entry, and its translations, which many list there alone."""
+    children = [child for child in element if isinstance(child.tag, str)]
+    said = {etree.QName(child).localname: (child.text or "").strip() for child in children}
+    if said.get("loc"):
+        yield Location(said["loc"], said.get("lastmod", ""))
+        yield from (Location(child.get("href")) for child in children if child.get("hreflang") and child.get("href"))
 
 
 def _unpacked(body: bytes, url: str) -> bytes:
-    """A gzip file opened, never further than the limit. Raises: NotASitemap."""
-    if not body.startswith(b"\x1f\x8b"):
-        return body
-    try:
-        unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        opened = unpacker.decompress(body, SITEMAP_LIMIT + 1)
-    except zlib.error as err:
-        raise NotASitemap(f"{url}: not what gzip packs: {err}") from None
-    if len(opened) > SITEMAP_LIMIT:
-        raise NotASitemap(f"{url}: unpacked larger than {SITEMAP_LIMIT:,} bytes")
-    if not unpacker.eof:
-        raise Away(f"{url}: the packed file ends too early")
-    return opened
+    """A gzip file opened, also one that was packed twice, never further than the limit. Raises: NotASitemap, Away."""
+    for _ in range(PACKED):
+        if not body.startswith(MAGIC):
+            break
+        unpack = Gunzip(SITEMAP_LIMIT)
+        try:
+            body = unpack.feed(body)
+        except zlib.error as err:
+            raise NotASitemap(f"{url}: not what gzip packs: {err}") from None
+        if len(body) > SITEMAP_LIMIT:
+            raise NotASitemap(f"{url}: unpacked larger than {SITEMAP_LIMIT:,} bytes")
+        if not unpack.ended:
+            raise Away(f"{url}: the packed file ends too early")
+    return body

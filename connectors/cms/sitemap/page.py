@@ -1,8 +1,7 @@
-"""A web page as a page document: what is its text, its language, its own address, and where it leads. Pure.
+"""A web page as a page document: its language, its own address, and where it leads. Pure.
 
-The text is what the page marks as `<main>`. Without that, trafilatura tells it from the frame around it; where it finds
-next to nothing, as on pages of links, all of the body is taken. Scripts, navigation, consent bars and the like are left
-out later, for every source alike (text/html.py).
+What of it is content, content.py beside this says. Scripts, navigation, consent bars and the like are left out later,
+for every source alike (text/html.py).
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
 from lxml import etree, html
 
+from connectors.cms.sitemap.content import content_of
 from connectors.cms.titles import FIELD, title_of
 from text.encodings import decoded
+from text.html5 import well_formed
 
 MAX_ID = 256  # characters of a page id
-LITTLE = 0.25  # share of the body's text under which an extraction has lost the page
-# Elements and characters of a page whose frame is told from its text: trafilatura takes the square of nested lists, and
-# a page of more is mostly text.
-EXTRACTED, EXTRACTED_CHARS = 10_000, 1_000_000
+VALUED = frozenset({"max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"})
+REFRESH = re.compile(r"\s*[0-5](?:\.[0-9]*)?\s*[;,]\s*url\s*=(.+)", re.IGNORECASE | re.DOTALL)  # within five seconds
 LANG = re.compile(r"([a-zA-Z]{2,3})((?:[-_][A-Za-z0-9]{2,8})*)")
 LINKS = 2_000  # of one page
 
@@ -51,20 +50,60 @@ def read_page(body: bytes, url: str, charset: str | None = None, robots_tag: str
     """
     tree = _tree(decoded(body, charset, page=True))
     base = urljoin(url, next(iter(tree.xpath("//base/@href")), ""))
-    meta = {str(m.get("name") or m.get("property")).lower(): m.get("content", "") for m in tree.iter("meta")}
-    directives = f"{robots_tag},{meta.get('robots', '')},{meta.get('pagewire', '')}".lower()
-    links = () if re.search(r"\b(nofollow|none)\b", directives) else tuple(islice(_links(tree, base), LINKS))
-    said = _first(tree, "//link[contains(concat(' ', @rel, ' '), ' canonical ')]/@href")
+    metas = [(str(m.get("name") or m.get("property")).lower(), m.get("content", "")) for m in tree.iter("meta")]
+    meta = dict(metas)
+    robots = _directives(robots_tag, [content for name, content in metas if name in ("robots", "pagewire")])
+    links = () if robots & {"nofollow", "none"} else tuple(islice(_links(tree, base), LINKS))
+    said = _refresh(tree) or next(filter(None, map(_canonical, tree.iter("link"))), "")
     return WebPage(
-        canonical=normal(urljoin(base, said)) if said else normal(url),
+        canonical=_as_safe(normal(urljoin(base, said)), url) if said else normal(url),
         lang=_language(tree, base, url),
         title=title_of(tree),
         description=_text(meta.get("description") or meta.get("og:description", "")),
         keywords=tuple(filter(None, map(_text, meta.get("keywords", "").split(","))))[:1_000],
-        content=_content(tree),
+        content=content_of(tree),
         links=links,
-        indexed=re.search(r"\b(noindex|none)\b", directives) is None,
+        indexed=not robots & {"noindex", "none"},
     )
+
+
+def _directives(robots_tag: str, metas: list[str]) -> set[str]:
+    """All that is asked of robots in general and of us, so that the strictest wins.
+
+    In a line of X-Robots-Tag, `otherbot: noindex, nofollow` is for that one; `max-image-preview: none` is no `none`.
+    """
+    asked: set[str] = set()
+    for line in (*robots_tag.lower().split("\n"), *map(str.lower, metas)):
+        whose = "robots"
+        for part in line.split(","):
+            name, colon, value = (piece.strip() for piece in part.partition(":"))
+            if colon and name not in VALUED:
+                whose, name = name, value.partition(":")[0].strip()
+            if whose in ("robots", "pagewire"):
+                asked.update(name.split())
+    return asked
+
+
+def _canonical(link: Any) -> str:
+    is_one = "canonical" in (link.get("rel") or "").lower().split()
+    return (link.get("href") or "").strip() if is_one else ""
+
+
+def _refresh(tree: Any) -> str:
+    """Where a page sends its visitors at once; empty where they stay."""
+    for meta in tree.iter("meta"):
+        match = REFRESH.fullmatch(meta.get("content") or "")
+        is_one = match and (meta.get("http-equiv") or "").lower() == "refresh"
+        if is_one and next(meta.iterancestors("noscript", "template"), None) is None:
+            return str(match[1]).strip("\"' ")
+    return ""
+
+
+def _as_safe(address: str, url: str) -> str:
+    """The https address, where a page that was found by https calls itself by the http one of the same site."""
+    here, there = urlsplit(url), urlsplit(address)
+    safe = here.scheme == "https" and there.scheme == "http" and here.netloc.lower() == there.netloc
+    return urlunsplit(there._replace(scheme="https")) if safe else address
 
 
 def page_id(url: str) -> str:
@@ -106,62 +145,10 @@ def language_of(tag: str | None, languages: tuple[str, ...]) -> str | None:
 def _tree(text: str) -> Any:
     parser = html.HTMLParser(encoding="utf-8", no_network=True, huge_tree=False)
     try:
-        tree = html.document_fromstring(text.encode(), parser=parser)
+        tree = html.document_fromstring(well_formed(text).encode(), parser=parser)
     except (etree.ParserError, etree.XMLSyntaxError, ValueError) as err:
         raise ValueError(f"no HTML: {err}") from None
     return tree
-
-
-def _content(tree: Any) -> str:
-    mains = tree.xpath("//main | //*[@role='main']")
-    if len(mains) == 1 and _words(mains[0]):
-        return _inner(mains[0])
-    bodies = tree.xpath("//body")
-    if not bodies:
-        return ""
-    found = _extracted(tree)
-    if found is not None and len(_words(found)) >= LITTLE * len(_words(bodies[0])):
-        return _inner(found)
-    return _inner(bodies[0])
-
-
-def _extracted(tree: Any) -> Any:
-    """The body of trafilatura's own document; None when it finds none, or would take long to."""
-    from trafilatura import extract  # 0.4 s
-
-    source = html.tostring(tree)
-    if len(source) > EXTRACTED_CHARS or sum(1 for _ in islice(tree.iter(), EXTRACTED + 1)) > EXTRACTED:
-        return None
-    try:
-        text = extract(
-            html.fromstring(source),
-            output_format="html",
-            include_links=True,
-            include_tables=True,
-            include_formatting=True,
-            include_comments=False,
-            favor_precision=True,
-            deduplicate=False,
-        )
-    except (etree.LxmlError, ValueError, RecursionError):
-        return None
-    bodies = html.document_fromstring(text).xpath("//body") if text else []
-    return bodies[0] if bodies else None
-
-
-def _words(element: Any) -> str:
-    """The text that is read, without scripts and the frame."""
-    texts = element.xpath(
-        ".//text()[not(ancestor::script or ancestor::style or ancestor::nav or ancestor::noscript or ancestor::header "
-        "or ancestor::footer)]"
-    )
-    return " ".join("".join(texts).split())
-
-
-def _inner(element: Any) -> str:
-    return "".join(
-        [element.text or "", *(html.tostring(child, encoding="unicode") for child in element if child.tag is not None)]
-    ).strip()
 
 
 def _language(tree: Any, base: str, url: str) -> str | None:
@@ -188,10 +175,6 @@ def _links(tree: Any, base: str) -> Iterator[str]:
                 yield normal(there)
         except ValueError:
             continue
-
-
-def _first(tree: Any, path: str) -> str:
-    return str(next(iter(tree.xpath(path)), "")).strip()
 
 
 def _text(value: str) -> str:

@@ -27,7 +27,7 @@ from connectors.cms.fetching import Away, Fetched, Refused
 from connectors.cms.frame import Listed, Omitted, Unreadable
 from connectors.cms.own_thread import OwnThread
 from connectors.cms.settings import SitemapConnector
-from connectors.cms.sitemap.discover import Location, NotASitemap, Robots, locations, read_robots, same_site
+from connectors.cms.sitemap.discover import Broken, Location, NotASitemap, Robots, locations, read_robots, same_site
 from connectors.cms.sitemap.pace import Fetches, Pace
 from connectors.cms.sitemap.page import WebPage, language_of, normal, page_id, read_page
 from connectors.cms.sitemap.visits import Visit, Visits
@@ -65,11 +65,13 @@ class SitemapSource:
         self._robots: Robots | None = None
         self._elsewhere = ""  # another host that pages were said to be at
         self._forbidden: dict[str, str] = {}  # addresses that are not asked for, and why
+        self._broken: list[Broken] = []  # sitemaps whose pages nobody knows
 
-    async def inventory(self) -> AsyncGenerator[Listed | Omitted, None]:
-        """Raises: NotASitemap, Refused, Away: not all of its pages are known."""
+    async def inventory(self) -> AsyncGenerator[Listed | Omitted | Unreadable, None]:
+        """Raises: NotASitemap, Refused, Away: none of its sitemaps can be read."""
         self._failures = 0
         self._forbidden = {}
+        self._broken = []
         if self._robots is None:
             self._robots = await read_robots(self._pace, self._connector.url)
             self._pace.delay = max(self._connector.delay, min(self._robots.delay, 60.0))
@@ -84,6 +86,8 @@ class SitemapSource:
                 yield Omitted(visit.url, visit.why)
         for url, why in self._forbidden.items():
             yield Omitted(url, why)
+        for broken in self._broken:
+            yield Unreadable(Listed(page_id(broken.url), self._connector.lang or self._languages[0], 0), broken.why)
         if not count and self._elsewhere:
             raise NotASitemap(f"{self._connector.url}: its pages are at {self._elsewhere}; give that as `url`")
         await self._own.do(self._visits.forget, self._clock())
@@ -105,6 +109,9 @@ class SitemapSource:
         seen: set[str] = set()
         chunk: list[Location] = []
         async for location in locations(self._pace, self._connector.url, robots):
+            if isinstance(location, Broken):
+                self._broken.append(location)
+                continue
             url = self._wanted(location.url)
             if url is None or url in seen:
                 continue

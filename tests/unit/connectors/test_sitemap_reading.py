@@ -14,6 +14,7 @@ from connectors.cms.fetching import Away, Fetched
 from connectors.cms.sitemap import discover
 from connectors.cms.sitemap.discover import Location, NotASitemap, Robots, is_sitemap, parse, same_site
 from connectors.cms.sitemap.page import language_of, normal, page_id, read_page
+from text.html import to_markdown
 
 HERE = "https://www.town.example/sitemap.xml"
 NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
@@ -32,10 +33,25 @@ def test_a_sitemap_lists_pages_and_times() -> None:
     <url><loc>https://www.town.example/b?x=1&amp;y=2</loc></url><url><lastmod>2026</lastmod></url></urlset>"""
     assert read(body) == (
         [],
-        [Location("https://www.town.example/a", "2026-05-04"), Location("https://www.town.example/b?x=1&y=2")],
+        [
+            Location("https://www.town.example/a", "2026-05-04"),
+            Location("/de"),  # a translation, which need not be listed itself
+            Location("https://www.town.example/b?x=1&y=2"),
+        ],
     )
-    assert read(gzip.compress(body.encode())) == read(body)
+    assert read(gzip.compress(body.encode())) == read(gzip.compress(gzip.compress(body.encode()))) == read(body)
     assert read("\ufeff  " + body) == read(body)
+    for declared in ("", ' encoding="UTF-16"'):
+        assert read(body.replace(' version="1.0"', f' version="1.0"{declared}').encode("utf-16")) == read(body)
+
+
+def test_all_members_of_a_packed_list_are_read() -> None:
+    # crawler-commons/crawler-commons issue 143
+    members = [gzip.compress(f"https://www.town.example/{n}\n".encode()) for n in range(1_000)]
+    assert len(read(b"".join(members))[1]) == 1_000
+    assert len(read(b"".join(members) + bytes(1_000))[1]) == 1_000  # padded
+    with pytest.raises(Away):
+        read(b"".join(members)[:-9])
 
 
 def test_an_index_lists_sitemaps() -> None:
@@ -102,6 +118,8 @@ def test_whatever_stands_there_it_is_read_or_refused(body: bytes) -> None:
     [
         ("", None),
         ("yesterday", None),
+        ("9999-12-31", None),
+        ("9999-12-31T23:59:59Z", None),
         ("2026-05-04", datetime(2026, 5, 6, tzinfo=UTC)),
         ("2026-05-04T10:00:00Z", datetime(2026, 5, 4, 10, 1, tzinfo=UTC)),
         ("2026-05-04T10:00:00+02:00", datetime(2026, 5, 4, 8, 1, tzinfo=UTC)),
@@ -145,7 +163,7 @@ def test_a_page_says_what_it_is() -> None:
     assert page.canonical == "https://www.town.example/de/hunde?x=1"
     assert (page.lang, page.title, page.description) == ("de-AT", "Hundesteuer", "Alles zu Hunden")
     assert page.keywords == ("Hund", "Steuer")
-    assert page.content.startswith("<h1>Hundesteuer</h1>")
+    assert page.content.startswith("<main><h1>Hundesteuer</h1>")
     assert "12 Euro" in page.content
     assert "Login" not in page.content
     assert page.links == ("https://www.town.example/", "https://www.town.example/de/preise")
@@ -159,6 +177,56 @@ def test_without_a_main_the_frame_is_told_from_the_text() -> None:
     content = read_page(body.encode(), "https://www.town.example/dogs").content
     assert "Sentence 8" in content
     assert "Menu item" not in content
+
+
+LONG = "".join(f"Sentence {n} tells what the town charges for dogs, and why it does so. " for n in range(9))
+ROWS = "".join(f"<tr><td>{day}<td><ul><li>{n}:00-20:00</ul>" for n, day in enumerate(("Mon", "Tue", "Wed"), 9))
+
+
+def test_without_a_main_the_pages_own_elements_are_kept() -> None:
+    """What trafilatura leaves out of what it writes: text said twice, lists in cells (its issue 531), captions."""
+    menu = "".join(f"<li><a href=/{n}>Menu item {n}</a></li>" for n in range(30))
+    related = "".join(f"<div class=related-posts><a href=/{n}>Another page {n}</a></div>" for n in range(5))
+    article = (
+        f"<div><h2>North</h2><p>{LONG}</p><h2>South</h2><p>{LONG}</p><h2>East</h2><p>Nothing but {LONG.lower()}</p>"
+        f"<table>{ROWS}</table><figure><img src=x alt=Map><figcaption>The dog park</figcaption></figure>"
+        f'{related}<div class="related"><a href="tel:+4930123">030 123</a></div></div>'
+    )
+    body = f"<div class=menu><ul>{menu}</ul></div><div class=page><h1>Dogs</h1>{article}</div>"
+    text = to_markdown(read_page(f"<body>{body}</body>".encode(), "https://www.town.example/").content)
+    assert [line for line in text.split("\n") if line.startswith("#")] == ["# Dogs", "## North", "## South", "## East"]
+    assert text.count("Sentence 8 tells") == 2
+    for kept in ("11:00-20:00", "The dog park", "Map", "030 123"):
+        assert kept in text
+    for other in ("Menu item", "Another page"):
+        assert other not in text
+    twice = f"<body><div><div><h2>North</h2><p>{LONG}</p></div><div><h2>South</h2><p>{LONG}</p></div></div></body>"
+    text = to_markdown(read_page(twice.encode(), "https://www.town.example/").content)
+    assert [line for line in text.split("\n") if line.startswith("#")] == ["## North", "## South"]
+
+
+def test_what_a_page_marks_as_main_is_all_that_visitors_see_of_it() -> None:
+    mains = (
+        f"<main><header><h1>Dogs</h1><p>From 2027 a dog costs 90 euros.</p></header><p>{LONG}</p>"
+        "<div class='share-buttons'><a href=/s>Share this</a></div><div id=comments><p>First!</p></div></main>"
+        "<main hidden><p>The draft for 2028.</p></main><div aria-hidden=true><main>A copy.</main></div>"
+    )
+    text = to_markdown(read_page(f"<body>{mains}</body>".encode(), "https://www.town.example/").content)
+    assert text.startswith("# Dogs\n\nFrom 2027 a dog costs 90 euros.")
+    assert "Sentence 8" in text
+    for other in ("draft", "copy", "Share", "First!"):
+        assert other not in text
+    text = to_markdown(read_page(b"<main role=main><main>a</main></main><main>b</main>", "https://a.example/").content)
+    assert text.split() == ["a", "b"]
+
+
+def test_a_page_that_scripts_build_is_read_as_it_is_for_others() -> None:
+    body = (
+        f"<body><div id=app></div><noscript><p>{LONG}</p></noscript><template><p>{LONG.upper()}</p></template></body>"
+    )
+    text = to_markdown(read_page(body.encode(), "https://www.town.example/").content)
+    assert "Sentence 8" in text
+    assert "SENTENCE" not in text
 
 
 def test_a_page_of_links_keeps_them() -> None:
@@ -177,12 +245,39 @@ def test_a_page_of_links_keeps_them() -> None:
         ('<meta name="robots" content="none">', "", False, 0),
         ('<meta name="pagewire" content="noindex">', "", False, 1),
         ("", "", True, 1),
+        # Yoast/wordpress-seo issue 13773, mdn/content PR 37079
+        ('<meta name="robots" content="index, follow, max-image-preview:none">', "max-snippet: 0", True, 1),
+        ("", "googlebot: noindex, nofollow", True, 1),
+        ("", "otherbot: noindex\nnofollow", True, 0),
+        ("", "googlebot: noindex, pagewire: noindex", False, 1),
+        ("", "unavailable_after: 25 Jun 2030 15:00:00 PST, noindex", False, 1),
+        ('<meta name="robots" content="noindex"><meta name="robots" content="index">', "", False, 1),
+        ('<meta name="robots" content="index"><meta name="robots" content="noindex nofollow">', "all", False, 0),
     ],
 )
 def test_a_page_may_ask_to_be_left_out(head: str, tag: str, indexed: bool, links: int) -> None:
     body = f"<html><head>{head}</head><body><a href='/x'>x</a></body></html>".encode()
     page = read_page(body, "https://www.town.example/", robots_tag=tag)
     assert (page.indexed, len(page.links)) == (indexed, links)
+
+
+@pytest.mark.parametrize(
+    ("head", "canonical"),
+    [
+        ('<link rel="CANONICAL" href="/b">', "https://www.town.example/b"),
+        ('<link rel="canonical" href="http://www.town.example/a">', "https://www.town.example/a"),  # codelibs/fess 1199
+        ('<link rel="canonical" href="http://town.example/a">', "http://town.example/a"),
+        ('<link rel="canonicals" href="/b"><link rel=canonical>', "https://www.town.example/a"),
+        ('<meta http-equiv="Refresh" content="0; url=\'/new\'">', "https://www.town.example/new"),
+        ('<meta http-equiv="refresh" content="600">', "https://www.town.example/a"),
+        ('<meta http-equiv="refresh" content="30; url=/new">', "https://www.town.example/a"),
+        ('<noscript><meta http-equiv="refresh" content="0; url=/no-scripts"></noscript>', "https://www.town.example/a"),
+    ],
+)
+def test_a_page_says_where_it_is(head: str, canonical: str) -> None:
+    body = f"<html><head>{head}<title>x</title></head><body><p>This page has moved.</p></body></html>"
+    page = read_page(body.encode(), "https://www.town.example/a")
+    assert (page.canonical, page.title) == (canonical, "x")
 
 
 def test_the_language_may_stand_in_the_links() -> None:
@@ -210,11 +305,16 @@ def test_a_tag_is_one_of_the_sites_languages_where_it_can(tag: str | None, found
     assert language_of(tag, ("en", "de", "pt-BR")) == found
 
 
-@pytest.mark.parametrize("charset", ["utf-8", "iso-8859-1", None, "no-such-charset"])
+@pytest.mark.parametrize("charset", ["utf-8", "iso-8859-1", None, "utf8mb4"])
 def test_umlauts_in_every_charset(charset: str | None) -> None:
     body = "<html><head><meta charset=utf-8></head><body><main>Gebühren</main></body></html>"
     encoded = body.encode("iso-8859-1" if charset == "iso-8859-1" else "utf-8")
     assert "Gebühren" in read_page(encoded, "https://www.town.example/", charset).content
+    # A title before the tag decides nothing.
+    late = f"<title>Gebühren</title>{body}".encode()
+    assert read_page(late, "https://www.town.example/").title == "Gebühren"
+    with pytest.raises(ValueError, match="encoding that can be told"):
+        read_page(b"\xff" * 99, "https://www.town.example/")
 
 
 @given(st.binary(max_size=400) | st.text(alphabet="<>/abhm\"'= \n&;!-[]", max_size=300).map(str.encode))

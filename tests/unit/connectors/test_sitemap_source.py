@@ -290,6 +290,71 @@ async def test_when_nobody_knows_all_pages_nothing_is_listed(
         await listed(made())
 
 
+async def test_http_canonicals_behind_https_are_the_pages_themselves(web: FakeWeb, made: Any) -> None:
+    # codelibs/fess issue 1199, algolia/docsearch issue 1222
+    web.sitemap("/a", "/b", "/b?x=1")
+    for path in ("/a", "/b", "/b?x=1"):
+        web.page(path, head=f'<link rel="canonical" href="http://www.town.example{path.partition("?")[0]}">')
+    assert sorted(await listed(made())) == ["en /a", "en /b"]
+
+
+async def test_translations_that_a_sitemap_names_are_visited(web: FakeWeb, made: Any) -> None:
+    web.pages["/sitemap.xml"] = (
+        '<urlset xmlns:xhtml="http://www.w3.org/1999/xhtml"><url><loc>/a</loc>'
+        '<xhtml:link rel="alternate" hreflang="de" href="/de/a"/></url></urlset>'
+    )
+    web.page("/a")
+    web.page("/de/a", lang="de")
+    assert await listed(made()) == ["en /a", "de /de/a"]
+
+
+async def test_robots_txt_vouches_for_a_sitemap_at_another_host(web: FakeWeb, made: Any) -> None:
+    # crawler-commons/crawler-commons issue 81
+    cdn = "https://cdn.example/index.xml"
+    web.pages["/robots.txt"] = f"Sitemap: {cdn}"
+    web.pages[cdn] = (
+        "<sitemapindex><sitemap><loc>/a.xml</loc></sitemap>"
+        "<sitemap><loc>http://169.254.169.254/b.xml</loc></sitemap></sitemapindex>"
+    )
+    web.sitemap("/a", "https://cdn.example/x", "https://other.example/y", at="https://cdn.example/a.xml")
+    web.page("/a")
+    found = [one async for one in made().inventory()]
+    assert [one.page_id for one in found if isinstance(one, Listed)] == ["/a"]
+    [refused] = [one for one in found if isinstance(one, Unreadable)]
+    assert "at another host" in refused.reason
+    assert not any("169.254" in path for path in web.asked)
+
+
+async def test_one_broken_sitemap_stops_no_other_and_deletes_nothing(web: FakeWeb, made: Any, tmp_path: Path) -> None:
+    # GateNLP/ultimate-sitemap-parser issue 6
+    log = Log()
+    names = ("one", "two")
+    web.pages["/sitemap.xml"] = "<sitemapindex>{}</sitemapindex>".format(
+        "".join(f"<sitemap><loc>{HOST}/{name}.xml</loc></sitemap>" for name in names)
+    )
+    for name in names:
+        web.sitemap(f"/{name}", at=f"/{name}.xml")
+        web.page(f"/{name}")
+    await run(made(), log, tmp_path)
+    del web.pages["/two.xml"]
+    web.sitemap("/new", at="/one.xml")
+    web.page("/new")
+    found = await run(made(), log, tmp_path)
+    assert (found.refused, found.missing, found.deleted, found.failed) == (True, 1, 0, 1)
+    assert found.failures[0].reason == f"{HOST}/two.xml: the server answered 404"
+    assert set(log.titles()) == {"en:/one", "en:/two", "en:/new"}
+    web.sitemap("/two", at="/two.xml")
+    found = await run(made(), log, tmp_path)
+    assert (found.refused, found.deleted, found.failed) == (False, 1, 0)
+
+
+async def test_a_date_that_nobody_believes_ends_no_run(web: FakeWeb, made: Any) -> None:
+    web.sitemap("/a", lastmod="9999-12-31")
+    web.page("/a")
+    for _ in range(2):
+        assert await listed(made()) == ["en /a"]
+
+
 async def test_a_sitemap_at_another_host_is_not_followed(web: FakeWeb, made: Any) -> None:
     web.pages["/sitemap.xml"] = (
         "<sitemapindex><sitemap><loc>http://169.254.169.254/latest/meta-data.xml</loc></sitemap></sitemapindex>"
