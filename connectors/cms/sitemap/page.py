@@ -93,9 +93,10 @@ def _refresh(tree: Any) -> str:
     """Where a page sends its visitors at once; empty where they stay."""
     for meta in tree.iter("meta"):
         match = REFRESH.fullmatch(meta.get("content") or "")
-        is_one = match and (meta.get("http-equiv") or "").lower() == "refresh"
-        if is_one and next(meta.iterancestors("noscript", "template"), None) is None:
-            return str(match[1]).strip("\"' ")
+        if match is None or (meta.get("http-equiv") or "").lower() != "refresh":
+            continue
+        if next(meta.iterancestors("noscript", "template"), None) is None:
+            return match[1].strip("\"' ")
     return ""
 
 
