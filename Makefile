@@ -48,7 +48,7 @@ setup-wagtail: setup .venv-wagtail/.installed
 	$(UV) $(WAGTAIL)/python --no-deps --no-build-isolation --editable connectors/cms/wagtail/app
 	touch $@
 
-# What reads attachments: unstructured for office files and mails, pypdf for PDFs; some 700 MB.
+# What reads attachments: mammoth, openpyxl and unstructured for office files, pypdf for PDFs; some 700 MB.
 setup-attachments: setup
 	$(LOCKED) requirements-attachments.lock
 

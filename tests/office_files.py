@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import re
 import struct
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from email.message import EmailMessage
+from html import escape
 
 PDF = "application/pdf"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -89,20 +91,49 @@ def encrypted(document: bytes, password: str) -> bytes:
     return out.getvalue()
 
 
-def docx(heading: str, paragraphs: Sequence[str], rows: Sequence[Sequence[str]] = ()) -> bytes:
-    """Needs python-docx."""
-    import docx as library
+_WORD = " ".join(
+    f'xmlns:{prefix}="http://schemas.openxmlformats.org/{name}"'
+    for prefix, name in (
+        ("w", "wordprocessingml/2006/main"),
+        ("m", "officeDocument/2006/math"),
+        ("mc", "markup-compatibility/2006"),
+    )
+)
 
-    document = library.Document()
-    document.add_heading(heading, 1)
-    for text in paragraphs:
-        document.add_paragraph(text)
-    if rows:
-        table = document.add_table(len(rows), len(rows[0]))
-        for row, cells in zip(table.rows, rows, strict=True):
-            for cell, text in zip(row.cells, cells, strict=True):
-                cell.text = text
-    return _saved(document)
+
+def docx(heading: str, paragraphs: Sequence[str], rows: Sequence[Sequence[str]] = ()) -> bytes:
+    """The first row names the columns of the others."""
+    body = [wp(wr(heading), '<w:pStyle w:val="Heading1"/>'), *(wp(wr(text)) for text in paragraphs)]
+    lines = ["".join(f"<w:tc>{wp(wr(text))}</w:tc>" for text in row) for row in rows]
+    header = "<w:trPr><w:tblHeader/></w:trPr>"
+    table = "".join(f"<w:tr>{header if n == 0 else ''}{line}</w:tr>" for n, line in enumerate(lines))
+    return word("".join(body) + (f"<w:tbl>{table}</w:tbl>" if rows else ""))
+
+
+def word(body: str, **parts: str) -> bytes:
+    """A DOCX of XML: what is in its body, and in the roots of other parts (`styles="..."`)."""
+    document = {"word/document.xml": f"<w:document {_WORD}><w:body>{body}</w:body></w:document>"}
+    return archive(
+        document | {f"word/{name}.xml": f"<w:{name} {_WORD}>{xml}</w:{name}>" for name, xml in parts.items()}
+    )
+
+
+def wp(runs: str, properties: str = "") -> str:
+    """A paragraph of Word's."""
+    return f"<w:p><w:pPr>{properties}</w:pPr>{runs}</w:p>"
+
+
+def wr(text: str, properties: str = "") -> str:
+    """A run of Word's."""
+    return f'<w:r><w:rPr>{properties}</w:rPr><w:t xml:space="preserve">{escape(text)}</w:t></w:r>'
+
+
+def strict(document: bytes) -> bytes:
+    """An office file as `Strict Open XML` of its programs."""
+    with zipfile.ZipFile(io.BytesIO(document)) as file:
+        parts = {name: file.read(name) for name in file.namelist()}
+    found = re.compile(rb"http://schemas\.openxmlformats\.org/(?!package)(\w+)/2006/")
+    return archive({name: found.sub(rb"http://purl.oclc.org/ooxml/\1/", part) for name, part in parts.items()})
 
 
 def pptx(slides: Sequence[tuple[str, str]]) -> bytes:
@@ -130,13 +161,15 @@ def xlsx(sheets: Mapping[str, Sequence[Sequence[object]]]) -> bytes:
     return _saved(book)
 
 
-def odt(body: str) -> bytes:
-    """`body` is XML inside office:text."""
+def odt(body: str, styles: str = "", **members: str) -> bytes:
+    """`body` is XML inside office:text, `styles` inside office:automatic-styles; other members by name."""
+    names = {name: name for name in ("office", "style", "text", "table")} | {"fo": "xsl-fo-compatible"}
     spaces = "".join(
-        f' xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "text", "table")
+        f' xmlns:{each}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for each, name in names.items()
     )
-    content = f"<office:document-content{spaces}><office:body><office:text>{body}</office:text></office:body>"
-    return archive({"mimetype": ODT, "content.xml": content + "</office:document-content>"})
+    styled = f"<office:automatic-styles>{styles}</office:automatic-styles>"
+    content = f"<office:document-content{spaces}>{styled}<office:body><office:text>{body}</office:text></office:body>"
+    return archive({"mimetype": ODT, "content.xml": content + "</office:document-content>", **members})
 
 
 def eml(subject: str, text: str) -> bytes:

@@ -1,7 +1,7 @@
 """The child process that reads documents: one after the other, within limits of memory and time.
 
     parent ─▶ [size][{"said", "suffix", "limit", "seconds"}] [size][bytes] ─▶ child
-           ◀─ [size][{"sections", "left_out"}, or one of {"unread"}, {"not_read"}, {"missing"}] ◀─┘
+           ◀─ [size][{"sections", "left_out", "hidden"}, or one of {"unread"}, {"not_read"}, {"missing"}] ◀─┘
 
 What kind a document is, is found out here as well: that takes opening archives. The child has no secrets in its
 environment, and `fence` keeps it from the network, from programs and from what else lies on the disk.
@@ -91,7 +91,7 @@ def _read(order: dict[str, Any], data: bytes) -> dict[str, Any]:
         document = read(kind, data, order["limit"], charset_of(order["said"]))
     except Unreadable as err:
         return {"unread": str(err)}
-    return {"sections": [asdict(section) for section in document.sections], "left_out": document.left_out}
+    return asdict(document)
 
 
 def _address_space() -> Callable[[], int]:

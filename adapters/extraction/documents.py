@@ -1,8 +1,11 @@
 """Documents to text, place by place. Runs in the child process only: what it reads may be made to hurt.
 
-bytes ─pypdf───────────────────────────────▶ pages  ┐
-      ─unstructured: docx, pptx, xlsx, eml─▶ places ├─▶ Section(page, label, text)…
-      ─lxml: odt; text as it is────────────▶ one    ┘
+bytes ─pypdf────────────────────────────────▶ pages  ┐
+      ─unstructured: pptx, openpyxl: xlsx───▶ places ├─▶ Section(page, label, text)…
+      ─mammoth: docx, lxml: odt ─▶ HTML ────▶ one    │
+      ─email: eml, html, text as it is──────▶ one    ┘
+
+What an author hid from readers is left out: `Sections.hidden` says how much of it there was.
 """
 
 from __future__ import annotations
@@ -12,24 +15,25 @@ import io
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from email import policy
-from importlib import import_module
 from itertools import groupby
 from typing import Any
 
-from lxml import etree
-
+from adapters.extraction import open_document, word
+from adapters.extraction.sheets import sheets
 from pipelines.ingest.documents.attachments import Section, Sections
-from pipelines.ingest.documents.kinds import Kind
+from pipelines.ingest.documents.kinds import MAIN_PARTS, PROTECTED, Kind
 from text.encodings import UnknownEncoding, decoded
-from text.html import tidy, to_markdown
-from text.tables import of_rows
+from text.html import is_cut, tidy, to_markdown
 
 SECTIONS = 2_000  # pages, slides or sheets that are read of one document
 UNPACKED = 200 * 1024 * 1024  # bytes that an office file may unpack to
 ENTRIES = 10_000  # files in it
-_ODF = "{urn:oasis:names:tc:opendocument:xmlns:%s:1.0}"
 _LINE = 60  # characters; a line of running text in a PDF is hardly shorter than two thirds of the longest
+# Names of Office Open XML's Strict form, which begin otherwise; ECMA-376-1, annex A, beside ECMA-376-4.
+STRICT = b"http://purl.oclc.org/ooxml/"
+_STRICT_NAME = re.compile(STRICT + rb"(\w+)/")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]$")
 
 
@@ -55,32 +59,35 @@ def read(kind: Kind, data: bytes, limit: int, charset: str | None = None) -> Sec
             return _within([Section(to_markdown(_decoded(data, charset, page=True)))], 1, limit)
         case "eml":
             return _within([Section(_mail(data))], 1, limit)
-    _check_archive(data)
+    data = _checked(data)
     match kind:
         case "odt":
-            return _within([Section(_odt(data))], 1, limit)
+            return _from_html(open_document.to_html(data), limit)
         case "docx":
-            return _within([Section(_text(_elements("docx", data)))], 1, limit)
+            return _from_html(word.to_html(data), limit)
         case "pptx":
-            places = _places(_elements("pptx", data), "page_number")
-            last = max((number for number, _ in places), default=0)
-            return _within((Section(text, f"{number}/{last}") for number, text in places), len(places), limit)
+            return _slides(data, limit)
         case "xlsx":
-            sheets = _places(_elements("xlsx", data, find_subtable=False), "page_name")
-            return _within((Section(text, str(name)) for name, text in sheets), len(sheets), limit)
+            found, hidden = sheets(data)
+            return _within((Section(text, name) for name, text in found), len(found), limit, hidden)
 
 
-def _within(sections: Iterable[Section], total: int, limit: int) -> Sections:
+def _from_html(html: str, limit: int) -> Sections:
+    read = _within([Section(to_markdown(html))], 1, limit)
+    return replace(read, left_out=read.left_out or "all but its end") if is_cut(html) else read
+
+
+def _within(sections: Iterable[Section], total: int, limit: int, hidden: str = "") -> Sections:
     """The sections that fit; the last one may be cut."""
     kept: list[Section] = []
     left = limit
     for number, section in enumerate(sections):
         if left <= 0 or number >= SECTIONS:
-            return Sections(tuple(kept), f"only the first {number:,} of {total:,} places in it")
+            return Sections(tuple(kept), f"only the first {number:,} of {total:,} places in it", hidden)
         if section.text.strip():
             kept.append(Section(section.text[:left], section.label, section.page))
         left -= len(section.text)
-    return Sections(tuple(kept), "its end" if left < 0 else "")
+    return Sections(tuple(kept), "all but its end" if left < 0 else "", hidden)
 
 
 def _pdf(data: bytes, limit: int) -> Sections:
@@ -88,7 +95,7 @@ def _pdf(data: bytes, limit: int) -> Sections:
 
     reader = PdfReader(io.BytesIO(data))
     if reader.is_encrypted and reader.decrypt("") == PasswordType.NOT_DECRYPTED:
-        raise Unreadable("protected by a password")
+        raise Unreadable(PROTECTED)
     total = len(reader.pages)
     pages = (Section(_page(reader.pages[number]), f"{number + 1}/{total}", number + 1) for number in range(total))
     return _within(pages, total, limit)
@@ -124,9 +131,11 @@ def reflowed(text: str) -> str:
     return "\n".join(paragraphs)
 
 
-def _elements(kind: str, data: bytes, **more: Any) -> Sequence[Any]:
+def _slides(data: bytes, limit: int) -> Sections:
     import spacy
+    from pptx import Presentation
     from unstructured.nlp import tokenize
+    from unstructured.partition.pptx import partition_pptx
 
     def no_model() -> Any:
         # It would download one to guess what is a title: we only want what is written, and where.
@@ -135,69 +144,46 @@ def _elements(kind: str, data: bytes, **more: Any) -> Sequence[Any]:
         return blank
 
     tokenize._load_spacy_model = no_model
-    module = import_module(f"unstructured.partition.{kind}")
-    found: Sequence[Any] = getattr(module, f"partition_{kind}")(file=io.BytesIO(data), languages=[""], **more)
-    return found
-
-
-def _places(elements: Iterable[Any], by: str) -> list[tuple[Any, str]]:
-    groups = groupby(elements, key=lambda element: getattr(element.metadata, by))
-    return [(place, _text(group)) for place, group in groups if place is not None]
-
-
-def _text(elements: Iterable[Any]) -> str:
-    return tidy("\n\n".join(filter(None, map(_element, elements))))
+    slides = enumerate(Presentation(io.BytesIO(data)).slides, 1)
+    hidden = {number for number, slide in slides if slide.element.get("show") in ("0", "false")}
+    elements: Sequence[Any] = partition_pptx(file=io.BytesIO(data), languages=[""])
+    groups = groupby(elements, key=lambda element: element.metadata.page_number)
+    found = [(number, tidy("\n\n".join(filter(None, map(_element, group))))) for number, group in groups]
+    shown = [(number, text) for number, text in found if number is not None and number not in hidden]
+    last = max((number for number, _ in shown), default=0)
+    places = (Section(text, f"{number}/{last}") for number, text in shown)
+    return _within(places, len(shown), limit, f"slides: {len(hidden)}" if hidden else "")
 
 
 def _element(element: Any) -> str:
     as_html = getattr(element.metadata, "text_as_html", None)
-    if as_html:
-        return to_markdown(as_html)
-    depth = element.metadata.category_depth
-    text: str = element.text.strip()
-    if text and element.category == "Title" and depth is not None and element.metadata.page_number is None:
-        return f"{'#' * min(depth + 1, 6)} {' '.join(text.split())}"  # not on slides, where every line is a title
-    return text
+    return to_markdown(as_html) if as_html else str(element.text).strip()
 
 
 def _mail(data: bytes) -> str:
-    subject = str(email.message_from_bytes(data, policy=policy.default).get("subject", "")).strip()
-    text = _text(_elements("email", data))
-    return f"# {' '.join(subject.split())}\n\n{text}" if subject else text
+    """Subject and text; of a text in several forms the one that is HTML. Attachments stay unread."""
+    mail = email.message_from_bytes(data, policy=policy.default)
+    subject = " ".join(str(mail.get("subject", "")).split())
+    text = "\n\n".join(filter(None, map(_part, _bodies(mail))))
+    return f"# {subject}\n\n{text}" if subject else text
 
 
-def _odt(data: bytes) -> str:
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False)
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        root = etree.fromstring(archive.read("content.xml"), parser)
-    body = root.find(f".//{_ODF % 'office'}text")
-    return tidy("\n\n".join(_blocks(body))) if body is not None else ""
+def _bodies(mail: Any) -> Iterator[Any]:
+    body = mail.get_body(("html", "plain"))
+    if body is not None:
+        yield body
+    elif mail.is_multipart():  # a digest: mails in a mail
+        for part in mail.iter_parts() if mail.get_content_maintype() == "multipart" else mail.get_payload():
+            if not part.is_attachment():
+                yield from _bodies(part)
 
 
-def _blocks(parent: Any) -> Iterator[str]:
-    """Headings, paragraphs, list items and tables, in order."""
-    text, tables = _ODF % "text", _ODF % "table"
-    for node in parent:
-        if node.tag == text + "h":
-            level = node.get(text + "outline-level", "1")
-            yield f"{'#' * min(int(level) if level.isdecimal() else 1, 6)} {_flat(node)}"
-        elif node.tag == text + "p":
-            yield _flat(node)
-        elif node.tag == text + "list-item":
-            yield "- " + "\n".join(_blocks(node))
-        elif node.tag == text + "list":
-            yield "\n".join(_blocks(node))
-        elif node.tag == tables + "table":
-            rows = [
-                [_flat(cell) for cell in row.iter(tables + "table-cell")] for row in node.iter(tables + "table-row")
-            ]
-            yield of_rows(rows)
-        elif node.tag != text + "tracked-changes" and isinstance(node.tag, str):
-            yield from _blocks(node)
-
-
-def _flat(node: Any) -> str:
-    return " ".join("".join(node.itertext()).split())
+def _part(part: Any) -> str:
+    try:
+        text = decoded(part.get_payload(decode=True) or b"", part.get_content_charset())
+    except UnknownEncoding:
+        return ""
+    return to_markdown(text) if part.get_content_subtype() == "html" else tidy(text)
 
 
 def _decoded(data: bytes, charset: str | None, *, page: bool = False) -> str:
@@ -207,11 +193,25 @@ def _decoded(data: bytes, charset: str | None, *, page: bool = False) -> str:
         raise Unreadable(str(err)) from None
 
 
-def _check_archive(data: bytes) -> None:
-    """Raises: Unreadable: it unpacks to more than any document would. zipfile holds it to what it says here."""
+def _checked(data: bytes) -> bytes:
+    """An office file as its readers know it: in the Transitional form of Office Open XML.
+
+    Raises:
+        Unreadable: behind a password, or it unpacks to more than any document would. zipfile holds it to what it says.
+    """
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = archive.infolist()
-    if any(member.flag_bits & 1 for member in members):
-        raise Unreadable("protected by a password")
-    if len(members) > ENTRIES or sum(member.file_size for member in members) > UNPACKED:
-        raise Unreadable(f"unpacks to more than {UNPACKED // 2**20} MiB or {ENTRIES:,} files")
+        if any(member.flag_bits & 1 for member in members) or open_document.is_locked(archive):
+            raise Unreadable(PROTECTED)
+        if len(members) > ENTRIES or sum(member.file_size for member in members) > UNPACKED:
+            raise Unreadable(f"unpacks to more than {UNPACKED // 2**20} MiB or {ENTRIES:,} files")
+        names = {member.filename for member in members}
+        if not any(STRICT in archive.read(name) for name in MAIN_PARTS if name in names):
+            return data
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as transitional:
+            for name in names:
+                transitional.writestr(
+                    name, _STRICT_NAME.sub(rb"http://schemas.openxmlformats.org/\1/2006/", archive.read(name))
+                )
+        return out.getvalue()

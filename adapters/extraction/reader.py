@@ -135,7 +135,8 @@ class DocumentReader:
                 raise NotADocument(answer["not_read"])
             if "missing" in answer:
                 raise Missing
-            return Sections(tuple(Section(**section) for section in answer["sections"]), answer["left_out"])
+            sections = tuple(Section(**section) for section in answer["sections"])
+            return Sections(sections, answer["left_out"], answer["hidden"])
         raise AssertionError("unreachable")
 
     async def _started(self) -> asyncio.subprocess.Process:

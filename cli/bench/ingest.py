@@ -144,7 +144,7 @@ def attachments(
 
     Example: pagewire bench attachments --pages 64
     """
-    if find_spec("docx") is None:
+    if find_spec("mammoth") is None:
         complain("bench attachments reads files of Word; `make setup-attachments` installs what does")
         raise typer.Exit(NOT_SO)
     from bench import attachments

@@ -28,7 +28,7 @@ import json
 from adapters.extraction import child, documents
 from pipelines.ingest.documents.attachments import Section, Sections
 
-def run(kind, data, limit):
+def run(kind, data, limit, charset):
     exec(data.decode(), found := {})
     return Sections((Section(json.dumps(found["outcomes"])),))
 

@@ -75,10 +75,11 @@ class Section:
 
 @dataclass(frozen=True)
 class Sections:
-    """A document. `left_out`: what was not read because it is too long, for an editor to read."""
+    """A document. For an editor to read: what was not read because it is too long, and what its author hid."""
 
     sections: tuple[Section, ...]
     left_out: str = ""
+    hidden: str = ""  # `sheets: 2, rows: 1`
 
 
 class Got(Protocol):
@@ -189,7 +190,9 @@ class Attachments:
                 pieces += _pieces(document, attachment, number, page)
                 if document.left_out:
                     notes.append(f"{name} is too long: {document.left_out} is searchable")
-                elif not document.sections:
+                if document.hidden:
+                    notes.append(f"{name}: what is hidden in it is not searchable ({document.hidden})")
+                if not (document.sections or document.left_out or document.hidden):
                     notes.append(f"{name} is not searchable: it holds no text (a scan?)")
         if missing:
             notes.append(not_installed(missing))

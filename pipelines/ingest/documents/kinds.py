@@ -19,11 +19,11 @@ Kind = Literal["pdf", "docx", "pptx", "xlsx", "odt", "eml", "html", "text"]
 # The packages of the extra `attachments` that read it.
 NEEDS: dict[Kind, tuple[str, ...]] = {
     "pdf": ("pypdf",),
-    "docx": ("unstructured", "docx"),
+    "docx": ("mammoth",),
     "pptx": ("unstructured", "pptx"),
-    "xlsx": ("unstructured", "openpyxl"),
+    "xlsx": ("openpyxl",),
     "odt": (),
-    "eml": ("unstructured",),
+    "eml": (),
     "html": (),
     "text": (),
 }
@@ -54,7 +54,7 @@ UNSAID = frozenset(
         "application/force-download",
     }
 )
-_MEMBERS: dict[str, Kind] = {"word/document.xml": "docx", "ppt/presentation.xml": "pptx", "xl/workbook.xml": "xlsx"}
+MAIN_PARTS: dict[str, Kind] = {"word/document.xml": "docx", "ppt/presentation.xml": "pptx", "xl/workbook.xml": "xlsx"}
 _BYTES_ARE_ENOUGH: frozenset[Kind | None] = frozenset({"pdf", "docx", "pptx", "xlsx", "odt"})
 _SUFFIXES: dict[str, Kind] = {"eml": "eml", "htm": "html", "html": "html", "txt": "text", "md": "text", "csv": "text"}
 SUFFIXES: dict[str, Kind] = _SUFFIXES | {"pdf": "pdf", "docx": "docx", "pptx": "pptx", "xlsx": "xlsx", "odt": "odt"}
@@ -66,6 +66,9 @@ _VAGUE = UNSAID - {"application/zip"}  # a file that is named so is an archive; 
 _NEVER = ("image/", "audio/", "video/")
 _NOT_READ = "not a kind of document that is read"
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+# The stream of an OLE file that holds an encrypted Office file ([MS-OFFCRYPTO] 2.3.1), as its directory names it.
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+PROTECTED = "protected by a password"
 _PDF_WITHIN = 1024  # bytes; readers accept some before the mark
 _ENTRIES = 20_000  # of an archive that is looked at
 
@@ -75,7 +78,7 @@ class NotADocument(ValueError):
 
 
 class Mislabelled(ValueError):
-    """The bytes are not what they are said to be."""
+    """The bytes are not what they are said to be, or are behind a password."""
 
 
 def expected(media_type: str, name: str = "") -> Kind | None:
@@ -148,7 +151,7 @@ def kind_of(data: bytes, media_type: str, name: str = "") -> Kind:
         return found
     if wanted in _BYTES_ARE_ENOUGH:
         if data.startswith(_OLE):
-            raise Mislabelled("protected by a password, or in the format of an Office before 2007")
+            raise Mislabelled("in the format of an Office before 2007")
         raise Mislabelled(f"said to be {said}, which it is not")
     if wanted:
         return wanted
@@ -160,6 +163,8 @@ def kind_of(data: bytes, media_type: str, name: str = "") -> Kind:
 def _by_bytes(data: bytes) -> Kind | None:
     if b"%PDF-" in data[:_PDF_WITHIN]:
         return "pdf"
+    if data.startswith(_OLE) and _ENCRYPTED in data:
+        raise Mislabelled(PROTECTED)
     if not data.startswith(b"PK"):
         return None
     try:
@@ -169,4 +174,4 @@ def _by_bytes(data: bytes) -> Kind | None:
                 return TYPES.get(archive.read("mimetype").decode("latin-1").strip())
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, ValueError, EOFError) as err:
         raise Mislabelled(f"damaged: {err}") from err
-    return next((kind for member, kind in _MEMBERS.items() if member in names), None)
+    return next((kind for member, kind in MAIN_PARTS.items() if member in names), None)

@@ -1,0 +1,184 @@
+"""ODT to HTML, which `text.html` makes Markdown of: so tables, superscripts and what is struck out are read in one way.
+
+A note stands below the paragraph, list or table that it belongs to. Left out: reviewers' remarks, what tracked changes
+deleted, hidden text.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+from lxml import etree
+
+_NAMES = {
+    name: f"{{urn:oasis:names:tc:opendocument:xmlns:{name}:1.0}}" for name in ("office", "style", "table", "text")
+}
+_FO = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
+_OFFICE, _STYLE, _TABLE, _TEXT = _NAMES.values()
+_SVG = "{urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0}"
+_LINK = "{http://www.w3.org/1999/xlink}href"
+_LEFT_OUT = frozenset(
+    (
+        _OFFICE + "annotation",
+        _OFFICE + "binary-data",
+        _OFFICE + "forms",
+        _SVG + "desc",
+        _SVG + "title",
+        _TEXT + "tracked-changes",
+        _TEXT + "hidden-text",
+        _TEXT + "ruby-text",
+        _TEXT + "script",
+        _TABLE + "covered-table-cell",
+    )
+)
+_BLOCKS = frozenset((_TEXT + "p", _TEXT + "h", _TEXT + "list", _TABLE + "table"))
+MOST_COLUMNS = 1_000
+MOST_REPEATED = 30  # times that a cell or a row with a text in it is there
+
+
+def to_html(data: bytes) -> str:
+    """The text of an ODT, its hidden parts left out."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        content = _parsed(archive.read("content.xml"))
+        styles = [_parsed(archive.read("styles.xml"))] if "styles.xml" in archive.namelist() else []
+    body = content.find(f".//{_OFFICE}text")
+    return "".join(_Reading([*styles, content]).blocks(body)) if body is not None else ""
+
+
+def is_locked(archive: zipfile.ZipFile) -> bool:
+    """Whether an ODF's manifest says that its parts are encrypted."""
+    name = "META-INF/manifest.xml"
+    return name in archive.namelist() and b"encryption-data" in archive.read(name)
+
+
+def _parsed(xml: bytes) -> Any:
+    return etree.fromstring(xml, etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False))
+
+
+class _Reading:
+    def __init__(self, roots: list[Any]) -> None:
+        self._notes: list[str] = []  # of the block that is being read
+        self._tags: dict[str, list[str]] = {}  # by style: what it is in HTML
+        self._hidden: set[str] = set()
+        for root in roots:
+            for style in root.iter(_STYLE + "style"):
+                self._learn(style)
+
+    def _learn(self, style: Any) -> None:
+        name = style.get(_STYLE + "name", "")
+        above = style.get(_STYLE + "parent-style-name", "")
+        self._tags[name] = list(self._tags.get(above, ()))
+        if above in self._hidden:
+            self._hidden.add(name)
+        for properties in style.iter(_STYLE + "text-properties", _STYLE + "section-properties"):
+            position = properties.get(_STYLE + "text-position", "0%").split()[0]
+            raised = position == "super" or (position[:1].isdigit() and position.strip("0.%") != "")
+            lowered = position.startswith(("sub", "-"))
+            struck = properties.get(_STYLE + "text-line-through-style", "none") != "none"
+            bold = properties.get(_FO + "font-weight") == "bold"
+            told = {"sup": raised, "sub": lowered, "s": struck, "b": bold}
+            self._tags[name] += [tag for tag, is_so in told.items() if is_so and tag not in self._tags[name]]
+            if "none" in (properties.get(_TEXT + "display"), properties.get(_STYLE + "display")):
+                self._hidden.add(name)
+
+    def blocks(self, parent: Any) -> Iterator[str]:
+        """Each heading, paragraph, list and table as HTML, with its notes behind it."""
+        for node in parent:
+            if not self._is_shown(node):
+                continue
+            if node.tag not in _BLOCKS:
+                yield from self.blocks(node)
+                continue
+            yield self._block(node)
+            notes, self._notes = self._notes, []
+            yield from notes
+
+    def _block(self, node: Any) -> str:
+        kind = etree.QName(node).localname
+        if kind == "p":
+            return f"<p>{self._styled(node)}</p>"
+        if kind == "h":
+            level = node.get(_TEXT + "outline-level", "1")
+            level = min(max(int(level), 1), 6) if level.isdecimal() else 1
+            return f"<h{level}>{self._line(node)}</h{level}>"
+        if kind == "list":
+            items = ("".join(map(self._block, self._inside(item))) for item in self._inside(node))
+            return f"<ul>{''.join(f'<li>{item}</li>' for item in items)}</ul>"
+        rows = "".join(self._rows(node))
+        return f"<table>{rows}</table>"
+
+    def _inside(self, node: Any) -> Iterator[Any]:
+        """What is shown of a list, an item or a cell: its items, or the blocks in it, in whatever they are wrapped."""
+        for child in node:
+            if not self._is_shown(child):
+                continue
+            if child.tag in _BLOCKS or child.tag in (_TEXT + "list-item", _TEXT + "list-header"):
+                yield child
+            else:
+                yield from self._inside(child)
+
+    def _rows(self, table: Any) -> Iterator[str]:
+        for node in table:
+            if not self._is_shown(node):
+                continue
+            if node.tag == _TABLE + "table-row":
+                cells = "".join(map(self._cell, node.iterchildren(_TABLE + "table-cell")))
+                yield f"<tr>{cells}</tr>" * (
+                    _number(node, "number-rows-repeated", MOST_REPEATED) if "<p>" in cells else 1
+                )
+            elif node.tag == _TABLE + "table-header-rows":
+                yield f"<thead>{''.join(self._rows(node))}</thead>"
+            else:
+                yield from self._rows(node)
+
+    def _cell(self, cell: Any) -> str:
+        inside = "".join(map(self._block, self._inside(cell)))
+        times = _number(cell, "number-columns-repeated", MOST_REPEATED if inside else MOST_COLUMNS)
+        if not inside:
+            return f'<td colspan="{times}"></td>'
+        columns, rows = (_number(cell, f"number-{what}-spanned", MOST_COLUMNS) for what in ("columns", "rows"))
+        return f'<td colspan="{columns}" rowspan="{rows}">{inside}</td>' * times
+
+    def _line(self, node: Any) -> str:
+        """What is in a paragraph, mark-up and all."""
+        return escape(node.text or "") + "".join(self._part(child) + escape(child.tail or "") for child in node)
+
+    def _part(self, node: Any) -> str:
+        if not self._is_shown(node):
+            return ""
+        kind = etree.QName(node).localname
+        if kind in ("s", "tab"):
+            return " "
+        if kind == "line-break":
+            return "<br>"
+        if kind == "note":
+            self._notes += map(self._block, self._inside(node.find(_TEXT + "note-body")))
+            return ""
+        if node.tag in _BLOCKS:  # a text box: read with the notes, below the paragraph
+            self._notes.append(self._block(node))
+            return ""
+        text = self._styled(node)
+        link = node.get(_LINK)
+        return f'<a href="{escape(link)}">{text}</a>' if kind == "a" and link else text
+
+    def _styled(self, node: Any) -> str:
+        text = self._line(node)
+        for tag in self._tags.get(node.get(_TEXT + "style-name", ""), ()) if text.strip() else ():
+            text = f"<{tag}>{text}</{tag}>"
+        return text
+
+    def _is_shown(self, node: Any) -> bool:
+        if not isinstance(node.tag, str) or node.tag in _LEFT_OUT or node.get(_TEXT + "display") == "none":
+            return False
+        if node.tag == _TEXT + "hidden-paragraph" or node.get(_TABLE + "visibility") in ("collapse", "filter"):
+            return False
+        return node.get(_TEXT + "style-name", "") not in self._hidden
+
+
+def _number(node: Any, name: str, most: int) -> int:
+    said = node.get(_TABLE + name, "1")
+    return min(max(int(said), 1), most) if said.isdecimal() and len(said) < 9 else 1

@@ -1,0 +1,167 @@
+"""XLSX: each sheet as the tables that its reader sees, every cell as its number format shows it.
+
+What its author hid (sheets, rows, columns) is left out and counted. Blank rows part tables, unless a merged cell, a
+filter or a table of Excel's reaches over them.
+"""
+
+from __future__ import annotations
+
+import io
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from html import escape
+from typing import Any
+
+from adapters.extraction.cell_formats import shown
+from text.html import tidy, to_markdown
+from text.markdown import escaped, escaped_line
+from text.tables import Cell, Table
+
+MOST_MERGED = 10_000  # cells of one range whose value is repeated
+LAST_COLUMN = 16_384
+
+
+def sheets(data: bytes) -> tuple[list[tuple[str, str]], str]:
+    """Name and Markdown of each sheet that is shown, and what is hidden, for an editor to read."""
+    import openpyxl
+
+    book = openpyxl.load_workbook(io.BytesIO(data), data_only=True, rich_text=True)
+    shown_ones = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
+    read = [(sheet.title, _Sheet(sheet)) for sheet in shown_ones]
+    counted = {
+        "sheets": len(book.worksheets) - len(read),
+        "rows": sum(sheet.hidden_rows for _, sheet in read),
+        "columns": sum(sheet.hidden_columns for _, sheet in read),
+    }
+    hidden = ", ".join(f"{what}: {count}" for what, count in counted.items() if count)
+    return [(title, sheet.markdown()) for title, sheet in read], hidden
+
+
+class _Sheet:
+    """What is shown of a sheet, and how many of its rows and columns with a text are not."""
+
+    def __init__(self, sheet: Any) -> None:
+        self._sheet = sheet
+        # Not by `iter_rows`, which makes all cells up to the last one: a sheet may have 17 billion.
+        cells = {at: cell for at, cell in sheet._cells.items() if _text(cell)}
+        columns = {column for _, column in cells} & self._columns_hidden()
+        rows = {row for row, _ in cells if self._is_hidden(row)}
+        self.hidden_rows, self.hidden_columns = len(rows), len(columns)
+        self._rows: dict[int, dict[int, Cell]] = defaultdict(dict)
+        marked = [table.ref for table in sheet.tables.values() if table.headerRowCount != 0]
+        self._marked = [_bounds(ref) for ref in (*marked, sheet.auto_filter.ref) if ref]
+        for (row, column), cell in sorted(cells.items()):
+            if row not in rows and column not in columns:
+                self._rows[row][column] = Cell(_markdown(cell), head=self._is_header(row, column))
+        self._repeat_merged()
+
+    def markdown(self) -> str:
+        return tidy("\n\n".join(map(self._written, self._blocks())))
+
+    def _is_header(self, row: int, column: int) -> bool:
+        return any(row == top and left <= column <= right for left, top, right, _ in self._marked)
+
+    def _repeat_merged(self) -> None:
+        """A merged cell is in each row that it reaches over, as wide as it is."""
+        self._tall = [(top, end) for _, top, _, end in self._marked]
+        numbers = list(self._rows)
+        for merged in self._sheet.merged_cells.ranges:
+            left, top, right, end = merged.bounds
+            cell = self._rows.get(top, {}).get(left)
+            if cell is None or (right - left + 1) * (end - top + 1) > MOST_MERGED:
+                continue
+            self._tall.append((top, end))
+            wide = replace(cell, colspan=right - left + 1)
+            for row in numbers[bisect_left(numbers, top) : bisect_right(numbers, end)]:
+                self._rows[row][left] = wide
+
+    def _is_hidden(self, row: int) -> bool:
+        told = self._sheet.row_dimensions
+        if row in told:
+            return bool(told[row].hidden or told[row].ht == 0)
+        return bool(self._sheet.sheet_format.zeroHeight)
+
+    def _columns_hidden(self) -> set[int]:
+        hidden: set[int] = set()
+        for column in self._sheet.column_dimensions.values():
+            if column.hidden or column.width == 0:
+                column.reindex()
+                hidden.update(range(column.min, min(column.max, LAST_COLUMN) + 1))
+        return hidden
+
+    def _blocks(self) -> Iterator[list[int]]:
+        """Rows that belong together."""
+        tall = sorted(self._tall)
+        block: list[int] = []
+        reach = at = 0  # the last row that something goes on to, of what begins in the rows before
+        for row in self._rows:
+            if block and not all(map(self._is_hidden, range(max(reach, block[-1]) + 1, row))):
+                yield block
+                block = []
+            block.append(row)
+            while at < len(tall) and tall[at][0] <= row:
+                reach = max(reach, tall[at][1])
+                at += 1
+        if block:
+            yield block
+
+    def _written(self, rows: Sequence[int]) -> str:
+        if len({column for row in rows for column in self._rows[row]}) > 1:
+            return self._table(rows).markdown()
+        return "\n\n".join(escaped_line(cell.text) for row in rows for cell in self._rows[row].values())
+
+    def _table(self, rows: Sequence[int]) -> Table:
+        last = max(column for row in rows for column in self._rows[row])
+        full = [row for row in rows if len(self._rows[row]) > 1]
+        table = Table()
+        for row in rows:
+            table.begin_row()
+            cells = sorted(self._rows[row].items())
+            if full and not full[0] <= row <= full[-1]:  # what stands alone above or below is a title or a note
+                table.add(replace(cells[0][1], colspan=last))
+                continue
+            at = 1
+            for column, cell in cells:
+                if column > at:
+                    table.add(Cell("", colspan=column - at))
+                table.add(cell)
+                at = column + cell.colspan
+        return table
+
+
+def _bounds(ref: str) -> tuple[int, int, int, int]:
+    """First column and row, last column and row of `A1:C9`."""
+    from openpyxl.utils.cell import range_boundaries
+
+    left, top, right, end = range_boundaries(ref)
+    return left or 1, top or 1, right or LAST_COLUMN, end or 1
+
+
+def _text(cell: Any) -> str:
+    if cell.value is None or cell.data_type == "e":  # `#REF!`
+        return ""
+    return " ".join(shown(cell.value, cell.number_format).split())
+
+
+def _markdown(cell: Any) -> str:
+    from openpyxl.cell.rich_text import CellRichText
+
+    text = escaped(_text(cell))
+    if isinstance(cell.value, CellRichText):
+        text = " ".join(to_markdown("".join(map(_html, cell.value))).split())
+    text = text.replace("|", "\\|")
+    if cell.font.strike:
+        return f"~~{text}~~"
+    return f"**{text}**" if cell.font.b and "**" not in text else text
+
+
+def _html(part: Any) -> str:
+    """A stretch of a cell's text that is formatted apart."""
+    text = escape(str(part))
+    font = getattr(part, "font", None)
+    raised = {"superscript": "sup", "subscript": "sub"}.get(font.vertAlign or "") if font else None
+    for tag in filter(None, (raised, "s" if font and font.strike else None)):
+        text = f"<{tag}>{text}</{tag}>"
+    return text
