@@ -27,7 +27,12 @@ def text_of(kind: Kind, data: bytes) -> str:
 
 
 def box(text: str) -> str:
+    """What is in a text box, as old programs read it."""
     return f"<w:txbxContent>{wp(wr(text))}</w:txbxContent>"
+
+
+def shape(text: str) -> str:
+    return f'<w:drawing><x:wsp xmlns:x="urn:wps"><x:txbx>{box(text)}</x:txbx></x:wsp></w:drawing>'
 
 
 def numbered(level: int, numbers: int = 1) -> str:
@@ -70,12 +75,12 @@ WORD = {
     ),
     "text box, once": (
         wp(
-            f"<mc:AlternateContent><mc:Choice><w:drawing>{box('BOX')}</w:drawing></mc:Choice>"
+            f"<mc:AlternateContent><mc:Choice>{shape('BOX')}</mc:Choice>"
             f"<mc:Fallback><w:pict>{box('BOX')}</w:pict></mc:Fallback></mc:AlternateContent>{wr('Around')}"
         ),
         "Around\n\nBOX",
     ),
-    "shape of a newer Word alone": (wp(f"<w:r><w:drawing>{box('BOX')}</w:drawing></w:r>"), "BOX"),
+    "shape of a newer Word alone": (wp(f"<w:r>{shape('BOX')}</w:r>"), "BOX"),
     "field": (wp(f"<w:fldSimple>{wr('2026')}</w:fldSimple>"), "2026"),
     "cents": (wp(wr("7") + wr("50", '<w:vertAlign w:val="superscript"/>') + wr(" €")), "7.50 €"),
     "cents by a style": (wp(wr("7") + wr("50", '<w:rStyle w:val="Raised"/>') + wr(" €")), "7.50 €"),
@@ -90,8 +95,12 @@ WORD = {
         "A dog: 12 €.\n\nFrom 2026: 15 €.\n\nEnd.",
     ),
     "numbers": (
-        wp(wr("one"), numbered(0)) + wp(wr("sub"), numbered(1)) + wp(wr("text")) + wp(wr("two"), numbered(0)),
-        "- § 1 one\n  - (a) sub\n\ntext\n\n- § 2 two",
+        wp(wr("one"), numbered(0))
+        + wp(wr("sub"), numbered(1))
+        + wp(wr("text"))
+        + wp(wr("two"), numbered(0))
+        + wp(wr("sub"), numbered(1)),
+        "- § 1 one\n  - (a) sub\n\ntext\n\n- § 2 two\n  - (a) sub",
     ),
     "bullets": (wp(wr("one"), numbered(0, 2)) + wp(wr("two"), numbered(0, 2)), "- one\n- two"),
     "spans": (
