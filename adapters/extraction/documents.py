@@ -31,6 +31,7 @@ SECTIONS = 2_000  # pages, slides or sheets that are read of one document
 UNPACKED = 200 * 1024 * 1024  # bytes that an office file may unpack to
 ENTRIES = 10_000  # files in it
 _LINE = 60  # characters; a line of running text in a PDF is hardly shorter than two thirds of the longest
+ENCRYPTED_MAILS = ("multipart/encrypted", "application/pkcs7-mime", "application/x-pkcs7-mime")
 # Names of Office Open XML's Strict form, which begin otherwise; ECMA-376-1, annex A, beside ECMA-376-4.
 STRICT = b"http://purl.oclc.org/ooxml/"
 _STRICT_NAME = re.compile(STRICT + rb"(\w+)/")
@@ -163,6 +164,8 @@ def _element(element: Any) -> str:
 def _mail(data: bytes) -> str:
     """Subject and text; of a text in several forms the one that is HTML. Attachments stay unread."""
     mail = email.message_from_bytes(data, policy=policy.default)
+    if mail.get_content_type() in ENCRYPTED_MAILS:
+        raise Unreadable("encrypted")
     subject = " ".join(str(mail.get("subject", "")).split())
     text = "\n\n".join(filter(None, map(_part, _bodies(mail))))
     return f"# {subject}\n\n{text}" if subject else text

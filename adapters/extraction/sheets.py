@@ -120,7 +120,7 @@ class _Sheet:
             table.begin_row()
             cells = sorted(self._rows[row].items())
             if full and not full[0] <= row <= full[-1]:  # what stands alone above or below is a title or a note
-                table.add(replace(cells[0][1], colspan=last))
+                table.add(replace(cells[0][1], text=escaped_line(cells[0][1].text), colspan=last))
                 continue
             at = 1
             for column, cell in cells:

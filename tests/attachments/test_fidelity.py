@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from adapters.extraction.cell_formats import shown
-from adapters.extraction.documents import read
+from adapters.extraction.documents import Unreadable, read
 from pipelines.ingest.documents.kinds import Kind
 from tests import office_files as made
 from tests.office_files import wp, wr
@@ -239,7 +239,7 @@ def test_a_sheet_as_its_reader_sees_it(form: Callable[[bytes], bytes]) -> None:
         [None, CellRichText("7", raised, " €"), FIRST, 99],
         ["Staff", 1, 2, 99],
         ["Year", "3|4", "- 5 °C", 99],
-        ["Closed in May"],
+        ["- 5 % in May"],
         [],
         ["Season", "Opens"],
         ["Summer", time(9)],
@@ -261,7 +261,7 @@ def test_a_sheet_as_its_reader_sees_it(form: Callable[[bytes], bytes]) -> None:
         "Fees of the pool\n\n"
         "| **Ticket** | **Adults** | **Children** |\n| --- | --- | --- |\n| Day | 12.50 € | 25 % |\n"
         "| Day | 7.50 € | 01.03.2026 |\n| Year | ~~3\\|4~~ | - 5 °C |\n\n"
-        "Closed in May\n\n|  |  |\n| --- | --- |\n| Season | Opens |\n| Summer | 9:00 |"
+        "\\- 5 % in May\n\n|  |  |\n| --- | --- |\n| Season | Opens |\n| Summer | 9:00 |"
     ]
     assert document.hidden == "sheets: 2, rows: 1, columns: 1"
 
@@ -312,6 +312,9 @@ def test_mails_with_odd_attachments() -> None:
     mail.add_attachment(b"ID3\x04", maintype="audio", subtype="mpeg", filename="a.mp3")
     mail.add_attachment(inner)
     assert text_of("eml", bytes(mail)) == "# Fees\n\nA dog: **12** euros.\n\n| a | b |\n| --- | --- |\n| 1 | 2 |"
+    mail.replace_header("Content-Type", "multipart/encrypted")
+    with pytest.raises(Unreadable, match="encrypted"):
+        read("eml", bytes(mail), 99)
     digest = EmailMessage()
     digest["Subject"] = "All of May"
     digest["Content-Type"] = "multipart/digest"
