@@ -106,16 +106,6 @@ class Table:
         return "\n\n".join(chain.from_iterable(_written(part, self.caption, ids) for part in _parts(rows)))
 
 
-def of_rows(rows: Iterable[Iterable[str]]) -> str:
-    """Rows of texts, of which nobody says what they are, as Markdown; nothing of no rows."""
-    table = Table()
-    for row in rows:
-        table.begin_row()
-        for text in row:
-            table.add(Cell(text.replace("|", "\\|")))
-    return table.markdown()
-
-
 @dataclass(frozen=True)
 class _Row:
     slots: Sequence[Cell | None]

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from text.html import to_markdown
 from text.markdown import blocks, cells, inline
-from text.tables import of_rows
 from text.units import units
 
 
@@ -157,12 +156,6 @@ def test_each_row_has_as_many_cells(html: str, expected: list[str]) -> None:
 )
 def test_tables_of_others_lose_no_cell(markdown: str, expected: list[str]) -> None:
     assert [unit.said for unit in units(markdown, "en")] == expected
-
-
-def test_rows_of_texts_become_a_table() -> None:
-    assert of_rows([["a", "b"], [], ["1|2", ""]]) == "|  |  |\n| --- | --- |\n| a | b |\n| 1\\|2 |  |"
-    assert of_rows([["", "euros"], ["dogs", "96"], ["cats", "0"]]).startswith("|  | euros |\n")
-    assert of_rows([]) == ""
 
 
 SPANS = st.sampled_from(
