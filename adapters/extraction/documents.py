@@ -57,15 +57,15 @@ def read(kind: Kind, data: bytes, limit: int, charset: str | None = None) -> Sec
         case "text":
             return _within([Section(tidy(_decoded(data, charset)))], 1, limit)
         case "html":
-            return _within([Section(to_markdown(_decoded(data, charset, page=True)))], 1, limit)
+            return _from_html(_decoded(data, charset, page=True), 0, limit)
         case "eml":
             return _within([Section(_mail(data))], 1, limit)
     data = _checked(data)
     match kind:
         case "odt":
-            return _from_html(open_document.to_html(data), limit)
+            return _from_html(*open_document.to_html(data), limit)
         case "docx":
-            return _from_html(word.to_html(data), limit)
+            return _from_html(*word.to_html(data), limit)
         case "pptx":
             return _slides(data, limit)
         case "xlsx":
@@ -73,8 +73,8 @@ def read(kind: Kind, data: bytes, limit: int, charset: str | None = None) -> Sec
             return _within((Section(text, name) for name, text in found), len(found), limit, hidden)
 
 
-def _from_html(html: str, limit: int) -> Sections:
-    read = _within([Section(to_markdown(html))], 1, limit)
+def _from_html(html: str, hidden: int, limit: int) -> Sections:
+    read = _within([Section(to_markdown(html))], 1, limit, f"passages: {hidden}" if hidden else "")
     return replace(read, left_out=read.left_out or "all but its end") if is_cut(html) else read
 
 
@@ -167,14 +167,15 @@ def _mail(data: bytes) -> str:
     if mail.get_content_type() in ENCRYPTED_MAILS:
         raise Unreadable("encrypted")
     subject = " ".join(str(mail.get("subject", "")).split())
-    text = "\n\n".join(filter(None, map(_part, _bodies(mail))))
+    text = "\n\n".join(_bodies(mail))
     return f"# {subject}\n\n{text}" if subject else text
 
 
-def _bodies(mail: Any) -> Iterator[Any]:
-    body = mail.get_body(("html", "plain"))
-    if body is not None:
-        yield body
+def _bodies(mail: Any) -> Iterator[str]:
+    bodies = (mail.get_body((form,)) for form in ("html", "plain"))
+    text = next((text for body in bodies if body is not None and (text := _part(body))), "")
+    if text:
+        yield text
     elif mail.is_multipart():  # a digest: mails in a mail
         for part in mail.iter_parts() if mail.get_content_maintype() == "multipart" else mail.get_payload():
             if not part.is_attachment():

@@ -29,7 +29,6 @@ _LEFT_OUT = frozenset(
         _SVG + "desc",
         _SVG + "title",
         _TEXT + "tracked-changes",
-        _TEXT + "hidden-text",
         _TEXT + "ruby-text",
         _TEXT + "script",
         _TABLE + "covered-table-cell",
@@ -40,13 +39,15 @@ MOST_COLUMNS = 1_000
 MOST_REPEATED = 30  # times that a cell or a row with a text in it is there
 
 
-def to_html(data: bytes) -> str:
-    """The text of an ODT, its hidden parts left out."""
+def to_html(data: bytes) -> tuple[str, int]:
+    """The text of an ODT, and how many hidden passages are left out."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         content = _parsed(archive.read("content.xml"))
         styles = [_parsed(archive.read("styles.xml"))] if "styles.xml" in archive.namelist() else []
     body = content.find(f".//{_OFFICE}text")
-    return "".join(_Reading([*styles, content]).blocks(body)) if body is not None else ""
+    reading = _Reading([*styles, content])
+    html = "".join(reading.blocks(body)) if body is not None else ""
+    return html, reading.hidden
 
 
 def is_locked(archive: zipfile.ZipFile) -> bool:
@@ -61,9 +62,10 @@ def _parsed(xml: bytes) -> Any:
 
 class _Reading:
     def __init__(self, roots: list[Any]) -> None:
+        self.hidden = 0  # passages with a text
         self._notes: list[str] = []  # of the block that is being read
         self._tags: dict[str, list[str]] = {}  # by style: what it is in HTML
-        self._hidden: set[str] = set()
+        self._hiding: set[str] = set()
         for root in roots:
             for style in root.iter(_STYLE + "style"):
                 self._learn(style)
@@ -72,8 +74,8 @@ class _Reading:
         name = style.get(_STYLE + "name", "")
         above = style.get(_STYLE + "parent-style-name", "")
         self._tags[name] = list(self._tags.get(above, ()))
-        if above in self._hidden:
-            self._hidden.add(name)
+        if above in self._hiding:
+            self._hiding.add(name)
         for properties in style.iter(_STYLE + "text-properties", _STYLE + "section-properties"):
             position = properties.get(_STYLE + "text-position", "0%").split()[0]
             raised = position == "super" or (position[:1].isdigit() and position.strip("0.%") != "")
@@ -83,7 +85,7 @@ class _Reading:
             told = {"sup": raised, "sub": lowered, "s": struck, "b": bold}
             self._tags[name] += [tag for tag, is_so in told.items() if is_so and tag not in self._tags[name]]
             if "none" in (properties.get(_TEXT + "display"), properties.get(_STYLE + "display")):
-                self._hidden.add(name)
+                self._hiding.add(name)
 
     def blocks(self, parent: Any) -> Iterator[str]:
         """Each heading, paragraph, list and table as HTML, with its notes behind it."""
@@ -172,11 +174,16 @@ class _Reading:
         return text
 
     def _is_shown(self, node: Any) -> bool:
-        if not isinstance(node.tag, str) or node.tag in _LEFT_OUT or node.get(_TEXT + "display") == "none":
+        if not isinstance(node.tag, str) or node.tag in _LEFT_OUT:
             return False
-        if node.tag == _TEXT + "hidden-paragraph" or node.get(_TABLE + "visibility") in ("collapse", "filter"):
-            return False
-        return node.get(_TEXT + "style-name", "") not in self._hidden
+        hidden = (
+            node.tag in (_TEXT + "hidden-text", _TEXT + "hidden-paragraph")
+            or node.get(_TEXT + "display") == "none"
+            or node.get(_TABLE + "visibility") in ("collapse", "filter")
+            or node.get(_TEXT + "style-name", "") in self._hiding
+        )
+        self.hidden += hidden and any(text.strip() for text in node.itertext())
+        return not hidden
 
 
 def _number(node: Any, name: str, most: int) -> int:

@@ -33,22 +33,23 @@ _STYLES = """
 """
 
 
-def to_html(data: bytes) -> str:
-    """The text of a DOCX, each note below the paragraph, list or table that it belongs to."""
+def to_html(data: bytes) -> tuple[str, int]:
+    """The text of a DOCX, each note below the paragraph, list or table that it belongs to; how many runs are hidden."""
     import mammoth
 
+    prepared, hidden = _prepared(data)
     made = mammoth.convert_to_html(
-        io.BytesIO(_prepared(data)),
+        io.BytesIO(prepared),
         style_map=_STYLES,
         include_embedded_style_map=False,
         convert_image=lambda _: [],
     )
-    return _with_notes(made.value)
+    return _with_notes(made.value), hidden
 
 
-def _prepared(data: bytes) -> bytes:
+def _prepared(data: bytes) -> tuple[bytes, int]:
     """Without what is hidden and what is only for the eye; with numbers, formulas and what stands in shapes as text."""
-    out = io.BytesIO()
+    out, hidden = io.BytesIO(), 0
     with zipfile.ZipFile(io.BytesIO(data)) as archive, zipfile.ZipFile(out, "w") as prepared:
         parts = {name: archive.read(name) for name in archive.namelist() if name.endswith((".xml", ".rels"))}
         roots = {name: _parsed(xml) for name, xml in parts.items() if name.startswith("word/") and name.count("/") == 1}
@@ -57,13 +58,13 @@ def _prepared(data: bytes) -> bytes:
         for name, xml in parts.items():
             root = roots.get(name)
             if root is not None and root.tag in _STORIES:
-                _prepare(root, styles)
+                hidden += _prepare(root, styles)
                 for paragraph in root.iter(W + "p"):
                     _number(paragraph, numbers)
                 prepared.writestr(name, etree.tostring(root))
             else:
                 prepared.writestr(name, xml)
-    return out.getvalue()
+    return out.getvalue(), hidden
 
 
 def _parsed(xml: bytes) -> Any:
@@ -94,7 +95,8 @@ class _Styles:
         return found
 
 
-def _prepare(root: Any, styles: _Styles) -> None:
+def _prepare(root: Any, styles: _Styles) -> int:
+    """How many runs with a text were hidden."""
     for node in [*root.iter(_MC + "AlternateContent"), *root.iter(W + "drawing")]:
         _open_shape(node)
     for node in list(root.iter(W + "sdt")):
@@ -106,8 +108,7 @@ def _prepare(root: Any, styles: _Styles) -> None:
         node.getparent().replace(node, text.getparent())
     etree.strip_elements(root, W + "rt", W + "rubyPr", with_tail=False)
     etree.strip_tags(root, W + "ruby", W + "rubyBase", W + "fldSimple", W + "dir", W + "bdo", _M + "oMathPara")
-    for run in list(root.iter(W + "r")):
-        _style(run, styles)
+    return sum(_style(run, styles) for run in list(root.iter(W + "r")))
 
 
 def _open_shape(node: Any) -> None:
@@ -135,15 +136,15 @@ def _is_placeholder(control: Any) -> Iterator[bool]:
     yield gallery is not None and gallery.get(W + "val") == "Table of Contents"
 
 
-def _style(run: Any, styles: _Styles) -> None:
-    """Remove a hidden run; write down what its style says."""
+def _style(run: Any, styles: _Styles) -> bool:
+    """Write down what a run's style says, or remove it: whether it had a text and was hidden."""
     own = run.findall(W + "rPr")
     paragraph = next(run.iterancestors(W + "p"), None)
     for_all = styles.of(paragraph, "pStyle")
     told = {name: _first([*own, *styles.of(run, "rStyle"), *for_all], name) for name in ("vanish", "strike", "dstrike")}
     if _is_on(told["vanish"]):
         _remove(run)
-        return
+        return any(text.strip() for text in run.itertext(W + "t"))
     if not own:
         own = [etree.Element(W + "rPr")]
         run.insert(0, own[0])
@@ -154,6 +155,7 @@ def _style(run: Any, styles: _Styles) -> None:
         for strike in own[0].findall(W + "strike"):
             own[0].remove(strike)
         etree.SubElement(own[0], W + "strike")
+    return False
 
 
 def _first(properties: list[Any], name: str) -> Any:

@@ -123,6 +123,14 @@ def test_word(form: Callable[[bytes], bytes], body: str, right: str) -> None:
     assert text_of("docx", form(document)) == right
 
 
+def test_hidden_passages_are_counted() -> None:
+    word = made.word(wp(wr("a") + wr("LEAK", "<w:vanish/>") + wr("", "<w:vanish/>")))
+    assert read("docx", word, 99).hidden == "passages: 1"
+    odt = made.odt(f'<text:section text:display="none">{p("LEAK")}{p("LEAK")}</text:section>{p("a")}')
+    assert read("odt", odt, 99).hidden == "passages: 1"
+    assert read("odt", made.odt(p("a")), 99).hidden == ""
+
+
 def styled(name: str, properties: str) -> str:
     return f'<style:style style:name="{name}"><style:text-properties {properties}/></style:style>'
 
@@ -312,6 +320,10 @@ def test_mails_with_odd_attachments() -> None:
     mail.add_attachment(b"ID3\x04", maintype="audio", subtype="mpeg", filename="a.mp3")
     mail.add_attachment(inner)
     assert text_of("eml", bytes(mail)) == "# Fees\n\nA dog: **12** euros.\n\n| a | b |\n| --- | --- |\n| 1 | 2 |"
+    blank = EmailMessage()
+    blank.set_content("A dog: 12 euros.")
+    blank.add_alternative("<img src=cid:1>", subtype="html")
+    assert text_of("eml", bytes(blank)) == "A dog: 12 euros."
     mail.replace_header("Content-Type", "multipart/encrypted")
     with pytest.raises(Unreadable, match="encrypted"):
         read("eml", bytes(mail), 99)
