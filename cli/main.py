@@ -38,6 +38,7 @@ COMMANDS = {
     "pages": ("cli.content:pages", "The pages that visitors can find, by their ids."),
     "delete": ("cli.content:delete", "Delete pages, and wait until nobody finds them any more."),
     "receipt": ("cli.content:receipt", "What became of a page's newest change."),
+    "read": ("cli.read:read", "Show what would be indexed of a page or a file."),
     "search": ("cli.questions:search", "Show the hits for a query."),
     "ask": ("cli.questions:ask", "Stream an answer to the terminal; Ctrl-C stops it."),
     "check": ("cli.check:check", "Ask the questions that the chat offers to begin with (`chat.examples` of the site)."),
