@@ -69,7 +69,10 @@ unit: setup
 
 # What fails for most mistakes: the rings without servers, those against the real Kafka and Elasticsearch, one story from
 # the save to the rollback, one fault of each kind, and the browser where there is one.
-EVERYDAY := tests/unit tests/contract tests/integration tests/browser tests/acceptance/test_story.py \
+LONG := tests/contract/test_openapi_fuzz.py tests/integration/test_rebuild_fleet.py tests/integration/test_managed_servers.py \
+	tests/browser/test_console.py tests/browser/test_pictures.py tests/browser/test_hostile.py
+EVERYDAY := tests/unit $(filter-out $(LONG),$(wildcard $(addsuffix /test_*.py,tests/contract tests/integration tests/browser))) \
+	tests/acceptance/test_story.py \
 	tests/acceptance/test_rebuild.py::test_nobody_notices_a_rebuild_a_promotion_and_a_rollback \
 	tests/faults/test_broker.py::test_a_killed_broker_comes_back \
 	tests/faults/test_messages.py::test_hopeless_messages_become_dead_letters_untouched \
