@@ -20,6 +20,7 @@ import structlog
 from pipelines.query.answer.canned import refused, reply
 from pipelines.query.answer.cite import used_sources
 from pipelines.query.answer.clock import Clock, SystemClock
+from pipelines.query.answer.links import with_whole_links
 from pipelines.query.answer.narrowing import narrower
 from pipelines.query.answer.pump import StrategyFailed, pumped
 from pipelines.query.answer.remedies import remedy
@@ -124,7 +125,7 @@ class Answering:
             Retryable: the broker, or the embedder that picks quotes, is away.
         """
         began = perf_counter()
-        request = retrieved.request
+        request, retrieved = retrieved.request, with_whole_links(retrieved)
         await to.put(
             QuestionRephrased(question=retrieved.question, mode=retrieved.mode),
             SourcesFound(grade=retrieved.grade, sources=retrieved.sources),

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from urllib.parse import urljoin
 
 from pipelines.query.answer.cite import NUMBERS
-from schemas.query import Source
+from schemas.query import Evidence, Retrieved, Source
 
 LONGEST_LABEL = 300  # characters of a link's text, and
 LONGEST_URL = 2_000  # of its address, and
@@ -41,6 +42,7 @@ _BEGUN = re.compile(
     rf"|<?{_ADDRESS}|<?{_SCHEME_BEGUN}|<",
     re.IGNORECASE,
 )
+_TARGET = re.compile(r"(?<=\]\()[^\s()<>]+(?=[\s)])")
 _MARKER = re.compile(NUMBERS)
 _AFTER_ADDRESS = ".,;:!?)'*_"  # is the sentence's, not the address's
 
@@ -104,6 +106,44 @@ class LinkFilter:
             said = address.partition("?")[0].casefold()
             return bool(said) and any(said in text for text in self._texts)
         return _bare(url) in self._urls
+
+
+def with_whole_links(retrieved: Retrieved) -> Retrieved:
+    """With links that lead where they lead on their pages, since an answer is read elsewhere."""
+    urls = {source.n: source.url for source in retrieved.sources}
+
+    def quotable(found: Sequence[Evidence]) -> tuple[Evidence, ...]:
+        return tuple(each if each.kind == "code" else _linked(each, urls.get(each.n, "")) for each in found)
+
+    return retrieved.model_copy(
+        update={
+            "sources": tuple(
+                source.model_copy(update={"text": absolute(source.text, source.url)}) for source in retrieved.sources
+            ),
+            "evidence": quotable(retrieved.evidence),
+            "parts": tuple(part.model_copy(update={"evidence": quotable(part.evidence)}) for part in retrieved.parts),
+            "tables": tuple(
+                table.model_copy(update={"text": absolute(table.text, next(map(urls.get, table.sources), None) or "")})
+                for table in retrieved.tables
+            ),
+        }
+    )
+
+
+def _linked(unit: Evidence, url: str) -> Evidence:
+    return unit.model_copy(update={name: absolute(getattr(unit, name), url) for name in ("text", "intro", "header")})
+
+
+def absolute(markdown: str, url: str) -> str:
+    """Markdown of the page at `url` with whole addresses in its links."""
+    return _TARGET.sub(lambda match: _joined(url, match.group()), markdown) if url else markdown
+
+
+def _joined(url: str, target: str) -> str:
+    try:
+        return urljoin(url, target)
+    except ValueError:  # a target that is no address
+        return target
 
 
 def _bare(url: str) -> str:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.query.answer.links import LONGEST_LABEL, LinkFilter
-from schemas.query import Source
+from pipelines.query.answer.links import LONGEST_LABEL, LinkFilter, absolute, with_whole_links
+from schemas.query import Evidence, Source
+from tests.asking import retrieved, source
 
 SOURCE = Source(
     n=1, page_id="p", lang="en", title="Pool", url="http://site.example/pool", field="content", ord=0,
@@ -79,3 +80,30 @@ def test_however_it_is_cut_no_link_leads_elsewhere(pieces: list[str]) -> None:
     shown = filtered(*pieces)
     assert shown == filtered("".join(pieces)) == filtered(*"".join(pieces))
     assert not re.search(r"https?://evil|\]\([^()\s<>]+\)", shown)
+
+
+URL = "https://www.town.example/en/married"
+
+
+@pytest.mark.parametrize(
+    ("written", "whole"),
+    [
+        ("See [the office](registry-office).", "See [the office](https://www.town.example/en/registry-office)."),
+        ('A [form](/f.pdf "PDF")', 'A [form](https://www.town.example/f.pdf "PDF")'),
+        ("[above](#fees)", f"[above]({URL}#fees)"),
+        ("[mail](mailto:a@town.example) [out](https://b.example/x)", None),
+        ("[odd](http://[x) and `[code](`", None),
+    ],
+)
+def test_links_of_a_page_lead_where_they_lead_there(written: str, whole: str | None) -> None:
+    assert absolute(written, URL) == (whole or written)
+    assert absolute(written, "") == written
+
+
+def test_what_is_quoted_has_whole_links_too() -> None:
+    unit = Evidence(n=1, start=0, text="[the office](registry-office)", kind="prose", block=0, score=1.0)
+    code = unit.model_copy(update={"kind": "code"})
+    found = source(1, "[the office](registry-office)").model_copy(update={"url": URL})
+    told = with_whole_links(retrieved(found).model_copy(update={"evidence": (unit, code)}))
+    assert told.evidence[0].text == told.sources[0].text == "[the office](https://www.town.example/en/registry-office)"
+    assert told.evidence[1].text == "[the office](registry-office)"
