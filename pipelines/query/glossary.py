@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
+from itertools import accumulate
 from typing import Any
 
 import yaml
@@ -167,12 +168,17 @@ def _holding(text: str) -> Callable[[str], bool]:
     """Tells whether a word of the text begins with a term. Without a pattern: to compile one for each of a large
     glossary's terms takes longer than an answer may wait.
     """
-    folded = _folded(text)
+    letters = [_folded(letter) for letter in text]
+    folded, whole = "".join(letters), {0, *accumulate(map(len, letters))}  # the first s of ß is no letter by itself
+
+    def begins(at: int) -> bool:
+        before = folded[at - 1 : at]
+        return at in whole and not (before.isalnum() or before == "_")
 
     def holds(term: str) -> bool:
         sought = _folded(term)
         at = folded.find(sought)
-        while at > 0 and (folded[at - 1].isalnum() or folded[at - 1] == "_"):
+        while at >= 0 and not (begins(at) and at + len(sought) in whole):
             at = folded.find(sought, at + 1)
         return at >= 0
 
