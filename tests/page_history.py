@@ -215,16 +215,24 @@ class Promotion:
     async def _follow(self) -> None:
         """To where the log ends now."""
         await turn()
-        log, make = self._world.logs[CHANGES], self._target.make
+        log, chunker = self._world.logs[CHANGES], self._target.make.chunker
         end = log.end
         while self._at < end:
             record = log.records.get(self._at)
             if record is not None:
                 await turn()
-                page = cut(record.value or b"", make.chunker, record.offset)
-                for part in await self._embedding.embed_with(make.model, page):
-                    await apply_part(part, self._target, now, Origin(changes=self._at, changes_in=0))
+                await self._put(cut(record.value or b"", chunker, record.offset))
             self._at += 1
+
+    async def _put(self, page: PageChunks) -> None:
+        """Until it works, as a rebuild does: workers write to the same index once it is live."""
+        while True:
+            try:
+                for part in await self._embedding.embed_with(self._target.make.model, page):
+                    await apply_part(part, self._target, now, Origin(changes=self._at, changes_in=0))
+                return
+            except Retryable:
+                await turn()
 
 
 class World:

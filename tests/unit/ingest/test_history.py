@@ -119,6 +119,21 @@ LONG = dict.fromkeys(REVISIONS, 5)
     [("save", 3, "upsert", "bulk"), ("save", 4, "upsert", "bulk"), ("save", 3, "upsert", "save")],
     0,
 )
+# A rebuild and a worker put one page together in the index that had become live, and one took away the other's parts.
+@example(
+    {1: 0, 2: 3, 3: 0, 4: 5},
+    ("save", 1, "delete", "bulk"),
+    [
+        ("promote", 1),
+        ("save", 1, "delete", "save"),
+        ("save", 2, "upsert", "save"),
+        ("save", 4, "upsert", "bulk"),
+        ("step", 0, 2, "goes on"),
+        ("step", 1, 9, "goes on"),
+        ("step", 1, 1, "goes on"),
+    ],
+    7,
+)
 async def test_any_interleaving_ends_in_the_highest_revision(
     lengths: Lengths, first: Action, history: Sequence[Action], seed: int
 ) -> None:
