@@ -1,10 +1,16 @@
 """Words that end with a full stop in the middle of a sentence, of our languages together: pages mix them.
 
-After CLDR's lists of what ends no sentence and its short names of days and months
-(https://github.com/unicode-org/cldr/tree/main/common), without those that are everyday words ("All.", "Go.").
+After CLDR's lists of what ends no sentence (https://github.com/unicode-org/cldr/tree/main/common/segments), without
+those that are everyday words ("All.", "Go."). Days and months are CLDR's own, by babel.
 """
 
 from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Literal
+
+from babel import Locale, UnknownLocaleError
 
 
 def _words(text: str) -> frozenset[str]:
@@ -35,33 +41,36 @@ ABBREVIATIONS = _words(
 )
 # Words of their own as well, or seldom alone: an abbreviation only before a number ("No. 5", "Abs. 2", "Rm. 12").
 BEFORE_NUMBER = _words(
-    "abs apdo app art aufl bat bl cap ch desp est et etc ext "
+    "abs apdo app art febr sept aufl bat bl cap ch desp est et etc ext "
     "fax fig fl flat gate geb gen handy int kap kat lok lot max med "
     "min mind mob no nos nr num núm op pag pág par para pl platz "
     "pos post pp qm rep rm sc sec sek suite tab tel vol vr wk "
     "zi zr kb ok piano pt ch п см т ст ч"
 )
-# Before a number, or before another of them ("Mo. Mi. 9-12").
-DAYS = _words(
-    # de, en, nl
-    "mo di mi do fr sa so mon tue tues wed thu thur thurs fri sat sun ma wo don woe vrij vr za zo zat "
-    # fr, es, it, pt, ro, ca
-    "lun mar mer jeu ven sam dim mié mie mier jue vie sáb sab dom gio seg ter qua qui sex lu joi vin sâm sâ du dj dv "
-    # sv, da, nb, fi
-    "mån tis ons tor tors fre lör sön man tir tirs lør søn ti ke to pe la su "
-    # pl, cs, hu
-    "pn pon wt śr czw cz sob nd niedz ndz po út st čt pá ne hé hét h k sze sz cs csüt p pén szo vas v "
-    # ru, uk, bg, el, tr
-    "пн вт ср чт пт сб вс пон пет съб нед чет сря нд δευ τρ τρί τετ πέμ παρ σάβ κυρ pzt sal çar per cum cmt paz"
-)
-MONTHS = _words(
-    "jan feb febr mar mär märz mart apr avr abr mai may maj jun "
-    "juin jul juil aug août ago sep sept okt oct ott nov dez dec "
-    "déc dic gen ene fév févr janv giu lug set out fev abr янв февр мар апр июн июл авг сент окт нояб дек січ лют бер "
-    "квіт трав черв лип серп вер жовт лист груд ιαν φεβ μαρ απρ "
-    "μαΐ ιουν ιουλ αυγ σεπ οκτ νοε δεκ oca şub nis haz tem ağu "
-    "eyl eki kas ara"
-)
+# In no list of CLDR's
+_MORE_DAYS = _words("tues thur thurs vrij woe zat mier hét csüt pén ndz пон чет пет съб")
 STREETS = ("str", "straat", "pl", "gasse")  # ends of a street's name before its number ("Hafenstr. 5", "Marktpl. 7")
 UNITS = _words("h hod zł kč kr km m g kg l ч год")  # behind a figure they may end a sentence
 HOURS = ("a.m", "p.m", "a.m.", "p.m.")  # may end a sentence, as what follows says
+
+
+@cache
+def days(lang: str) -> frozenset[str]:
+    """Short names of weekdays, in small letters: an abbreviation before a number or another day ("Mo. Mi. 9-12")."""
+    return _short("days", lang) | _MORE_DAYS
+
+
+@cache
+def months(lang: str) -> frozenset[str]:
+    """Short names of months, in small letters: an abbreviation before a number."""
+    return _short("months", lang)
+
+
+def _short(kind: Literal["days", "months"], lang: str) -> frozenset[str]:
+    """In a language, and in English where CLDR does not know it."""
+    try:
+        names = getattr(Locale.parse(re.split("[-_]", lang)[0].lower()), kind)
+    except (UnknownLocaleError, ValueError):
+        return _short(kind, "en")
+    found = (names[use].get(width, {}) for use in ("format", "stand-alone") for width in ("abbreviated", "short"))
+    return frozenset(name.rstrip(".").casefold() for each in found for name in each.values())

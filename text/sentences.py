@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from text.abbreviations import ABBREVIATIONS, BEFORE_NUMBER, DAYS, HOURS, MONTHS, STREETS, UNITS
+from text.abbreviations import ABBREVIATIONS, BEFORE_NUMBER, HOURS, STREETS, UNITS, days, months
 from text.markdown import LABEL, Block, blocks, trimmed
 
 # Characters: Thai or Lao that is shorter goes on behind a space. XQuAD's paragraphs make 6.7 pieces of 100 characters
@@ -36,8 +36,6 @@ _STOP = re.compile(
 # of East Asia.
 _ADDRESS = re.compile(rf"(?:\[{LABEL})?\]\((?:[^()\s]|\([^()\s]*\))*+\)|<https?://[^\s<>]*>")
 _END = re.compile(r"[.!?…؟۔।॥།։።。！？｡．။។៕][\"'”’“»」』）)\]*_]*$")
-_NUMBERED = BEFORE_NUMBER | DAYS | MONTHS
-_MONTHS_BEGIN = frozenset(month[:3] for month in MONTHS)
 _WORD = re.compile(r"\w+")
 _LAST_WORD = re.compile(r"[^\s(\[\"'“„«»*_/-]*$")
 AHEAD = 300  # characters behind a limit that are read, so that what ends there ends as in the whole text
@@ -115,28 +113,31 @@ def _ends_sentence(text: str, begin: int, stop: re.Match[str], lang: str) -> boo
     at = stop.start() - len(last)
     before, behind = text[max(begin, at - LONGEST_LAST) : at], text[stop.end() : stop.end() + NEXT]
     if last.isdigit():
-        return not (_ORDINAL_DOT.fullmatch(lang.partition("-")[0]) and _counts(last, before, behind))
-    return not _is_abbreviation(last.casefold(), before, behind)
+        return not (_ORDINAL_DOT.fullmatch(lang.partition("-")[0]) and _counts(last, before, behind, lang))
+    return not _is_abbreviation(last.casefold(), before, behind, lang)
 
 
-def _counts(last: str, before: str, behind: str) -> bool:
+def _counts(last: str, before: str, behind: str, lang: str) -> bool:
     """Whether a figure with a full stop is an ordinal number: no room's or house's, and no end of a range."""
     if len(last) > 2:
         return False
-    if next(iter(_WORD.findall(behind)), "").casefold()[:3] in _MONTHS_BEGIN:
+    following = next(iter(_WORD.findall(behind)), "").casefold()
+    if any(following[:3] == month[:3] for month in months(lang)):
         return True
     *first, word = before.split() or [""]
     if word.endswith("."):  # a street's or a room's ("Zi. 12.")
-        return not (len(word) == 2 or _numbers(word[:-1].casefold()))
+        return not (len(word) == 2 or _numbers(word[:-1].casefold(), lang))
     named = bool(first) and word[:1].isupper() and word.isalpha()  # "Linie 5."
     return not (named or before.endswith(("-", "–", ":")) or word.isdigit())
 
 
-def _numbers(letters: str) -> bool:
-    return letters in _NUMBERED or letters in ABBREVIATIONS or letters.endswith(STREETS)
+def _numbers(letters: str, lang: str) -> bool:
+    return any(
+        letters in some for some in (ABBREVIATIONS, BEFORE_NUMBER, days(lang), months(lang))
+    ) or letters.endswith(STREETS)
 
 
-def _is_abbreviation(last: str, before: str, behind: str) -> bool:
+def _is_abbreviation(last: str, before: str, behind: str, lang: str) -> bool:
     """Whether a full stop after `last` is its own.
 
     Args:
@@ -144,15 +145,15 @@ def _is_abbreviation(last: str, before: str, behind: str) -> bool:
         before: its sentence up to it, of a long one the end.
         behind: some of what follows.
     """
-    following = next(iter(_WORD.findall(behind)), "")
+    following = next(iter(_WORD.findall(behind)), "").casefold()
     begins_anew = behind.lstrip()[:1].isupper()
     if last in HOURS:
-        return not begins_anew or following.casefold()[:3] in DAYS
+        return not begins_anew or following[:3] in days(lang)
     letters = last.rpartition(".")[2]
     if letters in UNITS and begins_anew and before.rstrip()[-1:].isdigit():
         return False
     if (len(letters) == 1 and letters.isalpha()) or letters in ABBREVIATIONS or last in ABBREVIATIONS:
         return True
-    if letters in DAYS and (not before.strip() or following.casefold() in DAYS | ABBREVIATIONS):
+    if letters in days(lang) and (not before.strip() or following in days(lang) | ABBREVIATIONS):
         return True
-    return behind.lstrip()[:1].isdigit() and _numbers(letters)
+    return behind.lstrip()[:1].isdigit() and _numbers(letters, lang)
