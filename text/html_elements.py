@@ -114,7 +114,7 @@ class _ToMarkdown(MarkdownConverter):
         text = text.strip()
         if "_inline" in parent_tags:
             return f"\n{text}\n"
-        return f"\n\n{text}\n\n" if text else ""
+        return f"\n\n{text}\n\n"  # of an empty one, too: what stands around it is apart
 
     convert_article = convert_p = convert_section = convert_div
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.engine
 ODD_PAGES: dict[str, tuple[str, str | None]] = {
     "empty": ("", None),
     "only-tags": ("<div><p> </p><br><img src='x.png'><span></span></div>", None),
-    "broken": ("<p>Unclosed <b>bold kestrel <table><tr><td>cell</div></p> end", "kestrel"),
+    "broken": ("<p>Unclosed <b>bold <table><tr><td>cell</div></p> kestrel", "kestrel"),
     "long-word": ("<p>" + "x" * 10_000 + " magnolia</p>", "magnolia"),
     "emoji": ("<p>👩‍👩‍👧‍👦 🇩🇪 quartz ✨</p>", "quartz"),
     "rtl": ("<p>مسبح المدينة مفتوح</p>", "مسبح"),

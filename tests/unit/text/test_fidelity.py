@@ -158,6 +158,8 @@ READ = {
         "(10+x)/(10^6)"
     ),
     "<ol start=0><li>a<li>b</ol>": "a b",
+    "7<p></p>50 €": "7 50 €",
+    "<p>Unclosed <b>bold <table><tr><td>cell</div></p> kestrel": "Unclosed bold cell kestrel",
 }
 
 
