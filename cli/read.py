@@ -42,7 +42,7 @@ LARGEST = 100 * 1024 * 1024  # bytes
 LONGEST = 2_000_000  # characters of an attachment
 STDIN = "-"
 NOT_SEEN = frozenset({"head", "script", "style", "template", "noscript", "title", "iframe", "svg"})
-HIDDEN = "hidden"
+HIDDEN, PAGE = "hidden", "not taken for content"  # what nobody can open is not seen
 REASONS = {"nav": "menu", "header": "header", "footer": "footer", "aside": "aside", "form": "form", "dialog": "dialog"}
 
 
@@ -152,18 +152,18 @@ def _of_attachment(source: str, data: bytes, media_type: str, charset: str | Non
 
 def _compared(content: str, markdown: str) -> tuple[tuple[LeftOut, ...], int]:
     """What is seen of HTML and is not in its Markdown, and how many words are seen."""
+    texts = [(why, text, words(text)) for why, text in _seen(content)]
     left = Counter(words(plain(markdown)))
-    lost: list[tuple[str, str]] = []
-    visible = 0
-    for why, text in _seen(content):
-        said = Counter(words(text))
-        is_lost = bool(said - left)
-        if is_lost:
-            lost.append((why, text))
-        if not (is_lost and why == HIDDEN):  # what nobody can open is not seen
-            visible += said.total()
-        left -= said
-    runs = [(why, " ".join(text for _, text in run)) for why, run in groupby(lost, key=lambda each: each[0])]
+    lost = set()
+    # What a menu says as well is the content's.
+    for n, (_, _, said) in sorted(enumerate(texts), key=lambda each: each[1][0] != PAGE):
+        if any(left[word] < count for word, count in Counter(said).items()):
+            lost.add(n)
+        else:
+            left.subtract(said)
+    visible = sum(len(said) for n, (why, _, said) in enumerate(texts) if not (n in lost and why == HIDDEN))
+    gone = [(why, text) for n, (why, text, _) in enumerate(texts) if n in lost]
+    runs = [(why, " ".join(text for _, text in run)) for why, run in groupby(gone, key=lambda each: each[0])]
     return tuple(LeftOut(why, len(words(text)), text[:200]) for why, text in runs), visible
 
 
@@ -189,7 +189,7 @@ def _why(above: list[Any]) -> str:
             return REASONS[one.tag]
         if one.get("hidden") is not None or one.get("aria-hidden") == "true":
             return HIDDEN
-    return "not taken for content"
+    return PAGE
 
 
 def _as_json(reading: Reading) -> dict[str, Any]:

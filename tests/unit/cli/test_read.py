@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 
-PAGE = """<html lang=en><head><title>Fees</title></head><body><nav>Home Contact</nav><main><h1>Fees</h1>
+PAGE = """<html lang=en><head><title>Fees</title></head><body><nav>Home Fees</nav><main><h1>Fees</h1>
 <table><tr><th>Day</th><th>Price</th></tr><tr><td rowspan=2>Monday</td><td>7<sup>50</sup> €</td></tr>
 <tr><td>9 €</td></tr>
 </table></main><div hidden>secret words here</div></body></html>"""
@@ -41,7 +41,8 @@ def test_a_page_is_read_as_its_connector_reads_it() -> None:
 def test_what_is_left_out_is_named_with_its_reason() -> None:
     told = read("-", "--as", "page", given=PAGE)
     left_out = {one["text"]: one["why"] for one in told["left_out"]}
-    assert left_out["Home Contact"] == "menu"
+    assert left_out["Home Fees"] == "menu"
+    assert "Fees" not in left_out
     assert left_out["secret words here"] == "hidden"
     asked = PAGE.replace("<head>", "<head><meta name=robots content=noindex>")
     assert read("-", "--as", "page", given=asked)["left_out"][0]["why"].startswith("robots")
