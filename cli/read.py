@@ -19,7 +19,7 @@ from lxml import html
 from rich.markup import escape
 from typer import Argument, Option
 
-from adapters.extraction.documents import read as read_document
+from adapters.extraction.reader import DocumentReader
 from cli.output import explained, out, print_json
 from cli.wired import load
 from connectors.cms.documents import HTML, text_in
@@ -27,7 +27,8 @@ from connectors.cms.documents import html as as_html
 from connectors.cms.fetching import SafeFetch
 from connectors.cms.front_matter import split
 from connectors.cms.sitemap.page import read_page
-from pipelines.ingest.documents.kinds import kind_of
+from pipelines.ingest.documents.attachments import INSTALL, Missing, Sections
+from pipelines.ingest.documents.kinds import suffix_of
 from pipelines.operate.addresses import is_address
 from pipelines.runtime.errors import WrongUse
 from text.encodings import decoded
@@ -39,7 +40,6 @@ from text.words import words
 
 As = Literal["page", "html", "attachment"]
 LARGEST = 100 * 1024 * 1024  # bytes
-LONGEST = 2_000_000  # characters of an attachment
 STDIN = "-"
 NOT_SEEN = frozenset({"head", "script", "style", "template", "noscript", "title", "iframe", "svg"})
 HIDDEN, PAGE = "hidden", "not taken for content"  # what nobody can open is not seen
@@ -113,7 +113,7 @@ def _reading(source: str, kind: As | None) -> Reading:
     try:
         if kind == "page":
             return _of_page(source, data, charset, robots)
-        return _of_html(source, data, charset) if kind == "html" else _of_attachment(source, data, media_type, charset)
+        return _of_html(source, data, charset) if kind == "html" else _of_attachment(source, data, media_type)
     except ValueError as err:
         raise WrongUse(f"{source}: {err}") from err
 
@@ -143,11 +143,25 @@ def _of_html(source: str, data: bytes, charset: str | None) -> Reading:
     return Reading(source, str(fields.get("title", "")), str(lang) if lang else None, markdown, left_out, visible)
 
 
-def _of_attachment(source: str, data: bytes, media_type: str, charset: str | None) -> Reading:
-    name = urlsplit(source).path if is_address(source) else source
-    found = read_document(kind_of(data, media_type, name), data, LONGEST, charset)
+def _of_attachment(source: str, data: bytes, media_type: str) -> Reading:
+    name = Path(urlsplit(source).path if is_address(source) else source).name
+    try:
+        found = asyncio.run(_read_attachment(data, media_type, suffix_of(name)))
+    except Missing as err:
+        raise WrongUse(f"{source}: what reads such files is not installed; `{INSTALL}` installs it") from err
     markdown = "\n\n".join(section.text for section in found.sections)
-    return Reading(source, Path(name).name, None, markdown, (), len(words(plain(markdown))), found.left_out or None)
+    note = "; ".join(filter(None, [found.left_out, found.hidden and f"hidden: {found.hidden}"]))
+    return Reading(source, name, None, markdown, (), len(words(plain(markdown))), note or None)
+
+
+async def _read_attachment(data: bytes, media_type: str, suffix: str) -> Sections:
+    """In the process with limits that ingest reads them in: files are strangers'."""
+    settings = load()
+    reader = DocumentReader(memory=settings.attachment_memory, seconds=settings.attachment_timeout)
+    try:
+        return await reader.read(data, media_type, suffix, settings.attachment_text)
+    finally:
+        await reader.aclose()
 
 
 def _compared(content: str, markdown: str) -> tuple[tuple[LeftOut, ...], int]:

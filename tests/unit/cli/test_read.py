@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from adapters.extraction.reader import DocumentReader
 from cli.main import app
+from pipelines.ingest.documents.attachments import Missing
 
 PAGE = """<html lang=en><head><title>Fees</title></head><body><nav>Home Fees</nav><main><h1>Fees</h1>
 <table><tr><th>Day</th><th>Price</th></tr><tr><td rowspan=2>Monday</td><td>7<sup>50</sup> €</td></tr>
@@ -60,3 +62,14 @@ def test_several_files_are_told_one_after_the_other(tmp_path: Path) -> None:
 def test_of_nothing_there_is_nothing(given: str) -> None:
     told = read("-", given=given)
     assert (told["markdown"], told["units"], told["words"]["indexed"]) == ("", [], 0)
+
+
+def test_a_file_whose_reader_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    async def missing(*args: object) -> None:
+        raise Missing
+
+    monkeypatch.setattr(DocumentReader, "read", missing)
+    (tmp_path / "fees.docx").touch()
+    result = CliRunner().invoke(app, ["read", str(tmp_path / "fees.docx")])
+    assert (result.exit_code, result.exception.__class__) == (2, SystemExit)
+    assert "`make setup-attachments` installs it" in result.stderr
