@@ -64,7 +64,7 @@ async def _demo(settings: Settings, once: bool) -> bool:
         # From here on Ctrl-C ends the demo in order; before, it interrupts the start.
         for signum in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(signum, stop.set)
-        showing = asyncio.create_task(_show(system))
+        showing = asyncio.create_task(_show(system, once))
         stopped = asyncio.create_task(stop.wait())
         await asyncio.wait((showing, stopped), return_when=asyncio.FIRST_COMPLETED)
         if showing.done() and not showing.exception() and not once:
@@ -79,16 +79,17 @@ async def _demo(settings: Settings, once: bool) -> bool:
     return False
 
 
-async def _show(system: System) -> bool:
-    """Import one page and ask, then import the others; whether the answer cites a page."""
+async def _show(system: System, once: bool) -> bool:
+    """Import one page and ask, then import the others unless it is asked once; whether the answer cites a page."""
     rest, first = partition(lambda page: page.id == ANSWERED_BY, sample_pages(system.url))
     await import_documents(system.settings, SITE, first)
     question, lang = QUESTION
     out.print(f"\n[bold]{question}[/]\n")
     answer = await ask_once(system.settings, SITE, question, lang)
-    _print_urls(system)
-    out.print("\n[dim]the other pages become searchable meanwhile[/]")
-    await import_documents(system.settings, SITE, rest)
+    if not once:
+        _print_urls(system)
+        out.print("\n[dim]the other pages become searchable meanwhile[/]")
+        await import_documents(system.settings, SITE, rest)
     return answer is not None and any(source.cited for source in answer.sources)
 
 
