@@ -20,7 +20,7 @@ import structlog
 from pipelines.query.answer.canned import refused, reply
 from pipelines.query.answer.cite import used_sources
 from pipelines.query.answer.clock import Clock, SystemClock
-from pipelines.query.answer.links import with_whole_links
+from pipelines.query.answer.links import whole_links, with_whole_links
 from pipelines.query.answer.narrowing import narrower
 from pipelines.query.answer.pump import StrategyFailed, pumped
 from pipelines.query.answer.remedies import remedy
@@ -353,7 +353,7 @@ async def _publish(piece: Piece, made: _Made, to: Publication) -> None:
         case Prompted(messages=messages):
             made.prompt = messages
         case SourcesFound():
-            made.sources = piece.sources
-            await to.put(piece)
+            made.sources = whole_links(piece.sources)
+            await to.put(piece.model_copy(update={"sources": made.sources}))
         case _:
             await to.put(piece)

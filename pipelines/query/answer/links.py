@@ -117,9 +117,7 @@ def with_whole_links(retrieved: Retrieved) -> Retrieved:
 
     return retrieved.model_copy(
         update={
-            "sources": tuple(
-                source.model_copy(update={"text": absolute(source.text, source.url)}) for source in retrieved.sources
-            ),
+            "sources": whole_links(retrieved.sources),
             "evidence": quotable(retrieved.evidence),
             "parts": tuple(part.model_copy(update={"evidence": quotable(part.evidence)}) for part in retrieved.parts),
             "tables": tuple(
@@ -128,6 +126,11 @@ def with_whole_links(retrieved: Retrieved) -> Retrieved:
             ),
         }
     )
+
+
+def whole_links(sources: Sequence[Source]) -> tuple[Source, ...]:
+    """The same for sources that a strategy has found."""
+    return tuple(source.model_copy(update={"text": absolute(source.text, source.url)}) for source in sources)
 
 
 def _linked(unit: Evidence, url: str) -> Evidence:

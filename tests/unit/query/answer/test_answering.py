@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from time import process_time
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 
@@ -614,7 +615,7 @@ class Ferries:
     """Finds one page, whatever is asked."""
 
     async def find(self, retrieved: Retrieved, query: str) -> tuple[Source, ...]:
-        return (source(1, "The ferry runs hourly.", title="Ferry"),)
+        return (source(1, "The [ferry](ferry) runs hourly.", title="Ferry"),)
 
     page = find
 
@@ -639,7 +640,9 @@ async def test_a_strategy_that_finds_nothing_either_leaves_it_to_the_gate() -> N
 async def test_a_strategy_that_breaks_down_quotes_what_it_has_found() -> None:
     model = FakeChat(FERRY, ModelDenied("no credit"))
     final = answered(await answer(refused(grade=5), model, settings=going("react"), pages=Ferries()))
-    assert "The ferry runs hourly." in final.text
+    whole = f"The [ferry]({urljoin(final.sources[0].url, 'ferry')}) runs hourly."
+    assert whole in final.text  # it leads where it leads on its page
+    assert final.sources[0].text == whole
     assert final.extractive
 
 
