@@ -104,13 +104,18 @@ def too_many_tags(text: str) -> bool:
     return text.count("<") > MAX_TAGS
 
 
+def first_tags(text: str, count: int) -> str:
+    """HTML up to its tag number `count`."""
+    return "<".join(text.split("<", count + 1)[: count + 1])
+
+
 def content_tree(text: str) -> BeautifulSoup:
     """Parse HTML, as text without NUL, up to its tag number `MAX_TAGS`; in the tree are only the tags that markdownify
     knows.
 
     Set for it as attributes: `note` of what refers to a note, `language` of a block of code.
     """
-    read = "<".join(text.split("<", MAX_TAGS + 1)[:-1]) if too_many_tags(text) else text
+    read = first_tags(text, MAX_TAGS)
     opened = frozenset(name.lstrip("#") for found in _CONTROLS.findall(read) for name in found.split())
     soup = _Content(_XML_PROLOG.sub("<!", well_formed(read)), "lxml", opened=opened)
     _name_sections(soup)

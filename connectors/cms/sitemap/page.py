@@ -20,12 +20,14 @@ from connectors.cms.sitemap.content import content_of
 from connectors.cms.titles import FIELD, title_of
 from text.encodings import decoded
 from text.html5 import well_formed
+from text.html_tree import MAX_TAGS, first_tags
 
 MAX_ID = 256  # characters of a page id
 VALUED = frozenset({"max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"})
 REFRESH = re.compile(r"\s*[0-5](?:\.[0-9]*)?\s*[;,]\s*url\s*=(.+)", re.IGNORECASE | re.DOTALL)  # within five seconds
 LANG = re.compile(r"([a-zA-Z]{2,3})((?:[-_][A-Za-z0-9]{2,8})*)")
 LINKS = 2_000  # of one page
+TAGS = 2 * MAX_TAGS  # read of one page, its frame included; of more, the receipt says where the content was cut
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ def language_of(tag: str | None, languages: tuple[str, ...]) -> str | None:
 def _tree(text: str) -> Any:
     parser = html.HTMLParser(encoding="utf-8", no_network=True, huge_tree=False)
     try:
-        tree = html.document_fromstring(well_formed(text).encode(), parser=parser)
+        tree = html.document_fromstring(well_formed(first_tags(text, TAGS)).encode(), parser=parser)
     except (etree.ParserError, etree.XMLSyntaxError, ValueError) as err:
         raise ValueError(f"no HTML: {err}") from None
     return tree
