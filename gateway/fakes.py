@@ -79,6 +79,7 @@ class FakePages:
 
     languages: dict[str, str]  # site -> its first language
     settles: bool = True
+    importing: bool = False
     error: PagewireError | None = None  # raised for every batch, ...
     refuses: Callable[[Change], PagewireError | None] = lambda _: None  # ... or for batches with such a change
     changes: dict[str, list[Change]] = field(default_factory=dict)
@@ -103,6 +104,9 @@ class FakePages:
 
     async def settled(self, page_key: str, change: tuple[int, datetime], timeout: float) -> Receipt | None:
         return self._receipts[page_key] if self.settles else None
+
+    def is_importing(self, site: str) -> bool:
+        return self.importing
 
     def _accept(self, site: str, change: Change) -> Acceptance:
         key = page_key(site, change.page.lang or self.languages[site], change.page.id)

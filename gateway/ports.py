@@ -86,6 +86,10 @@ class Receipts(Protocol):
         failed; None after `timeout` s."""
         ...
 
+    def is_importing(self, site: str) -> bool:
+        """Whether many changes of the site are on their way into its index."""
+        ...
+
 
 class Answers(Protocol):
     """Questions in, answer events out. Closing the generator stops following, not the answer."""

@@ -141,6 +141,7 @@ class Question(Message):
     begins: LogPlace | None = Field(
         default=None, description="No event of its answer stands before it in `answer.events`; null: not known."
     )
+    importing: bool = Field(default=False, description="Many pages of the site are being read in while it is asked.")
     asked_at: AwareDatetime
     deadline: AwareDatetime = Field(description="After this nobody waits any more; stages stop working on it.")
 

@@ -94,6 +94,7 @@ def new_question(edge: Edge, caller: Caller, site: str, text: str, lang: Lang | 
         guessed=lang is None and not tells_language(text, languages),
         question=text,
         groups=caller.groups,
+        importing=edge.ports.receipts.is_importing(site),
         asked_at=now,
         deadline=now + timedelta(seconds=edge.settings.question_timeout),
     )

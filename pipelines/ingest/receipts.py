@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 
-from cachetools import FIFOCache
+from cachetools import FIFOCache, TTLCache
 
 from pipelines.ingest.ports import KnownPages
 from pipelines.runtime.bus import MakeTail
@@ -24,6 +24,8 @@ from schemas.keys import page_key, parse_page_key
 from schemas.page import ChangeRef
 
 RECENT = 10_000  # receipts kept in mind
+MANY = 10  # changes of a site that wait at once: more than editors save
+FORGOTTEN_AFTER = 600  # seconds; of a change that never settles
 CATCH_UP = 1.0  # seconds that a look waits for the topic before a page is called unknown
 # Seconds until who waits looks again by itself. The event comes once, and the look it asks for may meet Elasticsearch
 # in a bad moment, or the index that was live a moment ago (adapters.elastic.indexes.INFO_TTL).
@@ -99,6 +101,7 @@ class ReceiptReader:
         self._hearing: list[set[str]] = []
         # A receipt is in the topic before the index stage has stored it: an editor must not read "unknown" meanwhile.
         self._recent: FIFOCache[str, ReceiptEvent] = FIFOCache(RECENT)
+        self._queued: dict[str, TTLCache[str, None]] = {}  # by site; keys of pages whose newest change is not settled
 
     async def start(self) -> None:
         """Raises: Retryable: no broker."""
@@ -126,6 +129,10 @@ class ReceiptReader:
             if one := receipt(_newer(recent, stored) if stored else recent, heads.get(key)):
                 found[key] = one
         return found
+
+    def is_importing(self, site: str) -> bool:
+        """Whether many changes of the site are on their way into its index, as far as this process has seen."""
+        return len(self._queued.get(site, ())) >= MANY
 
     @contextmanager
     def hearing(self) -> Iterator[set[str]]:
@@ -176,7 +183,12 @@ class ReceiptReader:
         except WireError:
             return  # the index stage, which reads the topic too, makes a dead letter of it
         key = event.change.page_key
-        self._recent[key] = _newer(self._recent.get(key), event)
+        self._recent[key] = newest = _newer(self._recent.get(key), event)
+        site = parse_page_key(key).site
+        if newest.state == "queued":
+            self._queued.setdefault(site, TTLCache(RECENT, FORGOTTEN_AFTER))[key] = None
+        elif site in self._queued:
+            self._queued[site].pop(key, None)
         if event.state != "queued":
             for heard in self._hearing:
                 heard.add(key)

@@ -27,7 +27,9 @@ def refused(grade: Grade) -> bool:
 
 
 def reply(retrieved: Retrieved, phrases: Phrases, contact: str = "") -> str:
-    """Markdown: what is missing, and links to the nearest pages. For grades that are not `refused`: nothing was found.
+    """Markdown: what is missing, that more pages are on their way, and links to the nearest ones.
+
+    For grades that are not `refused`: nothing was found.
 
     Args:
         contact: the site's own text how to reach somebody.
@@ -36,7 +38,8 @@ def reply(retrieved: Retrieved, phrases: Phrases, contact: str = "") -> str:
     said = phrases.say(NAMES[retrieved.grade] if refused(retrieved.grade) else "nothing-found", lang)
     pages = [f"- [{title}](<{url}>)" for title, url in candidates(retrieved.sources) if refused(retrieved.grade)]
     nearest = "\n".join([phrases.say("see-pages", lang), "", *pages]) if pages else ""
-    return "\n\n".join(part for part in (said, nearest, contact) if part)
+    later = phrases.say("importing", lang) if retrieved.request.importing else ""
+    return "\n\n".join(part for part in (said, later, nearest, contact) if part)
 
 
 def candidates(sources: Iterable[Source]) -> list[tuple[str, str]]:

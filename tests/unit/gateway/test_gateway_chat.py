@@ -61,6 +61,15 @@ async def test_what_is_asked_to_try_the_site_out_is_kept_nowhere(client: httpx.A
     assert_problem(await client.post(CHAT, json=again), 422, "invalid")
 
 
+async def test_a_question_says_whether_the_sites_pages_are_being_read_in(
+    client: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    for importing in (False, True):
+        fakes.pages.importing = importing
+        (await client.post(CHAT, json={"question": "When?"})).raise_for_status()
+        assert fakes.answers.asked[-1].importing == importing
+
+
 @pytest.mark.parametrize("more", [{"keep": False}, {"ranked": 7}])
 async def test_no_visitor_leaves_the_log(stranger: httpx.AsyncClient, fakes: FakePorts, more: dict[str, Any]) -> None:
     token = (await stranger.post("/v1/sites/town/visitor-tokens", headers={"Origin": PAGE_ORIGIN})).json()["token"]

@@ -402,3 +402,16 @@ async def test_elasticsearch_may_be_away_for_a_while(monkeypatch: pytest.MonkeyP
     settled = await waiting
     assert settled is not None
     assert settled.state == "searchable"
+
+
+async def test_an_import_runs_while_many_changes_of_a_site_are_not_settled() -> None:
+    bench = Bench()
+    refs = [change(5, page_id=str(n)) for n in range(module.MANY)]
+    for ref in refs:
+        assert not bench.reader.is_importing("town")
+        bench.deliver(ReceiptEvent(change=ref, state="queued", at=NOON))
+    assert bench.reader.is_importing("town")
+    assert not bench.reader.is_importing("city")
+    bench.deliver(ReceiptEvent(change=refs[0], state="searchable", at=NOON))
+    bench.deliver(ReceiptEvent(change=refs[0], state="queued", at=NOON))  # crossed: it is settled
+    assert not bench.reader.is_importing("town")

@@ -602,6 +602,13 @@ async def test_what_the_gate_refuses_is_answered_without_a_model_and_with_candid
     assert (final.extractive, final.citations, model.asked) == (True, (), [])
 
 
+async def test_while_pages_are_read_in_nothing_found_may_be_found_later() -> None:
+    retrieved = refused(POOL)
+    importing = retrieved.model_copy(update={"request": retrieved.request.model_copy(update={"importing": True})})
+    said = [answered(await answer(each, FakeChat("An invention."))).text for each in (retrieved, importing)]
+    assert [PHRASES.say("importing", "en") in text for text in said] == [False, True]
+
+
 @pytest.mark.parametrize("grade", [0, 1])
 async def test_what_the_gate_lets_through_is_answered(grade: int) -> None:
     assert answered(await answer(refused(POOL, grade=grade), FakeChat("Closed [1]."))).text == "Closed."
