@@ -17,7 +17,8 @@ from wiring.settings import Settings
 INTRODUCTION = """# Routes
 
 Every route of a gateway, as it says itself who may call it and what keeps its callers from keeping all others waiting.
-The tests call each of them as each kind of caller and hold the answers against this table.
+The tests call each of them as each kind of caller and hold the answers against this table. What each takes and answers:
+[HTTP](http.md), a page that `make docs` writes, or `/openapi.json` of a gateway.
 
 *Scope*: what a key needs ([keys](../howto/keys.md#scopes)); below `/console/` a session of such a key, or a user whom a
 proxy has signed in; *of all*: for all sites. Where the scope is `chat`, a visitor token does as well. Routes without a
