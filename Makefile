@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: help setup servers setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test test-rest test-all containers kubernetes faults mutants check fix docs docs-serve bench figures dist sbom release-check lock wordpress-plugin widget pictures
+.PHONY: help setup setup-run servers setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test test-rest test-all containers kubernetes faults mutants check fix docs docs-serve bench figures dist sbom release-check lock wordpress-plugin widget pictures
 
 # What each target does.
 help:
@@ -18,6 +18,9 @@ INSTALL := $(UV) .venv --constraint requirements.lock --requirements pyproject.t
 # What everything below needs, from the lock, into .venv.
 setup: .venv/.installed
 
+# What runs, without the tools of developers.
+setup-run: .venv/.runs
+
 .venv/.engine: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
 	sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > .venv/uv.txt
@@ -25,9 +28,14 @@ setup: .venv/.installed
 	$(UV) .venv --constraint requirements.lock --group engine
 	touch $@
 
-.venv/.installed: .venv/.engine
+.venv/.runs: .venv/.engine
+	$(INSTALL) --extra crawl --extra otel --group build
+	.venv/bin/uv pip install --quiet --python .venv --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m infra.import_all
+	touch $@
+
+.venv/.installed: .venv/.runs
 	$(INSTALL) --extra crawl --extra otel --group dev --compile-bytecode
-	UV_DEFAULT_INDEX="$(INDEX)" .venv/bin/uv pip install --quiet --python .venv --no-deps --no-build-isolation --editable .
 	touch $@
 
 # Kafka and Elasticsearch for this machine, into the user's cache; 86 MB.
@@ -66,7 +74,7 @@ setup-helm: setup
 
 # A running system with the sample site. ONCE=1 stops after one cited answer.
 demo:
-	@$(MAKE) --no-print-directory --jobs 2 setup servers
+	@$(MAKE) --no-print-directory --jobs 2 setup-run servers
 	$(BIN)/pagewire demo $(if $(ONCE),--once)
 
 # Processes that run tests side by side; each has an engine of its own.

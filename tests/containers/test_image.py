@@ -63,14 +63,14 @@ def test_no_tool_and_no_engine_is_in_it(built: Stack, module: str) -> None:
 def test_nothing_that_was_left_out_is_missed(built: Stack) -> None:
     """Every module of ours can be imported, and what they import."""
     # Extras, which say so themselves when they are asked for; and the engine.
-    missing = python(built, "import runpy; runpy.run_path('infra/docker/everything.py', run_name='__main__')").split()
+    missing = python(built, "import runpy; runpy.run_path('infra/import_all.py', run_name='__main__')").split()
     assert set(missing) <= {"FlagEmbedding", *ATTACHMENTS, "protego", "trafilatura", *ENGINE}
 
 
 def test_extras_go_together_and_bring_no_tools(built: Stack) -> None:
     image = f"pagewire:{built.name}.extras"
     built.run(f"PAGEWIRE_VERSION={built.name}.extras PAGEWIRE_EXTRA='crawl attachments' docker compose build")
-    missing = python(built, "import runpy; runpy.run_path('infra/docker/everything.py', run_name='__main__')", image)
+    missing = python(built, "import runpy; runpy.run_path('infra/import_all.py', run_name='__main__')", image)
     assert set(missing.split()) <= {"FlagEmbedding", *ENGINE}
     found = f"import importlib.util; print([t for t in {(*TOOLS, *ENGINE)!r} if importlib.util.find_spec(t)])"
     assert python(built, found, image).strip() == "['setuptools']"  # spaCy's, which unstructured asks for

@@ -1,7 +1,8 @@
-"""Import everything of ours, and with it what it needs: Python writes down the bytecode of that, and of nothing else.
+"""Import everything of ours, and with it what it needs: Python writes the bytecode of that, and of nothing else.
 
 More than half of all bytecode is of modules that nobody imports, and the image's Python comes without that of its own
-library. Prints the packages that are missing: those of extras that the image was built without.
+library. Processes that start side by side would each compile the same. Prints the packages that are missing: those of
+extras that are not installed.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
-
-from openai import AsyncOpenAI
 
 OURS = (
     "adapters",
@@ -37,6 +36,8 @@ def missing() -> set[str]:
             except ModuleNotFoundError as err:
                 found.add(str(err.name))
     # Imports what it is asked for, when it is.
+    from openai import AsyncOpenAI
+
     client = AsyncOpenAI(api_key="none")
     assert client.chat.completions
     assert client.embeddings
@@ -44,4 +45,6 @@ def missing() -> set[str]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{' '.join(sorted(missing()))}\n")
+    sys.dont_write_bytecode = False  # whatever PYTHONDONTWRITEBYTECODE says
+    if found := missing():
+        print(*sorted(found))  # noqa: T201
