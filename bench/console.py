@@ -149,7 +149,7 @@ async def _run(outcomes: int, rounds: int) -> None:
 async def _fill(clients: Clients, outcomes: int) -> None:
     live = await clients.elastic.indexes.live(SITE)
     assert live is not None, "the page has made one"
-    await clients.elastic.indexes.ensure_outcomes()
+    await clients.elastic.indexes.ensure_system(OUTCOMES)
     es, now = clients.elastic.es, datetime.now(UTC)
     for first in range(0, outcomes, BATCH):
         operations: list[dict[str, Any]] = []

@@ -6,6 +6,7 @@ import asyncio
 from functools import partial
 
 from adapters.elastic.bundle import Elastic
+from adapters.elastic.indexes import RECEIPTS as RECEIPT_INDEX
 from adapters.embedders.registry import Models
 from adapters.extraction.reader import DocumentReader
 from adapters.kafka.log import LogReader
@@ -82,7 +83,7 @@ def index_stage(settings: Settings, elastic: Elastic, lane: Lane = "save") -> St
     log = LogReader(settings, CHANGES)
 
     async def setup() -> None:
-        await elastic.indexes.ensure_receipts()
+        await elastic.indexes.ensure_system(RECEIPT_INDEX)
         await asyncio.to_thread(words.ready, settings.spoken)
 
     return Stage(

@@ -39,7 +39,7 @@ class ElasticKeys:
 
     async def add(self, key: KeptKey) -> bool:
         """False: there is one of this name; readers see it at once. Raises: ElasticsearchDown."""
-        await self._indexes.ensure_keys()
+        await self._indexes.ensure_system(KEYS)
         document = {"created_at": key.created_at, "key": key.dumped()}
         with explained("keeping a key"):
             try:

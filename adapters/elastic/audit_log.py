@@ -24,7 +24,7 @@ class ElasticAuditLog:
     async def put(self, entry: AuditEntry) -> None:
         """Readers see it within a second. Raises: ElasticsearchDown."""
         if not self._there:
-            await self._indexes.ensure_audit_log()
+            await self._indexes.ensure_system(AUDIT_LOG)
             self._there = True
         searched = entry.model_dump(mode="json", include={"id", "at", "who", "action", "site"})
         with explained("writing the audit log"):

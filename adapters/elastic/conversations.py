@@ -62,7 +62,7 @@ class ElasticConversations:
     async def put(self, kept: VersionedConversation, *, at_once: bool = False) -> None:
         """Raises: ConversationChanged, ElasticsearchDown."""
         if not self._there:
-            await self._indexes.ensure_conversations()
+            await self._indexes.ensure_system(CONVERSATIONS)
             self._there = True
         conversation = kept.conversation
         place: dict[str, Any] = {"op_type": "create"}

@@ -24,7 +24,7 @@ class ElasticRuns:
 
     async def put(self, run: PublishedRun) -> None:
         """Raises: ElasticsearchDown, ElasticsearchRefused."""
-        await self._indexes.ensure_evaluations()
+        await self._indexes.ensure_system(EVALUATIONS)
         kept = run.dumped()
         results = kept.pop("results")
         document = {"site": run.site, "dataset": run.dataset, "begun": run.begun, "run": kept, "results": results}

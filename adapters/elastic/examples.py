@@ -31,7 +31,7 @@ class ElasticExamples:
 
     async def put(self, example: WorkedExample) -> None:
         """Add it, or replace the one of its id; readers see it at once. Raises: ElasticsearchDown."""
-        await self._indexes.ensure_examples()
+        await self._indexes.ensure_system(EXAMPLES)
         # Without defaults: so software that knows only examples of rewritings reads these as before.
         kept = example.model_dump(mode="json", exclude_defaults=True)
         document = {"site": example.site, "added_at": example.added_at, "example": kept}

@@ -44,9 +44,24 @@ KEYS = "pagewire.keys"
 AUDIT_LOG = "pagewire.audit-log"
 TEXTS = "pagewire.texts"
 EVALUATIONS = "pagewire.evaluations"
-ADDED_TO_OUTCOMES = ("labelled_by",)  # fields that came after the index
 PLACES = "pagewire.places"
 STATES = "pagewire.states"
+# The indexes that are of all sites, with their mappings in infra/elasticsearch.
+SYSTEM = {
+    RECEIPTS: "002_receipts.json",
+    REBUILDS: "003_rebuilds.json",
+    CONVERSATIONS: "004_conversations.json",
+    EXAMPLES: "005_examples.json",
+    PARTS: "006_parts.json",
+    OUTCOMES: "007_outcomes.json",
+    KEYS: "008_keys.json",
+    AUDIT_LOG: "009_audit_log.json",
+    TEXTS: "010_texts.json",
+    EVALUATIONS: "011_evaluations.json",
+    PLACES: "012_places.json",
+    STATES: "013_states.json",
+}
+ADDED = {OUTCOMES: ("labelled_by",)}  # fields that came after the index
 INFO_TTL = 2.0  # seconds until a reader notices by itself that another index was promoted
 # Of what is in an index; counts up when older software must not touch it. Of one site's, and of shared ones.
 OWN_FORMAT, FORMAT = 2, 3
@@ -325,61 +340,8 @@ class Indexes:
         with explained(f"deleting {info.name}"):
             await self._es.indices.delete(index=info.name, ignore_unavailable=True)
 
-    async def ensure_receipts(self) -> None:
-        """The one index of all sites' receipts."""
-        await self._ensure("002_receipts.json", RECEIPTS)
-
-    async def ensure_rebuilds(self) -> None:
-        """The one index of all sites' rebuilds."""
-        await self._ensure("003_rebuilds.json", REBUILDS)
-
-    async def ensure_conversations(self) -> None:
-        """The one index of all sites' conversations."""
-        await self._ensure("004_conversations.json", CONVERSATIONS)
-
-    async def ensure_examples(self) -> None:
-        """The one index of all sites' worked examples."""
-        await self._ensure("005_examples.json", EXAMPLES)
-
-    async def ensure_parts(self) -> None:
-        """The one index of all sites' parts that wait for others."""
-        await self._ensure("006_parts.json", PARTS)
-
-    async def ensure_outcomes(self) -> None:
-        """The one index of what became of all sites' questions."""
-        await self._ensure("007_outcomes.json", OUTCOMES)
-        # What an index made before there were labels lacks; it may be added at any time.
-        properties = mapping("007_outcomes.json")["mappings"]["properties"]
-        with explained(f"adding to the mapping of {OUTCOMES}"):
-            await self._es.indices.put_mapping(
-                index=OUTCOMES, properties={name: properties[name] for name in ADDED_TO_OUTCOMES}
-            )
-
-    async def ensure_keys(self) -> None:
-        """The one index of the keys that were made while the system runs."""
-        await self._ensure("008_keys.json", KEYS)
-
-    async def ensure_audit_log(self) -> None:
-        """The one index of all acts."""
-        await self._ensure("009_audit_log.json", AUDIT_LOG)
-
-    async def ensure_texts(self) -> None:
-        """The one index of all versions of sites' texts."""
-        await self._ensure("010_texts.json", TEXTS)
-
-    async def ensure_evaluations(self) -> None:
-        """The one index of all sites' published runs."""
-        await self._ensure("011_evaluations.json", EVALUATIONS)
-
-    async def ensure_places(self) -> None:
-        """The one index of where the sites' records stand in the topics."""
-        await self._ensure("012_places.json", PLACES)
-
-    async def ensure_states(self) -> None:
-        """The one index of what all processes must know of each other."""
-        await self._ensure("013_states.json", STATES)
-
-    async def _ensure(self, file: str, name: str) -> None:
+    async def ensure_system(self, name: str) -> None:
+        """Make an index that is of all sites, one of `SYSTEM`, where it is not there yet."""
         # A bulk delete with an external version would create the index it names: none of ours is made like that.
         with explained("forbidding indexes without a mapping"):
             await self._es.indices.put_index_template(
@@ -388,13 +350,17 @@ class Indexes:
                 allow_auto_create=False,
                 priority=500,
             )
-        base = mapping(file)
+        base = mapping(SYSTEM[name])
         await self._create(
             name,
             settings={"index": base["settings"]["index"] | self._size},
             mappings=base["mappings"],
             aliases={},
         )
+        if added := ADDED.get(name):
+            properties = base["mappings"]["properties"]
+            with explained(f"adding to the mapping of {name}"):
+                await self._es.indices.put_mapping(index=name, properties={each: properties[each] for each in added})
 
     async def _create(
         self, name: str, *, settings: dict[str, Any], mappings: dict[str, Any], aliases: dict[str, Any]

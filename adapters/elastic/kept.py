@@ -81,15 +81,15 @@ class KeptIndex:
     def __init__(
         self,
         es: AsyncElasticsearch,
+        indexes: Indexes,
         index: str,
-        ensure: Callable[[], Awaitable[None]],
         rule: Rule,
         barred: Callable[[Sequence[Document]], Awaitable[set[str]]] | None = None,
     ) -> None:
         """`barred`: the ids of those that must not come back."""
         self._es = es.options(request_timeout=REQUEST_TIMEOUT)
+        self._indexes = indexes
         self._index = index
-        self._ensure = ensure
         self._rule = rule
         self._barred = barred
         self._there = False
@@ -128,7 +128,7 @@ class KeptIndex:
     async def put_back(self, documents: Sequence[Document]) -> PutBack:
         """Raises: DocumentRefused, ElasticsearchDown."""
         if not self._there:
-            await self._ensure()
+            await self._indexes.ensure_system(self._index)
             self._there = True
         barred = await self._barred(documents) if self._barred else set()
         left = [one for one in documents if one.id not in barred]
@@ -195,15 +195,15 @@ def kept_indexes(es: AsyncElasticsearch, indexes: Indexes) -> dict[PartName, Kep
 
     async def deleted(conversations: Sequence[Document]) -> set[str]:
         """Those that their visitors have deleted: the question log has their questions erased."""
-        await indexes.ensure_outcomes()
+        await indexes.ensure_system(OUTCOMES)
         asked = {f"{one.site}:{request}": one.id for one in conversations for request in one.source["requests"]}
         questions = [Document(id, {}) for id in asked]
         found = await _found(es, OUTCOMES, questions, source_includes=["forgotten"])
         return {asked[one["_id"]] for one in found if one.get("found") and one["_source"].get("forgotten")}
 
     return {
-        "conversations": KeptIndex(es, CONVERSATIONS, indexes.ensure_conversations, newer_conversation, deleted),
-        "questions": KeptIndex(es, OUTCOMES, indexes.ensure_outcomes, whole_question),
-        "examples": KeptIndex(es, EXAMPLES, indexes.ensure_examples, newer_example),
-        "texts": KeptIndex(es, TEXTS, indexes.ensure_texts, version_there),
+        "conversations": KeptIndex(es, indexes, CONVERSATIONS, newer_conversation, deleted),
+        "questions": KeptIndex(es, indexes, OUTCOMES, whole_question),
+        "examples": KeptIndex(es, indexes, EXAMPLES, newer_example),
+        "texts": KeptIndex(es, indexes, TEXTS, version_there),
     }

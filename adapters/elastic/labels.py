@@ -92,7 +92,7 @@ class ElasticLabels:
     async def change(self, site: str, request_id: str, rule: Callable[[Labelled], Labelled]) -> Labelled:
         """Raises: UnknownQuestion, ElasticsearchDown."""
         if not self._there:
-            await self._indexes.ensure_outcomes()
+            await self._indexes.ensure_system(OUTCOMES)
             self._there = True
         unknown = UnknownQuestion(f"the log of site {site} has no question {request_id}")
         for _ in range(TRIES):

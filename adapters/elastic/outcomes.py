@@ -111,7 +111,7 @@ class ElasticOutcomes:
 
     async def _ensure(self) -> None:
         if not self._there:
-            await self._indexes.ensure_outcomes()
+            await self._indexes.ensure_system(OUTCOMES)
             self._there = True
 
     async def _forget(self, event: OutcomeEvent, forgotten: Forgotten) -> None:

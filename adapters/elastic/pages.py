@@ -339,7 +339,7 @@ class Pages:
         try:
             await self._writer.write([write])
         except IndexMissing:  # somebody has deleted it since
-            await self._indexes.ensure_receipts()
+            await self._indexes.ensure_system(RECEIPTS)
             await self._writer.write([write])
 
     async def receipts(self, page_keys: Iterable[str]) -> dict[str, ReceiptEvent]:

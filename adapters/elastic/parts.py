@@ -47,7 +47,7 @@ class WaitingParts:
         try:
             await self._writer.write([write])
         except IndexMissing:  # somebody has deleted it since
-            await self._indexes.ensure_parts()
+            await self._indexes.ensure_system(PARTS)
             await self._writer.write([write])
 
     async def kept(self, index: str, part: PageEmbeddings) -> Mapping[int, Place]:
@@ -84,7 +84,7 @@ class WaitingParts:
         """Make the index, and forget what nobody will complete."""
         if self._swept is not None and monotonic() - self._swept < SWEEP_EVERY:
             return
-        await self._indexes.ensure_parts()
+        await self._indexes.ensure_system(PARTS)
         with explained("looking for parts whose pages were never complete"):
             answer = await self._es.search(
                 index=PARTS, query={"range": {"at": {"lt": LIFETIME}}}, source=False, version=True, size=1_000

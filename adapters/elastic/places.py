@@ -68,7 +68,7 @@ class ElasticPlaces:
     ) -> Covered | None:
         """Raises: ElasticsearchDown."""
         if not covered.ends:
-            await self._indexes.ensure_places()
+            await self._indexes.ensure_system(PLACES)
         await self._writer.write([_write(topic, stretch) for stretch in stretches])
         with explained(f"refreshing {PLACES}"):
             await self._es.indices.refresh(index=PLACES)

@@ -130,7 +130,7 @@ class Rebuilds:
             RebuildRunning: somebody else is; says who.
             LeaseLost: in the body, when the lease could not be kept.
         """
-        await self._indexes.ensure_rebuilds()
+        await self._indexes.ensure_system(REBUILDS)
         owner = f"{socket.gethostname()}/{os.getpid()}/{psutil.Process().create_time():.0f}"
         place = await self._take(site, owner)
         self._lost.discard(site)

@@ -58,7 +58,7 @@ class ElasticStates:
 
     async def _write(self, kind: Kind, name: str, value: Wire, **place: Any) -> State | None:
         if not self._there:
-            await self._indexes.ensure_states()
+            await self._indexes.ensure_system(STATES)
             self._there = True
         dumped = value.dumped()
         document = {"kind": kind, "name": name, "state": dumped}

@@ -89,7 +89,7 @@ class ElasticTexts:
 
     async def add(self, version: TextVersion) -> bool:
         """False: there is one of this number; readers see it at once. Raises: ElasticsearchDown."""
-        await self._indexes.ensure_texts()
+        await self._indexes.ensure_system(TEXTS)
         text = _text(version.site, version.kind, version.name)
         document = {
             "site": version.site,

@@ -73,7 +73,7 @@ async def bench(request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
     engine: Servers = request.getfixturevalue("engine")
     settings = Settings(sites={site: SiteSettings(index=request.param)}, elasticsearch=engine.elasticsearch)
     async with Elastic(engine.elasticsearch, settings) as elastic:
-        await elastic.indexes.ensure_receipts()
+        await elastic.indexes.ensure_system(RECEIPTS)
         yield Bench(site, elastic.pages, await elastic.pages.live(site, **MADE_FOR))  # type: ignore[arg-type]
         await forget(elastic, site)
 
@@ -273,7 +273,7 @@ async def test_an_index_of_receipts_that_was_deleted_is_made_again_as_it_was(eng
     event = ReceiptEvent(change=change(2, page_id=uuid4().hex), state="searchable", at=NOON)
     settings = Settings(sites={"town": SiteSettings()}, elasticsearch=engine.elasticsearch)
     async with Elastic(engine.elasticsearch, settings) as elastic:
-        await elastic.indexes.ensure_receipts()
+        await elastic.indexes.ensure_system(RECEIPTS)
         before = (await elastic.es.indices.get_mapping(index=RECEIPTS))[RECEIPTS]
         await elastic.es.indices.delete(index=RECEIPTS)
         await elastic.pages.put_receipt(event)
@@ -289,7 +289,7 @@ async def test_a_document_that_can_never_be_written_says_which(engine: Servers) 
     site = f"t{uuid4().hex[:12]}"
     settings = Settings(elasticsearch=engine.elasticsearch)
     async with Elastic(engine.elasticsearch, settings) as elastic:
-        await elastic.indexes.ensure_receipts()
+        await elastic.indexes.ensure_system(RECEIPTS)
         fine = Write(RECEIPTS, f"{site}:fine", 1, {"site": site}, aliased=False)
         bad = Write(RECEIPTS, f"{site}:bad", 1, {"no_such_field": 1}, aliased=False)
         with pytest.raises(ElasticsearchRefused, match=f"{site}:bad"):

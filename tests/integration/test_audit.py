@@ -16,6 +16,7 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
 from adapters.elastic.bundle import Elastic
+from adapters.elastic.indexes import RECEIPTS
 from adapters.elastic.inventory import Inventories, NoSuchIndex
 from adapters.elastic.writer import Write
 from adapters.kafka import KafkaSender, ensure_topics, prefixed
@@ -157,7 +158,7 @@ async def town(request: pytest.FixtureRequest, engine: Servers) -> AsyncIterator
     )
     await ensure_topics(engine.kafka, settings)
     async with Elastic(engine.elasticsearch, settings) as elastic, KafkaSender(settings) as sender:
-        await elastic.indexes.ensure_receipts()
+        await elastic.indexes.ensure_system(RECEIPTS)
         await elastic.indexes.ensure(site, embedder="fake", model=MODEL, dims=DIMS, chunker=CHUNKER)
         yield Town(settings, site, elastic, sender)
         await forget(elastic, site)

@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 
 from adapters.elastic.bundle import Elastic
+from adapters.elastic.indexes import RECEIPTS
 from adapters.elastic.pages import PageIndex
 from pipelines.ingest.index import index_part
 from pipelines.ingest.ports import IndexReplaced
@@ -70,7 +71,7 @@ class Bench:
 @pytest.fixture
 async def bench(engine: Servers) -> AsyncIterator[Bench]:
     async with Elastic(engine.elasticsearch, Settings(sites={"town": SiteSettings()})) as elastic:
-        await elastic.indexes.ensure_receipts()
+        await elastic.indexes.ensure_system(RECEIPTS)
         made = Bench(elastic)
         yield made
         found = await elastic.es.indices.get(index=f"{alias(made.site)}*", allow_no_indices=True)

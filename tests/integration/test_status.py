@@ -57,7 +57,7 @@ async def test_a_deleted_index_is_no_quiet_site(engine: Servers) -> None:
     async with Clients(settings) as clients:
         assert (await clients.elastic.site_statuses([site]))[0].problem is None  # it never had one
         event = ReceiptEvent(change=change(1, site=site), state="searchable", at=datetime.now(UTC))
-        await clients.elastic.indexes.ensure_receipts()
+        await clients.elastic.indexes.ensure_system(RECEIPTS)
         await clients.elastic.pages.put_receipt(event)
         [found] = (await clients.status().status()).sites
         assert f"pagewire rebuild {site} --from embeddings --promote" in (found.problem or "")
@@ -71,7 +71,7 @@ async def test_many_sites_are_looked_at_together_and_told_apart(
     async with Clients(Settings(kafka=engine.kafka, elasticsearch=engine.elasticsearch)) as clients:
         indexes, es = clients.elastic.indexes, clients.elastic.es
         names = [index_name(site, 1) for site in sites[:3]]
-        await indexes.ensure_receipts()
+        await indexes.ensure_system(RECEIPTS)
         try:
             for site in sites[:3]:
                 await indexes.create(site, 1, "fake", f"fake-{site}", 4, "content-512-20", live=site != sites[2])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from adapters.elastic.bundle import Elastic
+from adapters.elastic.indexes import RECEIPTS
 from adapters.elastic.pages import PageIndex
 from adapters.elastic.writer import Write
 from pipelines.query.retrieve.ports import Candidates, Floors
@@ -94,7 +95,7 @@ async def fleet(engine: Servers) -> AsyncIterator[Fleet]:
     model = f"fake-{uuid4().hex[:8]}"
     # As few as there may be: generations of a site soon meet.
     async with Elastic(engine.elasticsearch, Settings(site_index="shared", shared_indexes=4)) as elastic:
-        await elastic.indexes.ensure_receipts()
+        await elastic.indexes.ensure_system(RECEIPTS)
         made = Fleet(elastic, model)
         yield made
         await forget(elastic, made.town, made.hall)

@@ -101,11 +101,14 @@ class Elastic:
         return {"items": items}
 
 
-async def ensured() -> None: ...
+class Indexes:
+    """They are all there."""
+
+    async def ensure_system(self, name: str) -> None: ...
 
 
 def index_of(elastic: Elastic) -> KeptIndex:
-    return KeptIndex(elastic, "pagewire.examples", ensured, newer_example)  # type: ignore[arg-type]
+    return KeptIndex(elastic, Indexes(), "pagewire.examples", newer_example)  # type: ignore[arg-type]
 
 
 def example(id: str, added_at: str) -> Document:
@@ -140,12 +143,6 @@ async def test_what_somebody_else_writes_meanwhile_is_looked_at_again() -> None:
 async def test_what_is_not_taken_is_named(refused: Mapping[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error, match=r"document a of pagewire\.examples"):
         await index_of(Elastic(refused=refused)).put_back([example("a", MONDAY)])
-
-
-class Indexes:
-    """They are all there."""
-
-    ensure_outcomes = ensure_conversations = ensure_examples = ensure_texts = staticmethod(ensured)
 
 
 async def test_a_conversation_that_its_visitor_has_deleted_since_does_not_come_back() -> None:
