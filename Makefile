@@ -142,6 +142,7 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m docs.generate --check
+	$(BIN)/python -m docs.wording
 	$(BIN)/python -m docs.site
 
 # What ruff mends by itself.
