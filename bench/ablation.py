@@ -20,8 +20,9 @@ import pipelines.query.retrieve.retrieve as stage
 from adapters.embedders.lite import SURENESS
 from bench.report import report
 from bench.sureness import Sample, asking, outcome, samples
-from pipelines.query.retrieve import evidence, search
-from pipelines.query.retrieve.fuse import fuse
+from pipelines.query.extractive import evidence
+from pipelines.query.search import search
+from pipelines.query.search.fuse import fuse
 from text.likeness import Likeness
 
 

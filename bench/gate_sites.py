@@ -20,8 +20,8 @@ from adapters.elastic.search import SiteSearch
 from bench.vectors import KeptVectors
 from bench.website import OneModel
 from bench.xquad import HALVES, Corpus
-from pipelines.query.retrieve.gate import Evidence, closer, foreign, signals
-from pipelines.query.retrieve.search import Searcher
+from pipelines.query.extractive.gate import Evidence, closer, foreign, signals
+from pipelines.query.search.search import Searcher
 from schemas.page import PageDocument
 from sites.content import DEMO, load_questions, page_documents
 from wiring.settings import Settings

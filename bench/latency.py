@@ -22,10 +22,10 @@ from pipelines.ingest.embed import Embedding, VectorCache
 from pipelines.ingest.handlers import chunked
 from pipelines.ingest.index import index_part
 from pipelines.query.answer.answering import Answering
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.publish import Publication
 from pipelines.query.retrieve.retrieve import retrieve
-from pipelines.query.retrieve.search import Searcher
-from pipelines.query.site_prompts import SitePrompts
+from pipelines.query.search.search import Searcher
 from schemas.base import Message
 from schemas.page import PageChange, PageDocument
 from schemas.query import Question, Rephrased

@@ -29,10 +29,10 @@ from bench.vectors import KeptVectors
 from bench.website import OneModel, publish
 from bench.xquad import Asked, Corpus, load
 from pipelines.query.answer.extract import extract
-from pipelines.query.retrieve.fuse import fuse
-from pipelines.query.retrieve.ports import Candidate, Hit
-from pipelines.query.retrieve.search import Retrieval, Searcher, scored
-from pipelines.query.retrieve.widen import passages, wanted
+from pipelines.query.search.fuse import fuse
+from pipelines.query.search.ports import Candidate, Hit
+from pipelines.query.search.search import Retrieval, Searcher, scored
+from pipelines.query.search.widen import passages, wanted
 from text.markdown import plain
 from wiring.settings import Settings
 from wiring.settings_file import load as load_settings

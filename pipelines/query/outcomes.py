@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import get_args
 
+from pipelines.query.live.site_privacy import SitePrivacy
 from pipelines.query.masks import Masks
 from pipelines.query.publish import Published
 from pipelines.query.settings import QuerySettings
-from pipelines.query.site_privacy import SitePrivacy
 from pipelines.runtime import tracing
 from pipelines.runtime.metrics import ANSWER_SECONDS, ANSWERS, FIRST_WORD_SECONDS
 from pipelines.runtime.stage import Sender

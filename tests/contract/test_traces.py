@@ -37,10 +37,10 @@ from pipelines.query.answer.stops import Stops
 from pipelines.query.answer.strategies.base import StrategyContext
 from pipelines.query.answer.strategies.registry import strategies
 from pipelines.query.examples import Examples
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.outcomes import Outcomes
 from pipelines.query.rephrase.handler import rephrase_handler
 from pipelines.query.rephrase.rewrite import Rewriter
-from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.spending import Spending
 from pipelines.runtime.record import Record
 from pipelines.runtime.retry import RetryPolicy

@@ -13,7 +13,7 @@ import pytest
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.pages import PageIndex
 from adapters.elastic.writer import Write
-from pipelines.query.retrieve.ports import Candidates, Floors
+from pipelines.query.search.ports import Candidates, Floors
 from pipelines.runtime.indexes import IndexInfo, IndexUnfit, alias, index_name
 from schemas.head import Head
 from schemas.ingest import EmbeddedChunk, PageEmbeddings, Vector32

@@ -17,22 +17,22 @@ from time import perf_counter
 
 import structlog
 
-from pipelines.query.answer.canned import refused, reply
 from pipelines.query.answer.cite import used_sources
 from pipelines.query.answer.clock import Clock, SystemClock
 from pipelines.query.answer.links import whole_links, with_whole_links
-from pipelines.query.answer.narrowing import narrower
 from pipelines.query.answer.pump import StrategyFailed, pumped
 from pipelines.query.answer.remedies import remedy
 from pipelines.query.answer.strategies.base import CutShort, LeftOut, Piece, Prompted, Strategy, TakenBack, Task
 from pipelines.query.answer.strategies.quote import Quote
-from pipelines.query.glossary import terms
+from pipelines.query.extractive.canned import refused, reply
+from pipelines.query.extractive.evidence import graded
+from pipelines.query.extractive.narrowing import narrower
+from pipelines.query.live.glossary import terms
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.outcomes import became
 from pipelines.query.ports import ContentFiltered, ExamplePicker, ModelError, TokensSpent
 from pipelines.query.publish import Publication
-from pipelines.query.retrieve.evidence import graded
 from pipelines.query.settings import QuerySettings
-from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.spending import Spending
 from pipelines.query.translate import Translator
 from pipelines.runtime.embedder import Embedder

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.query.answer.quotation import Quotation
+from pipelines.query.extractive.quotation import Quotation
 from pipelines.runtime.embedder import Embedder
 from schemas.answer import Citation, Token
 from schemas.query import Source

@@ -14,13 +14,13 @@ from time import perf_counter
 
 import structlog
 
+from pipelines.query.extractive.courtesy import heard
+from pipelines.query.extractive.follow_up import earlier
 from pipelines.query.giving_up import in_time
-from pipelines.query.rephrase.courtesy import heard
-from pipelines.query.rephrase.follow_up import earlier
+from pipelines.query.live.site_prompts import SitePrompts
+from pipelines.query.live.tuning import SiteTuning
 from pipelines.query.rephrase.rewrite import Rewriter, rewrite, search_mode
 from pipelines.query.settings import QuerySettings
-from pipelines.query.site_prompts import SitePrompts
-from pipelines.query.tuning import SiteTuning
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Handler, Sender
 from schemas.query import Question, Rephrased, Turn, Usage

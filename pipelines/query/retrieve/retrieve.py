@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 
-from pipelines.query.glossary import Glossary, widened
-from pipelines.query.retrieve.evidence import UNCLEAR, Findings, graded, sureness, weigh
-from pipelines.query.retrieve.gate import Evidence, Spoken, judge
-from pipelines.query.retrieve.leaning import Followed, go_on, joined
-from pipelines.query.retrieve.parts import AskedPart, by_part, parts
-from pipelines.query.retrieve.ports import Chunks, Hit, Reranker, SearchEmbedder
-from pipelines.query.retrieve.search import Retrieval, Searcher
-from pipelines.query.retrieve.tables import whole_tables
-from pipelines.query.retrieve.widen import passages, wanted
+from pipelines.query.extractive.evidence import UNCLEAR, Findings, graded, sureness, weigh
+from pipelines.query.extractive.gate import Evidence, Spoken, judge
+from pipelines.query.extractive.leaning import Followed, go_on, joined
+from pipelines.query.extractive.parts import AskedPart, by_part, parts
+from pipelines.query.extractive.tables import whole_tables
+from pipelines.query.live.glossary import Glossary, widened
+from pipelines.query.search.ports import Chunks, Hit, Reranker, SearchEmbedder
+from pipelines.query.search.search import Retrieval, Searcher
+from pipelines.query.search.widen import passages, wanted
 from pipelines.query.settings import QuerySettings
 from schemas.http import SearchKind
 from schemas.ingest import Vector32

@@ -7,8 +7,9 @@ import pytest
 
 import pipelines.query.retrieve.retrieve as stage
 from bench.ablation import WITHOUT
-from pipelines.query.retrieve import evidence, search
-from pipelines.query.retrieve.ports import Hit, HitUnit
+from pipelines.query.extractive import evidence
+from pipelines.query.search import search
+from pipelines.query.search.ports import Hit, HitUnit
 
 PLACES = {
     "fuse": search,

@@ -18,19 +18,19 @@ from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.handler import answer_handler
 from pipelines.query.answer.stops import Stops
 from pipelines.query.examples import Examples
+from pipelines.query.extractive.follow_up import signs
 from pipelines.query.giving_up import apology, impatient
+from pipelines.query.live.site_prompts import SitePrompts
+from pipelines.query.live.tuning import SiteTuning
 from pipelines.query.outcomes import Outcomes
 from pipelines.query.ports import Completion, IndexNotTried
 from pipelines.query.publish import CLOCK_SKEW_MS
 from pipelines.query.rephrase import rewrite as rewrite_module
-from pipelines.query.rephrase.follow_up import signs
 from pipelines.query.rephrase.handler import rephrase_handler
 from pipelines.query.rephrase.rewrite import Rewriter
 from pipelines.query.retrieve.handler import retrieve_handler
-from pipelines.query.retrieve.ports import Candidates, Hit
-from pipelines.query.retrieve.search import Retrieval
-from pipelines.query.site_prompts import SitePrompts
-from pipelines.query.tuning import SiteTuning
+from pipelines.query.search.ports import Candidates, Hit
+from pipelines.query.search.search import Retrieval
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.indexes import IndexGone

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipelines.query.answer import days
-from pipelines.query.rephrase import courtesy
+from pipelines.query.extractive import courtesy, days
 from pipelines.runtime.errors import Retryable
 from schemas.http import SearchKind
 from wiring import rehearsal

@@ -13,11 +13,11 @@ from time import perf_counter
 from babel import Locale, UnknownLocaleError
 from babel.dates import format_date
 
-from pipelines.query.answer.canned import candidates
-from pipelines.query.answer.days import asked_day
 from pipelines.query.answer.extract import extract
-from pipelines.query.answer.quotation import Unsure, answering, by_part, describing, further, on_day, unsaid
 from pipelines.query.answer.strategies.base import Piece, Task, step
+from pipelines.query.extractive.canned import candidates
+from pipelines.query.extractive.days import asked_day
+from pipelines.query.extractive.quotation import Unsure, answering, by_part, describing, further, on_day, unsaid
 from pipelines.runtime.embedder import Embedder
 from schemas.query import Evidence, Part, Retrieved, SureOf
 

@@ -22,6 +22,7 @@ from pipelines.query.answer.ports import Claim, Finder, Verdicts
 from pipelines.query.answer.strategies.base import StrategyContext
 from pipelines.query.answer.strategies.courtesy import Courtesy
 from pipelines.query.answer.strategies.registry import strategies
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.ports import (
     BadRequest,
     ChatModel,
@@ -41,7 +42,6 @@ from pipelines.query.ports import (
     ToolSpec,
 )
 from pipelines.query.publish import Publication
-from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.spending import Spending
 from pipelines.query.translate import Translator
 from pipelines.runtime.errors import PagewireError, Retryable

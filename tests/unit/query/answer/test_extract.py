@@ -17,7 +17,7 @@ from adapters.embedders.lite import LiteEmbedder
 from connectors.cms.documents import Left, documents
 from pipelines.ingest.documents.convert import fields
 from pipelines.query.answer.extract import LONGEST, MAX_EMBEDDED, _quotation, candidates, extract
-from pipelines.query.answer.quotation import Quotation
+from pipelines.query.extractive.quotation import Quotation
 from pipelines.runtime.embedder import Matrix32
 from schemas.query import Source
 from sites.content import DEMO

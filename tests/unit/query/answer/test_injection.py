@@ -19,10 +19,10 @@ from adapters.llm.fake import FakeChat, Reply
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.strategies.base import StrategyContext, Task
 from pipelines.query.answer.strategies.registry import strategies
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.ports import NoToolCalls
 from pipelines.query.publish import Publication
 from pipelines.query.rephrase.rewrite import parsed, values
-from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.settings import StrategyName
 from prompts.loader import ChatMessage, ToolCall, fence, load
 from schemas.answer import Answered, AnswerEvent

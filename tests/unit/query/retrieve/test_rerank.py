@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from adapters.reranker import make_reranker
-from pipelines.query.retrieve.ports import Hit
 from pipelines.query.retrieve.retrieve import KEPT, reranked
+from pipelines.query.search.ports import Hit
 from pipelines.runtime.errors import SettingsError
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from adapters.embedders.fake import FakeEmbedder
-from pipelines.query.rephrase.follow_up import signs
-from pipelines.query.retrieve.evidence import UNCLEAR
-from pipelines.query.retrieve.ports import (
+from pipelines.query.extractive.evidence import UNCLEAR
+from pipelines.query.extractive.follow_up import signs
+from pipelines.query.retrieve.retrieve import FINE, NOTHING_FOUND, retrieve
+from pipelines.query.search.ports import (
     Calibration,
     Candidates,
     Floors,
@@ -20,9 +21,8 @@ from pipelines.query.retrieve.ports import (
     QueryModelOutdated,
     SurenessProfile,
 )
-from pipelines.query.retrieve.retrieve import FINE, NOTHING_FOUND, retrieve
-from pipelines.query.retrieve.search import DEPTH, Searcher, in_language, language_by_words, preferred
-from pipelines.query.retrieve.widen import passages
+from pipelines.query.search.search import DEPTH, Searcher, in_language, language_by_words, preferred
+from pipelines.query.search.widen import passages
 from pipelines.runtime.errors import UnknownSite
 from schemas.page import FieldName
 from schemas.query import Earlier, Rephrased, Retrieved, Trial, Tuned
