@@ -155,7 +155,7 @@ def became(retrieved: Retrieved | None, end: Answered | Failed) -> Became:
 
 
 def _a_page(retrieved: Retrieved) -> bool:
-    """Whether quoting showed what its page is about, as `strategies.quote` decides it."""
+    """Whether quoting showed what its page is about, as `extractive.quote` decides it."""
     if any(part.sure is None or part.sure.of == "unit" for part in retrieved.parts if part.evidence):
         return False
     unsure = retrieved.sure is not None and retrieved.sure.of != "unit"

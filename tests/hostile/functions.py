@@ -24,7 +24,6 @@ from pipelines.conversations.turns import newest
 from pipelines.ingest.chunk import chunk_page
 from pipelines.ingest.documents import convert
 from pipelines.ingest.unit_plan import plan_units, sense
-from pipelines.query.answer import extract
 from pipelines.query.answer.cite import CitationParser
 from pipelines.query.answer.code import CodeSpans
 from pipelines.query.answer.entities import EntityReader
@@ -35,6 +34,7 @@ from pipelines.query.answer.sift import Sifter
 from pipelines.query.answer.strategies import turns
 from pipelines.query.extractive import gate, leaning, narrowing, quotation
 from pipelines.query.extractive.evidence import weigh
+from pipelines.query.extractive.quote import by_words
 from pipelines.query.masks import Masks
 from pipelines.query.ports import Completion
 from pipelines.query.rephrase import rewrite
@@ -207,15 +207,13 @@ CALLS: Mapping[str, Call] = {
     "pipelines.query.answer.cite.CitationParser.feed": lambda text: CitationParser(SOURCES).feed(text),
     "pipelines.query.answer.code.CodeSpans.feed": lambda text: CodeSpans().feed(text),
     "pipelines.query.answer.entities.EntityReader.feed": lambda text: EntityReader().feed(text),
-    "pipelines.query.answer.extract.candidates": lambda text: extract.candidates(
-        [source(n, text[:2_000]) for n in range(1, 4)]
-    ),
     "pipelines.query.answer.grounding.Grounds.doubt": _doubted,
     "pipelines.query.answer.links.LinkFilter.feed": _written,
     "pipelines.query.extractive.narrowing.narrower": lambda text: narrowing.narrower(
         retrieved(*(source(n, "", title=text) for n in range(1, 9)), text=text).model_copy(update={"grade": 1})
     ),
     "pipelines.query.answer.prompt.chat": _prompted,
+    "pipelines.query.extractive.quote.by_words": lambda text: by_words(text, [source(n, text) for n in range(1, 4)]),
     "pipelines.query.extractive.quotation.answering": lambda text: quotation.answering(_evidence(text), text),
     "pipelines.query.extractive.quotation.describing": lambda text: quotation.describing(_evidence(text), text),
     "pipelines.query.extractive.quotation.further": lambda text: quotation.further(_evidence(text), text),

@@ -284,7 +284,7 @@ class Models:
 async def handled(known: Retrieved, log: Log, *, fresh: bool, sender: FakeSender | None = None) -> FakeSender:
     sender = sender or FakeSender()
     answering = Answering(settings(), SitePrompts(), {})
-    handle = answer_handler(answering, Models(), log, Stops(log, lambda deliver: Tail()), Outcomes(settings()))
+    handle = answer_handler(answering, log, Stops(log, lambda deliver: Tail()), Outcomes(settings()))
     await handle(Record("query.retrieved", 0, 9, b"c", known.encode(), fresh=fresh), sender)
     return sender
 
