@@ -228,7 +228,7 @@ class Judged:
 
 
 def judged(sample: Sample, native: Scores, other: Scores | None) -> Judged:
-    """As pipelines.query.extractive.gate decides."""
+    """As pipelines.query.extractive.confidence decides."""
     scores = native if not sample.foreign else (other or native)
     quick, full = scores.quick.score(sample.signals), scores.full.score(sample.signals)
     looked = scores.no <= quick < scores.yes

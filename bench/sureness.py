@@ -23,7 +23,7 @@ from bench.gate import logistic
 from bench.report import report
 from bench.system import system
 from bench.visitors import LANGUAGES, SITE, Case, Shown, Verdict, cases, fill, judged, part_of
-from pipelines.query.extractive.follow_up import earlier
+from pipelines.query.extractive.follow_ups import earlier
 from pipelines.query.extractive.quotation import Quotation, answering, describing
 from pipelines.query.rephrase.rewrite import search_mode
 from pipelines.query.retrieve.retrieve import retrieve

@@ -32,9 +32,9 @@ from pipelines.query.answer.links import LinkFilter
 from pipelines.query.answer.prompt import chat
 from pipelines.query.answer.sift import Sifter
 from pipelines.query.answer.strategies import turns
-from pipelines.query.extractive import gate, leaning, narrowing, quotation
-from pipelines.query.extractive.evidence import weigh
+from pipelines.query.extractive import confidence, follow_ups, narrowing, quotation
 from pipelines.query.extractive.quote import by_words
+from pipelines.query.extractive.ranking import weigh
 from pipelines.query.masks import Masks
 from pipelines.query.ports import Completion
 from pipelines.query.rephrase import rewrite
@@ -130,12 +130,17 @@ def _chunks(text: str) -> PageChunks:
 def _leaning(text: str) -> object:
 
     alone = Retrieval(HITS, Candidates(HITS, HITS, TERMS, 100), None, NEAR, VECTOR)
-    return leaning.follow(text, text, alone, alone, NEAR, [NEAR[0].page_key])
+    return follow_ups.follow(text, text, alone, alone, NEAR, [NEAR[0].page_key])
 
 
 def _gate(text: str) -> object:
-    asked = gate.Evidence(text, HITS, HITS, TERMS, 100, by_language=True)
-    return gate.signals(asked), gate.foreign(asked), gate.sentences(asked), gate.figures(asked, gate.Thresholds())
+    asked = confidence.GateInput(text, HITS, HITS, TERMS, 100, by_language=True)
+    return (
+        confidence.signals(asked),
+        confidence.foreign(asked),
+        confidence.sentences(asked),
+        confidence.figures(asked, confidence.Thresholds()),
+    )
 
 
 def _doubted(text: str) -> object:
@@ -227,13 +232,13 @@ CALLS: Mapping[str, Call] = {
     "pipelines.query.rephrase.rewrite.values": lambda text: rewrite.values(
         question(text[:4_000], history=_history(text)), site="Town", language="German", history_messages=15
     ),
-    "pipelines.query.extractive.evidence.weigh": lambda text: weigh(text, VECTOR, HITS, NEAR, TERMS, 100, topic=text),
-    "pipelines.query.extractive.evidence.weigh: page": lambda text: weigh(
+    "pipelines.query.extractive.ranking.weigh": lambda text: weigh(text, VECTOR, HITS, NEAR, TERMS, 100, topic=text),
+    "pipelines.query.extractive.ranking.weigh: page": lambda text: weigh(
         "When is the public pool open?", VECTOR, hits_of(text), NEAR, [("pool", 3)], 100
     ),
-    "pipelines.query.extractive.gate.Evidence.share": _gate,
-    "pipelines.query.extractive.leaning.follow": _leaning,
-    "pipelines.query.extractive.leaning.names_another": lambda text: leaning.names_another(
+    "pipelines.query.extractive.confidence.GateInput.share": _gate,
+    "pipelines.query.extractive.follow_ups.follow": _leaning,
+    "pipelines.query.extractive.follow_ups.names_another": lambda text: follow_ups.names_another(
         text, HITS, [*HITS, *NEAR], [NEAR[0].page_key]
     ),
     "pipelines.query.search.widen.passages": lambda text: passages(hits_of(text), NEAR, 24_000),
@@ -266,7 +271,7 @@ LEFT_OUT: Mapping[str, str] = {
     "gateway.chat.chat.new_question": "text.language reads the question there",
     "pipelines.query.answer.judging.Refuted.doubt": "as Grounds.doubt",
     "pipelines.query.answer.strategies.base.step": "as shortened",
-    "pipelines.query.extractive.leaning.sure_alone": "with evidence.weigh",
+    "pipelines.query.extractive.follow_ups.sure_alone": "with evidence.weigh",
     "text.html_tree.content_tree": "with html.to_markdown",
     "pipelines.query.answer.tools.calendar.Calendar.day": "refuses what is none of ten words",
     "pipelines.query.live.glossary.read_glossary": "an operator's",

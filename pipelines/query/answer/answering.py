@@ -33,7 +33,7 @@ from pipelines.query.answer.strategies.base import (
     step,
 )
 from pipelines.query.extractive.canned import refused, reply
-from pipelines.query.extractive.evidence import graded
+from pipelines.query.extractive.confidence import graded
 from pipelines.query.extractive.narrowing import narrower
 from pipelines.query.extractive.quote import OwnWords, quote
 from pipelines.query.live.glossary import terms

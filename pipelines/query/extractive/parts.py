@@ -20,7 +20,8 @@ from functools import cache
 
 import numpy as np
 
-from pipelines.query.extractive.evidence import Findings, sureness, weigh
+from pipelines.query.extractive.confidence import sureness
+from pipelines.query.extractive.ranking import Findings, weigh
 from pipelines.query.search.ports import Hit
 from pipelines.query.search.search import Retrieval
 from prompts.loader import sentences, table

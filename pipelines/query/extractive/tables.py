@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from pipelines.query.extractive.evidence import KEPT, Findings, Weighed
+from pipelines.query.extractive.ranking import KEPT, Findings, Weighed
 from pipelines.query.search.ports import ChunkKey, Chunks, Hit
 from schemas.query import Source, Table
 

@@ -15,7 +15,7 @@ from time import perf_counter
 import structlog
 
 from pipelines.query.extractive.courtesy import heard
-from pipelines.query.extractive.follow_up import earlier
+from pipelines.query.extractive.follow_ups import earlier
 from pipelines.query.giving_up import in_time
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.live.tuning import SiteTuning

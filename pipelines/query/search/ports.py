@@ -154,7 +154,7 @@ class Background:
 
 @dataclass(frozen=True)
 class SurenessProfile:
-    """What makes the best unit of a search sure (pipelines.query.extractive.evidence), and what is sure enough.
+    """What makes the best unit of a search sure (pipelines.query.extractive.ranking), and what is sure enough.
 
     Fitted by `pagewire bench sureness` on the tuned part of the everyday questions.
     """

@@ -18,7 +18,7 @@ from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.handler import answer_handler
 from pipelines.query.answer.stops import Stops
 from pipelines.query.examples import Examples
-from pipelines.query.extractive.follow_up import signs
+from pipelines.query.extractive.follow_ups import signs
 from pipelines.query.giving_up import apology, impatient
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.live.tuning import SiteTuning

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.query.extractive.evidence import Findings, Weighed
+from pipelines.query.extractive.ranking import Findings, Weighed
 from pipelines.query.extractive.tables import AROUND, LONGEST, whole_tables
 from pipelines.query.search.ports import ChunkKey, Hit
 from schemas.query import Source, Table
 from tests.asking import source
-from tests.unit.query.extractive.test_evidence import hit, unit
+from tests.unit.query.extractive.test_ranking import hit, unit
 
 HEADER = "| Day | Hours |"
 ROWS = [f"| {day} | 9 to {n} |" for n, day in enumerate(("Mon", "Tue", "Wed", "Thu"), 3)]

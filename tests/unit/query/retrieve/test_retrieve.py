@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from adapters.embedders.fake import FakeEmbedder
-from pipelines.query.extractive.evidence import UNCLEAR
-from pipelines.query.extractive.follow_up import signs
-from pipelines.query.retrieve.retrieve import FINE, NOTHING_FOUND, retrieve
+from pipelines.query.extractive.confidence import FINE, NOTHING, UNCLEAR
+from pipelines.query.extractive.follow_ups import signs
+from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.search.ports import (
     Calibration,
     Candidates,
@@ -301,7 +301,7 @@ async def test_nothing_is_searched_for_a_courtesy() -> None:
 
 async def test_nothing_found_is_graded_so() -> None:
     retrieved = await found(FakeIndex())
-    assert (retrieved.sources, retrieved.grade) == ((), NOTHING_FOUND)
+    assert (retrieved.sources, retrieved.grade) == ((), NOTHING)
 
 
 @pytest.mark.parametrize(("kind", "embeds", "words"), [("hybrid", 1, DEPTH), ("vector", 1, 0), ("keyword", 0, DEPTH)])

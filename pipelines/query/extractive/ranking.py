@@ -1,4 +1,4 @@
-"""Evidence: the units of what was found, measured against the question once. The order of the pages, the gate and the
+"""Ranking: the units of what was found, measured against the question once. The order of the pages, the gate and the
 quotation all read this.
 
     hits and their neighbours ─▶ units ─▶ cosine of the sense, words shared, standing of the chunk ─▶ best first
@@ -17,16 +17,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.query.extractive.gate import Spoken
 from pipelines.query.search.fuse import idf, known_share, standing
-from pipelines.query.search.ports import Background, ChunkKey, Hit, HitUnit, Reranker, SurenessProfile
+from pipelines.query.search.ports import Background, ChunkKey, Hit, HitUnit, Reranker
 from schemas.compact import expand
 from schemas.ingest import Vector32
-from schemas.query import Evidence, Grade, Source, Sure, SureOf
+from schemas.query import Evidence, Source
 from text.language import stopwords
 from text.likeness import Likeness
 from text.words import indexed, words
@@ -34,11 +34,6 @@ from text.words import indexed, words
 Vectors = NDArray[np.float32]  # a row a text
 
 TOP = 10  # of the best units that tell how sure the best one is
-FINE: Grade = 0
-UNCLEAR: Grade = 2  # from here on there is no answer
-NOT_SAID: Grade = 4
-NOTHING: Grade = 5
-ABOUT = 0.25  # chance that the best page answers: with less, nobody should say that the site has pages on the subject
 REREAD = 24  # of the best units, where a reranker reads them again
 KEPT = 24  # units handed on, and all of the lists and tables that
 LEADING = 4  # of the best are part of
@@ -54,6 +49,14 @@ TOPIC = 0.5  # what a word counts that was said of the topic alone, before the p
 # Of the sum by which units are ordered: fitted on the tuned part of the everyday questions, five times over.
 COSINE, SHARED, STANDING, PAGE, LISTED = 80.0, 3.0, 0.45, 0.45, 0.5
 APART_COSINE = 22.0  # in place of COSINE, where it is known what all vectors of the model have in common: wider spread
+
+
+class Spoken(NamedTuple):
+    """A unit near the question: no sentence needs to be embedded where these are known."""
+
+    text: str  # with its page's title
+    lang: str
+    cosine: float
 
 
 @dataclass(frozen=True)
@@ -331,42 +334,3 @@ def _beside(chunk: Hit, hits: Sequence[Hit]) -> float:
         if hit.page_key == chunk.page_key
     ]
     return max(beside, default=-FAR)
-
-
-def sureness(found: Findings, profile: SurenessProfile | None) -> Sure | None:
-    """How sure the best unit and its page are; None where there are no units.
-
-    Args:
-        profile: None: nobody measured it for this embedder, so the gate alone decides.
-    """
-    signals = found.signals(profile.background if profile else None)
-    if not signals:
-        return None
-    if profile is None:
-        return Sure(of="unit", signals=signals)
-    unit, page = profile.unit.score(signals), profile.page.score(signals)
-    of: SureOf = "nothing"
-    if found.scattered:
-        of = "nothing"
-    elif unit >= profile.least_unit:
-        of = "unit"
-    elif page >= profile.least_page:
-        of = "page"
-    return Sure(of=of, unit=unit, page=page, signals=signals)
-
-
-def graded(grade: Grade, sure: Sure, writes: bool) -> Grade:
-    """The gate's grade, corrected by what the units say.
-
-    Args:
-        writes: a model writes, which may find what no unit says alone; it is only kept from nothing that is sure.
-    """
-    if sure.unit is None:
-        return grade
-    if sure.of != "nothing":
-        return grade if grade < UNCLEAR else FINE
-    if writes:
-        return grade
-    if sure.page is not None and sure.page < ABOUT:
-        return NOTHING
-    return grade if grade >= UNCLEAR else NOT_SAID

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.query.extractive.evidence import REREAD, Findings, apart, graded, sureness, weigh
+from pipelines.query.extractive.confidence import graded, sureness
+from pipelines.query.extractive.ranking import REREAD, Findings, apart, weigh
 from pipelines.query.search.ports import Background, Calibration, Hit, HitUnit, SurenessProfile
 from schemas.compact import compact
 from schemas.query import Source, Sure, SureOf

@@ -1,4 +1,5 @@
-"""Gate: is there anything to answer from? Decided from figures of the search, before the answer's model is asked.
+"""Confidence: is there anything to answer from, and how sure is the best unit? Decided from figures of the search,
+before the answer's model is asked.
 
     evidence ─▶ signals ─▶ quick score ─ sure ──────────────────────────────────────┬─ yes ─▶ 0 fine, 1 narrow it down
        │                       └ not sure ─▶ a few sentences embedded ─▶ full score ┴─ no ──▶ 2..5: by the figures
@@ -19,12 +20,12 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
+from pipelines.query.extractive.ranking import Findings, Spoken
 from pipelines.query.search.fuse import idf, known_share
-from pipelines.query.search.ports import Candidate, GateProfile, Hit, Thresholds
+from pipelines.query.search.ports import Candidate, GateProfile, Hit, SurenessProfile, Thresholds
 from pipelines.runtime.embedder import Embedder
-from schemas.query import Gate, Grade
+from schemas.query import Gate, Grade, Sure, SureOf
 from text.language import spoken, stopwords
 from text.markdown import plain
 from text.sentences import split
@@ -36,19 +37,16 @@ TOGETHER = 3  # best hits that may answer together
 SENTENCES = 4  # embedded where the quick score is not sure; eight find no more
 RARE = 0.1  # share of the chunks that have a term, at most, for it to be rare
 GRAM = 4  # characters: "bought" has no stem in common with "buying", but "won" and "winner" share letters
+FINE: Grade = 0
+UNCLEAR: Grade = 2  # from here on there is no answer
+NOT_SAID: Grade = 4
+NOTHING: Grade = 5
+ABOUT = 0.25  # chance that the best page answers: with less, nobody should say that the site has pages on the subject
 UNKNOWN = 0.5  # share of the question that the index knows; less, without a stop word we know, is another language
 
 
-class Spoken(NamedTuple):
-    """A unit near the question: no sentence needs to be embedded where these are known."""
-
-    text: str  # with its page's title
-    lang: str
-    cosine: float
-
-
 @dataclass(frozen=True)
-class Evidence:
+class GateInput:
     """What a search found for a question."""
 
     question: str
@@ -78,7 +76,7 @@ class Evidence:
 
 
 async def judge(
-    found: Evidence,
+    found: GateInput,
     profile: GateProfile,
     model: Embedder,
     threshold: float | None = None,
@@ -115,14 +113,14 @@ def decided(answerable: bool, trace: Gate, at: Thresholds) -> Grade:
     return trace.by_figures if trace.by_figures >= 2 else 4  # near and clear, but no page says it
 
 
-def foreign(found: Evidence) -> bool:
+def foreign(found: GateInput) -> bool:
     """Whether the question is in another language than the pages that were found."""
     heard = spoken(found.question)
     read = found.hits[0].lang.partition("-")[0] if found.hits else ""
     return read not in heard if heard and read in stopwords() else found.known < UNKNOWN
 
 
-def figures(found: Evidence, at: Thresholds) -> Gate:
+def figures(found: GateInput, at: Thresholds) -> Gate:
     """The three figures, and the grade that they give alone."""
     cosines = [hit.cosine for hit in found.dense[:NEAREST] if hit.cosine is not None]
     distance = 1 - sum(cosines) / len(cosines) if cosines else 1.0
@@ -160,7 +158,7 @@ def subject(question: str, empty: Collection[str]) -> float:
     return sum(word not in empty for word in said) / len(said) if said else 0.0
 
 
-def signals(found: Evidence) -> dict[str, float]:
+def signals(found: GateInput) -> dict[str, float]:
     """What the search says without a further look, each 0..1."""
     cosines = [hit.cosine for hit in found.dense if hit.cosine is not None and hit.field == "content"][:NEAREST]
     asked = _grams(found.question)
@@ -177,7 +175,7 @@ def signals(found: Evidence) -> dict[str, float]:
     }
 
 
-async def closer(found: Evidence, model: Embedder) -> dict[str, float]:
+async def closer(found: GateInput, model: Embedder) -> dict[str, float]:
     """What the sentences say that share most with the question: the best cosine, and cosine and words together."""
     if found.units:
         near = found.units[:SENTENCES]
@@ -191,7 +189,7 @@ async def closer(found: Evidence, model: Embedder) -> dict[str, float]:
     return {"sentence": float(max(cosines)), "both": max(both)}
 
 
-def sentences(found: Evidence) -> list[tuple[str, float]]:
+def sentences(found: GateInput) -> list[tuple[str, float]]:
     """The sentences of the best hits worth a closer look, with the share of the question in them and their title."""
     pool: dict[str, tuple[float, float]] = {}
     for rank, hit in enumerate(found.hits[:READ]):
@@ -208,3 +206,42 @@ def sentences(found: Evidence) -> list[tuple[str, float]]:
 def _grams(text: str) -> set[str]:
     joined = " ".join(words(text))
     return {joined[i : i + GRAM] for i in range(len(joined) - GRAM + 1)}
+
+
+def sureness(found: Findings, profile: SurenessProfile | None) -> Sure | None:
+    """How sure the best unit and its page are; None where there are no units.
+
+    Args:
+        profile: None: nobody measured it for this embedder, so the gate alone decides.
+    """
+    signals = found.signals(profile.background if profile else None)
+    if not signals:
+        return None
+    if profile is None:
+        return Sure(of="unit", signals=signals)
+    unit, page = profile.unit.score(signals), profile.page.score(signals)
+    of: SureOf = "nothing"
+    if found.scattered:
+        of = "nothing"
+    elif unit >= profile.least_unit:
+        of = "unit"
+    elif page >= profile.least_page:
+        of = "page"
+    return Sure(of=of, unit=unit, page=page, signals=signals)
+
+
+def graded(grade: Grade, sure: Sure, writes: bool) -> Grade:
+    """The gate's grade, corrected by what the units say.
+
+    Args:
+        writes: a model writes, which may find what no unit says alone; it is only kept from nothing that is sure.
+    """
+    if sure.unit is None:
+        return grade
+    if sure.of != "nothing":
+        return grade if grade < UNCLEAR else FINE
+    if writes:
+        return grade
+    if sure.page is not None and sure.page < ABOUT:
+        return NOTHING
+    return grade if grade >= UNCLEAR else NOT_SAID

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from adapters.embedders.lite import LiteEmbedder
-from pipelines.query.extractive import gate
-from pipelines.query.extractive.gate import Evidence, Spoken, grade_by_figures, judge
+from pipelines.query.extractive import confidence
+from pipelines.query.extractive.confidence import GateInput, grade_by_figures, judge
+from pipelines.query.extractive.ranking import Spoken
 from pipelines.query.search.ports import Calibration, GateProfile, Hit, Scores, Thresholds
 from text.language import stopwords
 
@@ -39,8 +40,8 @@ def hit(
     )
 
 
-def evidence(question: str, *hits: Hit, terms: Sequence[tuple[str, int]] = (), total: int = 100) -> Evidence:
-    return Evidence(question, hits, hits, terms, total)
+def evidence(question: str, *hits: Hit, terms: Sequence[tuple[str, int]] = (), total: int = 100) -> GateInput:
+    return GateInput(question, hits, hits, terms, total)
 
 
 class Embedder:
@@ -89,34 +90,39 @@ def test_further_away_is_never_better_without_a_reason(d: float, e: float, sq: f
 
 
 def test_entropy_is_0_for_one_page_and_1_when_every_hit_is_of_another() -> None:
-    assert gate.entropy([]) == gate.entropy([hit("a")]) == gate.entropy([hit("a", ord=n) for n in range(9)]) == 0
-    assert gate.entropy([hit("a", page=f"p{n}") for n in range(9)]) == pytest.approx(1.0)
+    assert (
+        confidence.entropy([])
+        == confidence.entropy([hit("a")])
+        == confidence.entropy([hit("a", ord=n) for n in range(9)])
+        == 0
+    )
+    assert confidence.entropy([hit("a", page=f"p{n}") for n in range(9)]) == pytest.approx(1.0)
     two = [hit("a"), hit("a", ord=1), hit("a", page="lake"), hit("a", page="lake", ord=1)]
-    assert gate.entropy(two) == pytest.approx(math.log(2) / math.log(4))
+    assert confidence.entropy(two) == pytest.approx(math.log(2) / math.log(4))
 
 
 @given(st.lists(st.sampled_from("abcd"), max_size=12))
 def test_entropy_stays_between_0_and_1(pages: list[str]) -> None:
-    assert 0 <= gate.entropy([hit("x", page=page, ord=n) for n, page in enumerate(pages)]) <= 1
+    assert 0 <= confidence.entropy([hit("x", page=page, ord=n) for n, page in enumerate(pages)]) <= 1
 
 
 def test_the_subject_is_what_is_left_without_stop_words() -> None:
-    assert gate.subject("Where is the swimming pool?", stopwords()["en"]) == 2 / 5
-    assert gate.subject("And what about this?", stopwords()["en"]) == 0
-    assert gate.subject("Otterbad", stopwords()["de"]) == 1
-    assert gate.subject("?!", stopwords()["de"]) == 0
+    assert confidence.subject("Where is the swimming pool?", stopwords()["en"]) == 2 / 5
+    assert confidence.subject("And what about this?", stopwords()["en"]) == 0
+    assert confidence.subject("Otterbad", stopwords()["de"]) == 1
+    assert confidence.subject("?!", stopwords()["de"]) == 0
 
 
 def test_a_question_in_another_language_than_the_pages_is_foreign() -> None:
     english, german = "When does the pool open?", "Wann macht das Bad auf?"
-    assert not gate.foreign(evidence(english, hit("a")))
-    assert gate.foreign(evidence(german, hit("a")))
-    assert not gate.foreign(evidence(german, hit("a", lang="de-AT")))
+    assert not confidence.foreign(evidence(english, hit("a")))
+    assert confidence.foreign(evidence(german, hit("a")))
+    assert not confidence.foreign(evidence(german, hit("a", lang="de-AT")))
 
 
 def test_without_a_stop_word_it_is_foreign_when_the_index_does_not_know_its_words() -> None:
-    assert gate.foreign(evidence("Otterbad Eintritt", hit("a"), terms=[("otter", 0), ("eintr", 0)]))
-    assert not gate.foreign(evidence("Otterbad Eintritt", hit("a"), terms=[("otter", 1), ("eintr", 2)]))
+    assert confidence.foreign(evidence("Otterbad Eintritt", hit("a"), terms=[("otter", 0), ("eintr", 0)]))
+    assert not confidence.foreign(evidence("Otterbad Eintritt", hit("a"), terms=[("otter", 1), ("eintr", 2)]))
 
 
 def test_signals_are_shares_of_the_question() -> None:
@@ -126,19 +132,19 @@ def test_signals_are_shares_of_the_question() -> None:
         hit("Dogs stay outside.", page="lake", cosine=0.8),
         terms=[("pool", 20), ("ticke", 5), ("dogs", 1), ("for", 90)],
     )
-    seen = gate.signals(found)
+    seen = confidence.signals(found)
     assert [seen["top"], seen["mean"], seen["known"]] == pytest.approx([0.9, 0.85, 1.0])
     assert 0 < seen["hit"] < seen["together"] < 1  # nobody has "for"
     assert 0 < seen["letters"] < 1
     assert seen["rare"] > 0  # "dogs" and "ticke" are rare, a hit has one of them
-    assert all(0 <= value <= 1 for value in gate.signals(evidence("")).values())
+    assert all(0 <= value <= 1 for value in confidence.signals(evidence("")).values())
 
 
 def test_the_sentences_looked_at_are_few_and_share_most_with_the_question() -> None:
     text = " ".join(f"Sentence {n} says a thing." for n in range(20)) + " A ticket costs 4 euros."
     found = evidence("What does a ticket cost?", hit(text), terms=[("ticke", 1), ("cost", 2), ("what", 5)])
-    picked = gate.sentences(found)
-    assert len(picked) == gate.SENTENCES
+    picked = confidence.sentences(found)
+    assert len(picked) == confidence.SENTENCES
     assert picked[0][0] == "A ticket costs 4 euros."
 
 

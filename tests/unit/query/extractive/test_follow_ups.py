@@ -9,18 +9,20 @@ import numpy as np
 import pytest
 
 from adapters.embedders.fake import FakeEmbedder
-from pipelines.query.extractive.follow_up import signs
-from pipelines.query.extractive.leaning import (
+from pipelines.query.extractive.follow_ups import (
     LEANS,
     LEAST,
     NOWHERE,
     Followed,
     apart,
+    continued,
     follow,
     joined,
+    leans,
     names_another,
     shown,
     signals,
+    signs,
     sure_alone,
 )
 from pipelines.query.search.ports import (
@@ -34,7 +36,7 @@ from pipelines.query.search.ports import (
 )
 from pipelines.query.search.search import Retrieval
 from schemas.ingest import Vector32
-from schemas.query import MAX_QUESTION
+from schemas.query import MAX_QUESTION, Turn
 
 EMBEDDER = FakeEmbedder(dims=512)
 DOGS, POOL = "town:en:dogs", "town:en:pool"
@@ -106,7 +108,7 @@ def test_words_and_what_is_found_tell_whether_a_question_leans(
     question: str, elsewhere: float, leans: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`elsewhere`: how much nearer other pages are to it than the one that was shown, in standard deviations."""
-    monkeypatch.setattr("pipelines.query.extractive.leaning.apart", lambda *_: elsewhere)
+    monkeypatch.setattr("pipelines.query.extractive.follow_ups.apart", lambda *_: elsewhere)
     assert (LEANS.score(signals(signs(question), embedded(question), [], [DOGS])) >= LEAST) is leans
 
 
@@ -155,6 +157,7 @@ def test_a_question_that_names_another_page_stands_alone(question: str, shown: l
 def test_a_question_never_grows_past_the_longest() -> None:
     assert joined("How much is the tax?", "And now?") == "How much is the tax? And now?"
     assert joined("a" * MAX_QUESTION, "And now?") == "And now?"
+    assert continued("And for children?", said("a" * MAX_QUESTION)) == "And for children?"
 
 
 def followed(question: str, before: str = "How much is the dog tax?") -> Followed:
@@ -227,3 +230,66 @@ def test_a_question_alone_is_sure_where_its_best_unit_is() -> None:
 
 def test_cosines_of_one_unit_are_no_spread() -> None:
     assert np.isfinite(apart(embedded("x"), [DOG_TAX[0], SWIMMING[0]], [DOGS]))
+
+
+CARD = "What does a library card cost for adults?"
+
+
+def said(*questions: str) -> list[Turn]:
+    return [Turn(question=question, answer="The site says so.") for question in questions]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "And for children?",
+        "And what does it cost?",
+        "What does it cost?",
+        "What about children?",
+        "Is it open on Sunday?",
+        "When are they open?",
+        "Und für den zweiten?",
+        "Was kostet das?",
+        "Und was kostet das für Kinder?",
+        "Wie komme ich dort hin?",
+        "És a gyerekeknek mennyi?",
+        "A dla dzieci ile?",
+        "E per i bambini?",
+        "¿Y para los niños?",
+        "Et pour les enfants ?",
+        "Și pentru copii cât?",
+    ],
+)
+def test_what_cannot_stand_alone_is_asked_with_the_question_before(question: str) -> None:
+    assert continued(question, said(CARD)) == f"{CARD} {question}"
+    assert continued(question, []) == question
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Where is the museum?",
+        "Is there a swimming pool?",
+        "Is it allowed to swim in the lake?",
+        "When does the town hall open on Mondays?",
+        "And where do I register my car, my trailer and my boat?",
+        "Wo ist das Museum?",
+        "Gibt es ein Schwimmbad?",
+        "Wo kann ich das Auto anmelden?",
+        "Was kostet die Hundesteuer?",
+        "¿Dónde está el museo?",
+        "Où est le musée ?",
+        "Gdzie jest muzeum?",
+        "犬の税金はいくらですか？",
+        "?",
+    ],
+)
+def test_a_new_topic_stands_alone(question: str) -> None:
+    assert not leans(question)
+    assert continued(question, said(CARD)) == question
+
+
+def test_a_chain_of_follow_ups_goes_back_to_what_they_are_about() -> None:
+    history = said("Where is the museum?", CARD, "And for children?")
+    assert continued("And for students?", history) == f"{CARD} And for children? And for students?"
+    assert continued("And now?", said(*["And then?"] * 9)).count("And then?") == 3

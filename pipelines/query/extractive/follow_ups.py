@@ -1,10 +1,11 @@
-"""Leaning: whether a question goes on with the one before it, and what then answers it.
+"""Follow-ups without a model: whether a question goes on with the one before it, and what then answers it.
 
     "How much is the dog tax?"    "And the second?"          ─▶ it leans: both are searched for, and of the pages that
                                                                 were shown, what the second asks for is quoted
     "How much is the dog tax?"    "When is the pool open?"   ─▶ it stands alone
 
-Two things tell. Its words: how it begins, what it names of its own (`Signs`, which the rephrase stage has read). And
+Two things tell. Its words: how it begins, what it names of its own (`Signs`, which the rephrase
+stage has read; of the questions further back they alone tell). And
 the units that both searches found: how much nearer to it than anything on the pages that were shown is what stands
 elsewhere. A question that leans is weighed twice, alone and with what it leans on; a unit is worth the mean, so that
 the topic chooses the page and the question's own words choose the unit.
@@ -14,17 +15,20 @@ Distances are in standard deviations of all units that were found, so that embed
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
-from pipelines.query.extractive.evidence import Findings, sureness, weigh
+from pipelines.query.extractive.confidence import sureness
+from pipelines.query.extractive.ranking import Findings, weigh
 from pipelines.query.search.ports import Calibration, ChunkKey, Chunks, Hit, SurenessProfile
 from pipelines.query.search.search import Retrieval
+from prompts.loader import sentences
 from schemas.ingest import Vector32
-from schemas.query import MAX_QUESTION, Earlier, Signs, Sure
-from text.language import stopwords
+from schemas.query import MAX_QUESTION, Earlier, Signs, Sure, Turn
+from text.language import spoken, stopwords
 from text.words import stems, words
 
 # Chance that a question leans: fitted by `pagewire bench follow-ups`; figures in docs/reference/quality.md.
@@ -36,6 +40,89 @@ LEAST_UNSURE = 0.2  # ... where nothing is sure that is found for it alone
 SHOWN = 3.0  # of the score: a unit of a page that was shown fits so much better
 READ_ON = 24  # chunks from the beginning of a page that was shown, which a further question is most likely about
 NOWHERE = 3.0  # standard deviations, where only one side has units
+BACK = 3  # questions, at most, that are asked together with one that leans on them
+NAMED = 2  # things a question may name that begins with "and", to lean on the one before
+
+
+@dataclass(frozen=True)
+class _Marks:
+    """What gives a question away as a follow-up, in one language."""
+
+    openers: tuple[str, ...]
+    pronouns: frozenset[str]
+    generic: frozenset[str]
+
+
+def earlier(question: str, history: Sequence[Turn]) -> Earlier | None:
+    """What a question may lean on; None where nothing was asked before it.
+
+    Args:
+        history: without greetings and thanks.
+    """
+    if not history:
+        return None
+    before = continued(history[-1].question, history[:-1])
+    return Earlier(question=before, pages=history[-1].pages, signs=signs(question))
+
+
+def signs(question: str) -> Signs:
+    """What the words of a question tell, in all languages that it may be in."""
+    said = words(question)
+    langs = [lang for lang in spoken(question) if lang in _marks()]
+    heard = [_marks()[lang] for lang in langs]
+    empty = frozenset[str]().union(
+        *stopwords().values(), *(marks.generic | marks.pronouns for marks in _marks().values())
+    )
+    return Signs(
+        leans=any(_leans(said, lang) for lang in langs),
+        opens=any(_begins(some, marks) for marks in heard for some in (said, said[1:])),
+        refers=any(not marks.pronouns.isdisjoint(said) for marks in heard),
+        named=sum(word not in empty for word in dict.fromkeys(said)),
+    )
+
+
+def continued(question: str, history: Sequence[Turn]) -> str:
+    """The question, after the earlier ones of its conversation that it leans on."""
+    asked = [question]
+    for turn in reversed(history[-BACK:]):
+        if not leans(asked[0]):
+            break
+        asked.insert(0, turn.question)
+    together = " ".join(asked)
+    return together if len(together) <= MAX_QUESTION else question
+
+
+def leans(question: str) -> bool:
+    """Whether a question can hardly be understood without the one before it."""
+    said = words(question)
+    return any(_leans(said, lang) for lang in spoken(question) if lang in _marks())
+
+
+def _leans(said: Sequence[str], lang: str) -> bool:
+    marks = _marks()[lang]
+    empty = stopwords()[lang] | marks.generic
+    named = sum(word not in empty for word in said)
+    if not named:
+        return True
+    return (_begins(said, marks) and named <= NAMED) or (named == 1 and not marks.pronouns.isdisjoint(said))
+
+
+def _begins(said: Sequence[str], marks: _Marks) -> bool:
+    return f"{' '.join(said)} ".startswith(marks.openers)
+
+
+@cache
+def _marks() -> Mapping[str, _Marks]:
+    """By language."""
+    found = sentences("follow-ups")
+    return {
+        lang: _Marks(
+            openers=tuple(f"{' '.join(words(opener))} " for opener in openers.split(",")),
+            pronouns=frozenset(words(found["pronouns"][lang])),
+            generic=frozenset(words(found["generic"][lang])),
+        )
+        for lang, openers in found["openers"].items()
+    }
 
 
 @dataclass(frozen=True)
