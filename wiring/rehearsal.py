@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Protocol
 
-from pipelines.query.extractive.courtesy import heard
+from pipelines.query.extractive.courtesy import recognized
 from pipelines.query.extractive.days import asked_day
 from pipelines.runtime.errors import PagewireError
 from schemas.http import SearchKind
@@ -38,7 +38,7 @@ def rehearse_words(langs: Iterable[str]) -> None:
     identified(QUESTION)
     spoken(QUESTION)
     for lang in langs:
-        heard(QUESTION, lang)
+        recognized(QUESTION, lang)
         asked_day(QUESTION, datetime.now(UTC), lang)
 
 

@@ -221,11 +221,11 @@ CALLS: Mapping[str, Call] = {
     "pipelines.query.extractive.quote.by_words": lambda text: by_words(text, [source(n, text) for n in range(1, 4)]),
     "pipelines.query.extractive.quotation.answering": lambda text: quotation.answering(_evidence(text), text),
     "pipelines.query.extractive.quotation.describing": lambda text: quotation.describing(_evidence(text), text),
-    "pipelines.query.extractive.quotation.further": lambda text: quotation.further(_evidence(text), text),
+    "pipelines.query.extractive.quotation.for_follow_up": lambda text: quotation.for_follow_up(_evidence(text), text),
     "pipelines.query.extractive.quotation.on_day": lambda text: quotation.on_day(
         _evidence(text), VALUES["day"], "de", frozenset((1,))
     ),
-    "pipelines.query.extractive.quotation.unsaid": lambda text: quotation.unsaid(_evidence(text), text),
+    "pipelines.query.extractive.quotation.unread": lambda text: quotation.unread(_evidence(text), text),
     "pipelines.query.answer.sift.Sifter.feed": _sifted,
     "pipelines.query.answer.strategies.turns.spoken": lambda text: turns.spoken(Completion(text, Usage()), ()),
     "pipelines.query.masks.Masks.kept": lambda text: Masks({"town": SiteSettings()}).kept("town", text, (text,)),

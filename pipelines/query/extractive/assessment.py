@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from pipelines.query.extractive.confidence import FINE, NOTHING, GateInput, graded, judge, sureness
-from pipelines.query.extractive.follow_ups import Followed, go_on, joined
+from pipelines.query.extractive.follow_ups import FollowUpResult, go_on, joined
 from pipelines.query.extractive.parts import AskedPart, by_part, parts
 from pipelines.query.extractive.ranking import Findings, weigh
 from pipelines.query.live.glossary import Glossary, widened
@@ -32,7 +32,7 @@ class Look:
     asked: Rephrased
     named: str  # the question, in the site's words too
     found: Retrieval
-    followed: Followed | None = None
+    followed: FollowUpResult | None = None
 
     @property
     def keyword(self) -> bool:

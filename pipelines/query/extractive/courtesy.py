@@ -59,7 +59,7 @@ _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 
 
 @dataclass(frozen=True)
-class Heard:
+class Utterance:
     """What was understood of an utterance.
 
     `kind`: None where something is asked. `question` is that, without the courtesies around it. `lang`: of the
@@ -105,7 +105,7 @@ class _Clause:
     langs: frozenset[str]
 
 
-def heard(said: str, lang: str, *, conversing: bool = False) -> Heard:
+def recognized(said: str, lang: str, *, conversing: bool = False) -> Utterance:
     """What an utterance is, and what of it is to be searched.
 
     Args:
@@ -113,19 +113,19 @@ def heard(said: str, lang: str, *, conversing: bool = False) -> Heard:
         conversing: something was said before; who says "ciao" then, leaves.
     """
     if len(said) > LONGEST_UTTERANCE:
-        return Heard("gibberish" if gibberish(said) else None, lang, said)
+        return Utterance("gibberish" if gibberish(said) else None, lang, said)
     clauses = [_clause(tokens, lang.partition("-")[0], conversing) for tokens in _clauses(said)]
     if not clauses or (len(clauses) == 1 and clauses[0].kind is None and gibberish(said)):
-        return Heard("gibberish", lang, said)
+        return Utterance("gibberish", lang, said)
     first = next((i for i, clause in enumerate(clauses) if clause.kind not in STRIPPED), None)
     if first is None or all(clause.kind is not None for clause in clauses):
         kind = max((clause.kind for clause in clauses if clause.kind is not None), key=lambda one: WEIGHTS[one])
-        return Heard(kind, _language(clauses, lang), said)
+        return Utterance(kind, _language(clauses, lang), said)
     last = max(i for i, clause in enumerate(clauses) if clause.kind not in STRIPPED)
     asked = _between(said, clauses, first, last)
     if gibberish(asked):
-        return Heard("gibberish", lang, said)
-    return Heard(None, lang, asked)
+        return Utterance("gibberish", lang, said)
+    return Utterance(None, lang, asked)
 
 
 def _clauses(said: str) -> list[tuple[_Token, ...]]:

@@ -126,7 +126,7 @@ def _marks() -> Mapping[str, _Marks]:
 
 
 @dataclass(frozen=True)
-class Followed:
+class FollowUpResult:
     """What two searches say of a question that leans: units in the order of their worth, and how sure that is."""
 
     question: str  # with what it leans on
@@ -193,7 +193,9 @@ def apart(vector: Vector32, read: Iterable[Hit], pages: Collection[str]) -> floa
     return float((cosines[~on].max() - cosines[on].max()) / (cosines.std() + 1e-6))
 
 
-async def go_on(question: str, earlier: Earlier, alone: Retrieval, both: Retrieval, chunks: Chunks) -> Followed | None:
+async def go_on(
+    question: str, earlier: Earlier, alone: Retrieval, both: Retrieval, chunks: Chunks
+) -> FollowUpResult | None:
     """What answers the question together with the one before it; None where it stands alone. Raises: Retryable."""
     if alone.vector is None or not both.hits:
         return None
@@ -241,7 +243,7 @@ def _known(found: Retrieval) -> tuple[Sequence[tuple[str, int]], int, bytes]:
 
 def follow(
     question: str, earlier: str, alone: Retrieval, both: Retrieval, around: Sequence[Hit], pages: Collection[str]
-) -> Followed | None:
+) -> FollowUpResult | None:
     """What answers a question together with the one before it; None where it was searched by keywords alone.
 
     Args:
@@ -261,4 +263,4 @@ def follow(
         ]
         return Findings(sorted(worth, key=lambda each: (-each.score, each.place)), findings.known)
 
-    return Followed(whole, both, near, ordered(with_topic), ordered(own))
+    return FollowUpResult(whole, both, near, ordered(with_topic), ordered(own))

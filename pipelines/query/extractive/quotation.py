@@ -105,13 +105,13 @@ def describing(evidence: Sequence[Evidence], lead_in: str, tables: Sequence[Tabl
     return Quotation(tuple(_written(_fitting(there, room, above=True), lead_in, tables)))
 
 
-def unsaid(evidence: Sequence[Evidence], told: str) -> list[Evidence]:
+def unread(evidence: Sequence[Evidence], told: str) -> list[Evidence]:
     """Best first, what does not stand in an answer that the visitor has read."""
     read = plain(told)
     return [each for each in evidence if plain(each.text) not in read]
 
 
-def further(evidence: Sequence[Evidence], told: str) -> tuple[list[Evidence], bool]:
+def for_follow_up(evidence: Sequence[Evidence], told: str) -> tuple[list[Evidence], bool]:
     """Best first, what answers a further question: what the visitor has read does not come again.
 
     But for the best of it where nothing new is as good: of several rows that were shown, it is the one that is meant;
@@ -119,7 +119,7 @@ def further(evidence: Sequence[Evidence], told: str) -> tuple[list[Evidence], bo
 
     Returns: that, and whether to quote the best alone would be the same answer once more.
     """
-    others = unsaid(evidence, told)
+    others = unread(evidence, told)
     if others and others[0] is evidence[0]:
         return others, False
     best = evidence[0]

@@ -24,9 +24,9 @@ from pipelines.query.extractive.quotation import (
     answering,
     by_part,
     describing,
-    further,
+    for_follow_up,
     on_day,
-    unsaid,
+    unread,
 )
 from pipelines.query.search.fuse import idf
 from schemas.query import Evidence, Part, Retrieved, Source, SureOf
@@ -73,10 +73,10 @@ def quote(retrieved: Retrieved, now: datetime, own: OwnWords) -> Quotation:
         evidence = on_day(evidence, day, _language(evidence, retrieved), _on_page(evidence, retrieved))
         words = own.on(day, request.lang)
     sure = retrieved.sure is None or retrieved.sure.of == "unit"
-    if request.replaced and (others := unsaid(evidence, request.replaced)):
+    if request.replaced and (others := unread(evidence, request.replaced)):
         evidence, sure = others, False  # what was sure has been read, and was not what was wanted
     elif request.history:
-        evidence, again = further(evidence, request.history[-1].answer)
+        evidence, again = for_follow_up(evidence, request.history[-1].answer)
         sure = sure and not again  # with what stands around it, it is not the same answer
     parts = [] if request.replaced else [_dated(part, now, retrieved) for part in retrieved.parts]
     if answered := [part for part in parts if _sure_of(part) == "unit"]:

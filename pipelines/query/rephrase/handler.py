@@ -14,7 +14,7 @@ from time import perf_counter
 
 import structlog
 
-from pipelines.query.extractive.courtesy import heard
+from pipelines.query.extractive.courtesy import recognized
 from pipelines.query.extractive.follow_ups import earlier
 from pipelines.query.giving_up import in_time
 from pipelines.query.live.site_prompts import SitePrompts
@@ -46,7 +46,7 @@ def rephrase_handler(
         if tuning is not None and request.tuned is None:  # a trial may say that nothing of it counts
             request = request.model_copy(update={"tuned": tuning.of(request.site)})
         began = perf_counter()
-        understood = heard(request.question, request.lang, conversing=bool(request.history))
+        understood = recognized(request.question, request.lang, conversing=bool(request.history))
         question, mode = understood.question, search_mode(understood.question, settings.short_question_words)
         before, spent = None, Usage()
         if understood.kind is not None:
@@ -79,4 +79,4 @@ def rephrase_handler(
 
 def _questions(history: Sequence[Turn]) -> tuple[Turn, ...]:
     """The turns that a question may lean on: "And on Sundays?" is not about the thanks before it."""
-    return tuple(turn for turn in history if heard(turn.question, "en").kind is None)
+    return tuple(turn for turn in history if recognized(turn.question, "en").kind is None)

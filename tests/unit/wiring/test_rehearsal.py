@@ -35,7 +35,7 @@ def test_words_that_were_rehearsed_are_there_with_the_first_question() -> None:
         loaded.cache_clear()
     rehearse_words(["en", "de"])
     before = [loaded.cache_info().misses for loaded in lists]
-    courtesy.heard("hello there", "de")
+    courtesy.recognized("hello there", "de")
     days.asked_day("heute offen?", datetime.now(UTC), "de")
     assert [loaded.cache_info().misses for loaded in lists] == before == [1, 2]
 

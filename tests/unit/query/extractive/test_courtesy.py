@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 import yaml
 
-from pipelines.query.extractive.courtesy import heard
+from pipelines.query.extractive.courtesy import recognized
 from pipelines.query.live.site_prompts import SitePrompts
 from prompts.loader import sentences
 from schemas.query import CourtesyKind
@@ -51,7 +51,7 @@ PHRASES = SitePrompts().of("town").phrases
     ],
 )
 def test_what_needs_no_search(said: str, kind: str) -> None:
-    assert heard(said, "en").kind == kind
+    assert recognized(said, "en").kind == kind
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_what_needs_no_search(said: str, kind: str) -> None:
     ],
 )
 def test_of_a_courtesy_with_a_question_the_question_is_searched_alone(said: str, question: str) -> None:
-    understood = heard(said, "en")
+    understood = recognized(said, "en")
     assert (understood.kind, understood.question) == (None, question)
 
 
@@ -96,26 +96,26 @@ def test_of_a_courtesy_with_a_question_the_question_is_searched_alone(said: str,
     ],
 )
 def test_a_question_stays_as_it_is(said: str) -> None:
-    understood = heard(said, "en", conversing=True)
+    understood = recognized(said, "en", conversing=True)
     assert (understood.kind, understood.question) == (None, said)
 
 
 def test_no_question_about_the_sample_site_is_a_courtesy() -> None:
     for each in yaml.safe_load(QUESTIONS.read_text(encoding="utf-8")):
-        understood = heard(each["question"], each["lang"])
+        understood = recognized(each["question"], each["lang"])
         assert (understood.kind, understood.question) == (None, each["question"])
 
 
 def test_it_is_answered_in_the_language_it_was_said_in() -> None:
-    assert heard("Danke!", "en").lang == "de"
-    assert heard("hi", "de-AT").lang == "de-AT"
-    assert heard("привет", "de").lang == "ru"
-    assert heard("asdfgh", "fr").lang == "fr"
+    assert recognized("Danke!", "en").lang == "de"
+    assert recognized("hi", "de-AT").lang == "de-AT"
+    assert recognized("привет", "de").lang == "ru"
+    assert recognized("asdfgh", "fr").lang == "fr"
 
 
 def test_whoever_says_it_at_the_end_means_goodbye() -> None:
-    assert heard("ciao", "it").kind == "greeting"
-    assert heard("ciao", "it", conversing=True).kind == "goodbye"
+    assert recognized("ciao", "it").kind == "greeting"
+    assert recognized("ciao", "it", conversing=True).kind == "goodbye"
 
 
 def test_every_kind_has_phrases_and_an_answer_in_every_language() -> None:
@@ -130,4 +130,4 @@ def test_every_phrase_is_heard_as_what_it_is() -> None:
     for kind in ("greeting", "thanks", "goodbye", "insult", "about", "conversation"):
         for lang, phrases in sentences("courtesies")[kind].items():
             for phrase in phrases.split(","):
-                assert heard(phrase, lang).kind is not None, (kind, lang, phrase)
+                assert recognized(phrase, lang).kind is not None, (kind, lang, phrase)

@@ -13,7 +13,7 @@ from pipelines.query.extractive.follow_ups import (
     LEANS,
     LEAST,
     NOWHERE,
-    Followed,
+    FollowUpResult,
     apart,
     continued,
     follow,
@@ -160,7 +160,7 @@ def test_a_question_never_grows_past_the_longest() -> None:
     assert continued("And for children?", said("a" * MAX_QUESTION)) == "And for children?"
 
 
-def followed(question: str, before: str = "How much is the dog tax?") -> Followed:
+def followed(question: str, before: str = "How much is the dog tax?") -> FollowUpResult:
     both = f"{before} {question}"
     made = follow(
         question,
