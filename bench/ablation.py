@@ -20,8 +20,9 @@ import pipelines.query.retrieve.retrieve as stage
 from adapters.embedders.lite import SURENESS
 from bench.report import report
 from bench.sureness import Sample, asking, outcome, samples
-from pipelines.query.retrieve import evidence, search
-from pipelines.query.retrieve.fuse import fuse
+from pipelines.query.extractive import assessment, ranking
+from pipelines.query.search import search
+from pipelines.query.search.fuse import fuse
 from text.likeness import Likeness
 
 
@@ -50,13 +51,13 @@ WITHOUT: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
     "visitor's language": lambda: patch.object(search, "in_language", lambda found, lang, **_: list(found)),
     "language by words": lambda: patch.object(search, "language_by_words", lambda text, lang, found: lang),
     "ten more chunks": lambda: patch.object(stage, "LOOKED_INTO", 20),
-    "units' cosine": lambda: patch.object(evidence, "APART_COSINE", 0.0),
-    "cosine of their own": lambda: patch.object(stage, "weigh", lambda *found: evidence.weigh(*found[:-1])),
-    "units' words": lambda: patch.object(evidence, "SHARED", 0.0),
-    "misspelled words": lambda: patch.object(evidence, "Likeness", _AsSpelled),
-    "inflected, compound words": lambda: patch.object(evidence, "Likeness", _TheVeryWord),
-    "standing": lambda: patch.multiple(evidence, STANDING=0.0, PAGE=0.0),
-    "pages by units": lambda: patch.object(evidence.Findings, "ordered", lambda self, hits, size: list(hits[:size])),
+    "units' cosine": lambda: patch.object(ranking, "APART_COSINE", 0.0),
+    "cosine of their own": lambda: patch.object(assessment, "weigh", lambda *found: ranking.weigh(*found[:-1])),
+    "units' words": lambda: patch.object(ranking, "SHARED", 0.0),
+    "misspelled words": lambda: patch.object(ranking, "Likeness", _AsSpelled),
+    "inflected, compound words": lambda: patch.object(ranking, "Likeness", _TheVeryWord),
+    "standing": lambda: patch.multiple(ranking, STANDING=0.0, PAGE=0.0),
+    "pages by units": lambda: patch.object(ranking.Findings, "ordered", lambda self, hits, size: list(hits[:size])),
 }
 
 

@@ -28,7 +28,7 @@ from adapters.reranker import make_reranker
 from bench.report import RESAMPLES, report
 from pipelines.query.answer.grounding import Doubt, Grounds
 from pipelines.query.answer.judging import Judge
-from pipelines.query.site_prompts import SitePrompts
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.spending import Spending
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.settings import JudgeName

@@ -36,7 +36,7 @@ from bench.system import home
 from bench.vectors import KeptVectors
 from bench.visitors import LANGUAGES, Case, Part, cases, part_of
 from bench.website import OneModel, publish
-from pipelines.query.answer.quotation import answering, describing
+from pipelines.query.extractive.quotation import answering, describing
 from pipelines.query.log.coverage import topics_of
 from pipelines.query.log.coverage_reports import MOST_PAGES, CoverageReports
 from pipelines.query.log.gaps import wordings
@@ -45,7 +45,7 @@ from pipelines.query.log.placing import placed
 from pipelines.query.log.ports import Asked, AskedHit
 from pipelines.query.log.question_vectors import vectors_of
 from pipelines.query.retrieve.retrieve import retrieve
-from pipelines.query.retrieve.search import Searcher
+from pipelines.query.search.search import Searcher
 from pipelines.runtime.indexes import alias
 from schemas.outcome import Became
 from schemas.page import PageDocument

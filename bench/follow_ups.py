@@ -1,4 +1,4 @@
-"""Does a question lean on the one before it? Fits pipelines.query.retrieve.leaning.LEANS.
+"""Does a question lean on the one before it? Fits pipelines.query.extractive.follow_ups.LEANS.
 
 follow-ups: bench/follow_ups.yaml, tuned part of sites/demo/visitors ─▶ rephrase ─▶ both searches ─▶ signals ─┐
 changes of topic: its other questions, after an opening one in their language ──────────────────────▶ signals ─┴▶ fit
@@ -26,10 +26,9 @@ from bench.report import report
 from bench.sureness import across, rounded
 from bench.system import system
 from bench.visitors import LANGUAGES, SITE, cases, fill, part_of
-from pipelines.query.rephrase.follow_up import earlier
-from pipelines.query.retrieve.leaning import joined, read_on, signals
+from pipelines.query.extractive.follow_ups import earlier, joined, read_on, signals
 from pipelines.query.retrieve.retrieve import LOOKED_INTO, retrieve
-from pipelines.query.retrieve.search import Searcher
+from pipelines.query.search.search import Searcher
 from pipelines.query.settings import QuerySettings
 from schemas.keys import page_key
 from schemas.query import Question, Rephrased, Turn

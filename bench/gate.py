@@ -38,7 +38,7 @@ from bench.vectors import KeptVectors
 from bench.website import publish
 from bench.xquad import load
 from pipelines.evaluate import charts
-from pipelines.query.retrieve.ports import Calibration, Scores
+from pipelines.query.search.ports import Calibration, Scores
 from wiring.settings import Settings
 from wiring.settings_file import load as load_settings
 
@@ -228,7 +228,7 @@ class Judged:
 
 
 def judged(sample: Sample, native: Scores, other: Scores | None) -> Judged:
-    """As pipelines.query.retrieve.gate decides."""
+    """As pipelines.query.extractive.confidence decides."""
     scores = native if not sample.foreign else (other or native)
     quick, full = scores.quick.score(sample.signals), scores.full.score(sample.signals)
     looked = scores.no <= quick < scores.yes

@@ -20,8 +20,8 @@ from adapters.elastic.search import SiteSearch
 from bench.vectors import KeptVectors
 from bench.website import OneModel
 from bench.xquad import HALVES, Corpus
-from pipelines.query.retrieve.gate import Evidence, closer, foreign, signals
-from pipelines.query.retrieve.search import Searcher
+from pipelines.query.extractive.confidence import GateInput, closer, foreign, signals
+from pipelines.query.search.search import Searcher
 from schemas.page import PageDocument
 from sites.content import DEMO, load_questions, page_documents
 from wiring.settings import Settings
@@ -89,10 +89,10 @@ async def collect(
     return samples
 
 
-async def _evidence(searcher: Searcher, site: str, question: str, settings: Settings) -> Evidence:
+async def _evidence(searcher: Searcher, site: str, question: str, settings: Settings) -> GateInput:
     found = await searcher.find(site, question, kind="hybrid", size=settings.content_hits)
     seen = found.candidates
-    return Evidence(question, seen.dense, found.hits, seen.terms, seen.total, seen.by_language)
+    return GateInput(question, seen.dense, found.hits, seen.terms, seen.total, seen.by_language)
 
 
 def sample_variants() -> dict[str, tuple[Sequence[PageDocument], Sequence[tuple[str, Kind]]]]:

@@ -22,10 +22,10 @@ from pipelines.ingest.embed import Embedding, VectorCache
 from pipelines.ingest.handlers import chunked
 from pipelines.ingest.index import index_part
 from pipelines.query.answer.answering import Answering
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.publish import Publication
 from pipelines.query.retrieve.retrieve import retrieve
-from pipelines.query.retrieve.search import Searcher
-from pipelines.query.site_prompts import SitePrompts
+from pipelines.query.search.search import Searcher
 from schemas.base import Message
 from schemas.page import PageChange, PageDocument
 from schemas.query import Question, Rephrased
@@ -81,7 +81,7 @@ async def _hops(client: httpx.AsyncClient, clients: Clients, rounds: int) -> tup
         asked = Rephrased(request=_question(n), question=QUESTION.format(n=n), mode="semantic")
         found = await retrieve(asked, searcher, clients.elastic.search, settings)
         to = Publication(sink, asked.request, 1)
-        await answering.answer(found, await models.for_site(SITE), to, asyncio.Event())
+        await answering.answer(found, to, asyncio.Event())
         return (sink.at - began) * 1000
 
     async def bus(n: int) -> float:

@@ -28,11 +28,12 @@ from bench.system import home
 from bench.vectors import KeptVectors
 from bench.website import OneModel, publish
 from bench.xquad import Asked, Corpus, load
-from pipelines.query.answer.extract import extract
-from pipelines.query.retrieve.fuse import fuse
-from pipelines.query.retrieve.ports import Candidate, Hit
-from pipelines.query.retrieve.search import Retrieval, Searcher, scored
-from pipelines.query.retrieve.widen import passages, wanted
+from pipelines.query.extractive.quotation import Quotation, answering
+from pipelines.query.extractive.quote import by_words
+from pipelines.query.search.fuse import fuse
+from pipelines.query.search.ports import Candidate, Hit
+from pipelines.query.search.search import Retrieval, Searcher, scored
+from pipelines.query.search.widen import passages, wanted
 from text.markdown import plain
 from wiring.settings import Settings
 from wiring.settings_file import load as load_settings
@@ -120,7 +121,6 @@ class Searching:
     def __init__(self, elastic: Elastic, model: KeptVectors, settings: Settings) -> None:
         self._chunks = elastic.search
         self._searcher = Searcher(elastic.search, OneModel(model), settings)
-        self._model = model
         self._settings = settings
 
     async def judged(self, pair: str, questions: Sequence[Asked], extractive: bool) -> tuple[list[Judged], list[bool]]:
@@ -143,8 +143,8 @@ class Searching:
 
     async def _quoted(self, asked: Asked, hits: Sequence[Hit]) -> bool:
         sources = passages(hits, await self._around(hits), self._settings.context_chars)
-        worth = [source for source in sources if source.field == "content"] or sources
-        quotation = await extract(asked.question, worth, self._model, "")
+        evidence = by_words(asked.question, sources)
+        quotation = answering(evidence, "") if evidence else Quotation(())
         return holds([citation.quote or "" for citation in quotation.citations], asked.answer)
 
     async def _around(self, hits: Sequence[Hit]) -> list[Hit]:

@@ -30,9 +30,9 @@ from bench.servers import servers
 from bench.synthetic import CHUNKS_A_PAGE, Model, change, embeddings, words
 from bench.system import home
 from pipelines.ingest.handlers import chunked
-from pipelines.query.retrieve.ports import EmbedderProfile
 from pipelines.query.retrieve.retrieve import retrieve
-from pipelines.query.retrieve.search import Searcher
+from pipelines.query.search.ports import EmbedderProfile
+from pipelines.query.search.search import Searcher
 from pipelines.runtime.indexes import alias
 from schemas.query import Question, Rephrased
 from wiring.settings import Settings

@@ -25,7 +25,7 @@ from bench.servers import command, servers
 from bench.synthetic import CHUNKS_A_PAGE, Model, send, words
 from bench.system import home
 from bench.topic_sizes import topic_sizes
-from pipelines.query.retrieve.ports import Floors
+from pipelines.query.search.ports import Floors
 from pipelines.runtime.indexes import IndexInfo
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS
 from wiring.settings import Settings

@@ -29,9 +29,9 @@ from bench.system import home
 from bench.vectors import KeptVectors
 from bench.visitors import LANGUAGES, Case, cases, part_of
 from bench.website import OneModel, publish
-from pipelines.query.answer.quotation import answering, describing
+from pipelines.query.extractive.quotation import answering, describing
 from pipelines.query.retrieve.retrieve import retrieve
-from pipelines.query.retrieve.search import Searcher
+from pipelines.query.search.search import Searcher
 from pipelines.runtime.indexes import alias
 from schemas.page import PageDocument
 from schemas.query import Retrieved

@@ -23,11 +23,11 @@ from bench.gate import logistic
 from bench.report import report
 from bench.system import system
 from bench.visitors import LANGUAGES, SITE, Case, Shown, Verdict, cases, fill, judged, part_of
-from pipelines.query.answer.quotation import Quotation, answering, describing
-from pipelines.query.rephrase.follow_up import earlier
+from pipelines.query.extractive.follow_ups import earlier
+from pipelines.query.extractive.quotation import Quotation, answering, describing
 from pipelines.query.rephrase.rewrite import search_mode
-from pipelines.query.retrieve.ports import Calibration
 from pipelines.query.retrieve.retrieve import retrieve
+from pipelines.query.search.ports import Calibration
 from schemas.query import Evidence, Question, Rephrased, Retrieved, Turn
 from text.language import language_of
 from wiring.clients import Clients
@@ -52,7 +52,7 @@ class Sample:
 
 
 def main(sites: Sequence[str]) -> None:
-    """Print weights for pipelines.query.retrieve.ports.SurenessProfile, and what thresholds would give."""
+    """Print weights for pipelines.query.search.ports.SurenessProfile, and what thresholds would give."""
     by_site = {site: asyncio.run(_samples(site)) for site in sites}
     found = [each for own in by_site.values() for each in own]
     names, values, good, right = _table(found)

@@ -18,7 +18,7 @@ from more_itertools import chunked
 from rich.progress import track
 
 from adapters.embedders.base import Embedder, Vectors
-from pipelines.query.retrieve.ports import EmbedderProfile
+from pipelines.query.search.ports import EmbedderProfile
 
 SLICE = 32  # texts embedded between two looks at the progress bar
 SEVERAL = 200  # texts that take long enough for a bar

@@ -12,7 +12,7 @@ import typer
 from cli.output import explained, out, print_json, rows, table
 from cli.user import noted, user
 from cli.wired import connected, logged
-from pipelines.query.privacy_changes import PrivacyChanges, WouldDelete
+from pipelines.query.live.privacy_changes import PrivacyChanges, WouldDelete
 from pipelines.runtime.errors import WrongUse
 from schemas.audit_log import Action
 from schemas.privacy import MAX_DAYS, PrivacyChange, PrivacyOrder, PrivacyRules, PrivacyState, QuestionLogging

@@ -23,9 +23,9 @@ from pipelines.evaluate.dataset import load_dataset
 from pipelines.evaluate.measures import MEASURES
 from pipelines.evaluate.non_inferiority import MARGIN
 from pipelines.evaluate.run import AT_ONCE
-from pipelines.query.site_texts import site_texts
-from pipelines.query.text_changes import BadText, Place, UnknownText
-from pipelines.query.tuning import ANSWERS, read_settings
+from pipelines.query.live.site_texts import site_texts
+from pipelines.query.live.text_changes import BadText, Place, UnknownText
+from pipelines.query.live.tuning import ANSWERS, read_settings
 from pipelines.runtime.errors import WrongUse
 from prompts.loader import PromptError
 from schemas.text_version import EditedKind, NewText, TextChange, TextHistory, TextVersion

@@ -16,7 +16,7 @@ from pipelines.ingest.accept import Acceptance, Change
 from pipelines.operate.audit.report import AuditReport, RepairReport
 from pipelines.operate.audit.runs import AuditOrder, AuditRun
 from pipelines.operate.audit_log import AuditLog
-from pipelines.query.live_texts import TextStore
+from pipelines.query.live.live_texts import TextStore
 from pipelines.query.log.kept_reports import UnderWay
 from pipelines.query.log.ports import QuestionReader
 from pipelines.query.log.readable import PageRights

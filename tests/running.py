@@ -11,7 +11,7 @@ from adapters.llm.fake import FakeChat, Reply
 from pipelines.query.answer.judging import Judge
 from pipelines.query.answer.strategies.base import LeftOut, StrategyContext, TakenBack, Task
 from pipelines.query.answer.strategies.registry import strategies
-from pipelines.query.site_prompts import SitePrompts
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.runtime.settings import StrategyName, ToolCalling
 from schemas.answer import Citation, SourcesFound, Step, Token, Usage
 from schemas.query import Retrieved, Source

@@ -12,8 +12,8 @@ from adapters.elastic.search import Pinned, SiteSearch
 from pipelines.evaluate.quality_gate import DEPTH, Ask, FoundPage
 from pipelines.query.ports import IndexNotTried
 from pipelines.query.rephrase.rewrite import search_mode
-from pipelines.query.retrieve.ports import SearchEmbedder, SearchEmbedders, SearchIndex
-from pipelines.query.retrieve.search import Searcher
+from pipelines.query.search.ports import SearchEmbedder, SearchEmbedders, SearchIndex
+from pipelines.query.search.search import Searcher
 from pipelines.runtime.errors import Permanent, SettingsError
 from pipelines.runtime.indexes import IndexInfo, IndexUnfit
 from wiring.settings import Settings
@@ -48,7 +48,7 @@ async def pinned(info: IndexInfo, es: AsyncElasticsearch, models: NamedModels, s
 
 
 class SiteIndexes:
-    """All indexes of a site, to try one that is not live (pipelines.query.retrieve.ports.OtherIndexes)."""
+    """All indexes of a site, to try one that is not live (pipelines.query.search.ports.OtherIndexes)."""
 
     def __init__(self, elastic: Elastic, models: NamedModels) -> None:
         self._elastic = elastic

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pipelines.query.answer.judging import Judge, ModelJudge, RerankerJudge
 from pipelines.query.answer.ports import Entails
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.ports import ChatModels
-from pipelines.query.retrieve.ports import Reranker
-from pipelines.query.site_prompts import SitePrompts
+from pipelines.query.search.ports import Reranker
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.settings import JudgeName
 from wiring.settings import Settings

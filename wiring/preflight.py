@@ -20,7 +20,7 @@ from adapters.onnx_model import model_file
 from connectors.cms.settings import FolderConnector
 from infra.home import usable
 from infra.ports import bound
-from pipelines.query.site_prompts import SitePrompts
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable, SettingsError
 from pipelines.runtime.stages import STAGES
 from wiring.evaluating import judge_of_samples

@@ -29,7 +29,10 @@ from pipelines.query.answer.strategies.registry import strategies
 from pipelines.query.examples import Examples
 from pipelines.query.giving_up import apology, asked, impatient, rephrased, retrieved
 from pipelines.query.halting import Switch, halted
-from pipelines.query.live_texts import LiveTexts
+from pipelines.query.live.live_texts import LiveTexts
+from pipelines.query.live.site_privacy import SitePrivacy
+from pipelines.query.live.site_prompts import SitePrompts
+from pipelines.query.live.tuning import SiteTuning
 from pipelines.query.log.handler import log_handler, verdict_handler
 from pipelines.query.log.retention import Retention
 from pipelines.query.masks import Masks
@@ -37,12 +40,9 @@ from pipelines.query.outcomes import Known, Outcomes
 from pipelines.query.rephrase.handler import rephrase_handler
 from pipelines.query.rephrase.rewrite import Rewriter
 from pipelines.query.retrieve.handler import retrieve_handler
-from pipelines.query.retrieve.search import Searcher
-from pipelines.query.site_privacy import SitePrivacy
-from pipelines.query.site_prompts import SitePrompts
+from pipelines.query.search.search import Searcher
 from pipelines.query.spending import Spending
 from pipelines.query.translate import Translator
-from pipelines.query.tuning import SiteTuning
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Handler, Stage
 from prompts.loader import load
@@ -167,7 +167,8 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending:
     async def setup() -> None:
         if reranker is not None:
             await reranker.start()
-        await models.warm()
+        if chat is not None:  # else nothing is embedded here
+            await models.warm()
         await asyncio.to_thread(rehearse_words, settings.spoken)
         await stops.start()
         await live_texts.start()
@@ -179,7 +180,7 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending:
         await stop_log.aclose()
         await _close(log, live_texts, chat)
 
-    handler = answer_handler(answering, models, log, stops, outcomes)
+    handler = answer_handler(answering, log, stops, outcomes)
     return Stage(
         name="answer",
         routes={RETRIEVED: guard(handler, retrieved)},

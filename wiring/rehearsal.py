@@ -12,8 +12,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Protocol
 
-from pipelines.query.answer.days import asked_day
-from pipelines.query.rephrase.courtesy import heard
+from pipelines.query.extractive.courtesy import recognized
+from pipelines.query.extractive.days import asked_day
 from pipelines.runtime.errors import PagewireError
 from schemas.http import SearchKind
 from text import words
@@ -24,7 +24,7 @@ QUESTION = "When do you open today?"
 
 
 class Search(Protocol):
-    """Searches a site (pipelines.query.retrieve.search.Searcher)."""
+    """Searches a site (pipelines.query.search.search.Searcher)."""
 
     async def hits(self, site: str, text: str, *, kind: SearchKind, size: int) -> object:
         """Raises: PagewireError."""
@@ -38,7 +38,7 @@ def rehearse_words(langs: Iterable[str]) -> None:
     identified(QUESTION)
     spoken(QUESTION)
     for lang in langs:
-        heard(QUESTION, lang)
+        recognized(QUESTION, lang)
         asked_day(QUESTION, datetime.now(UTC), lang)
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import structlog
 
 from pipelines.conversations.titles import Titles
-from pipelines.query.live_texts import LiveTexts, TextStore
-from pipelines.query.site_prompts import SitePrompts
+from pipelines.query.live.live_texts import LiveTexts, TextStore
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.spending import Spending
 from pipelines.query.titles import ModelTitles
 from pipelines.runtime.counts import DAY

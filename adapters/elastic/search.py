@@ -15,7 +15,7 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic import chunk_units
 from adapters.elastic.client import ElasticsearchRefused, explained, refusal
-from pipelines.query.retrieve.ports import Candidate, Candidates, Floors, Hit, HitUnit, QueryModelOutdated
+from pipelines.query.search.ports import Candidate, Candidates, Floors, Hit, HitUnit, QueryModelOutdated
 from pipelines.runtime.indexes import IndexGone, IndexInfo
 from schemas.compact import expand
 from schemas.ingest import Vector32
@@ -30,7 +30,7 @@ PLACE: dict[str, Any] = {"_source": False, "stored_fields": "_none_", "docvalue_
 SOURCE = ["page_key", "page_id", "lang", "revision", "title", "url", "field", "ord", "text", "units"]
 # HNSW looks at this many candidates per shard: recall against time (Elasticsearch's own default is 1.5 x k).
 MIN_CANDIDATES = 100
-# Boosts beside the stems, from the runs recorded in pipelines/query/retrieve/fuse.py.
+# Boosts beside the stems, from the runs recorded in pipelines/query/search/fuse.py.
 WORDS = 0.5
 TITLE = 0.5
 # Words of a question that count, if it has more: each is up to six clauses beside its stems. Elasticsearch takes 1,024

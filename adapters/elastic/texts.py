@@ -24,7 +24,7 @@ MOST_VERSIONS = 200  # of a text that are read
 
 
 class ElasticTexts:
-    """Reads and writes `pagewire.texts`: a pipelines.query.live_texts.TextStore."""
+    """Reads and writes `pagewire.texts`: a pipelines.query.live.live_texts.TextStore."""
 
     def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
         self._es = es

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.query.retrieve.ports import SearchEmbedder
+from pipelines.query.search.ports import SearchEmbedder
 from pipelines.runtime.errors import Kind, Permanent, Retryable
 
 Vectors = NDArray[np.float32]

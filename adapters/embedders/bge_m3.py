@@ -18,7 +18,7 @@ from more_itertools import constrained_batches
 
 from adapters.embedders.base import Vectors, readable, unit_vectors
 from adapters.embedders.model_threads import BULK, QUESTION, SAVE, ModelThreads
-from pipelines.query.retrieve.ports import EmbedderProfile, GateProfile, Thresholds
+from pipelines.query.search.ports import EmbedderProfile, GateProfile, Thresholds
 from pipelines.runtime.errors import Permanent, Retryable
 
 DIMS = 1024

@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from adapters.embedders.base import Vectors, readable
-from pipelines.query.retrieve.ports import EmbedderProfile
+from pipelines.query.search.ports import EmbedderProfile
 
 _WORD = re.compile(r"\w+")
 

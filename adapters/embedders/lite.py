@@ -16,7 +16,7 @@ import numpy as np
 import structlog
 
 from adapters.embedders.local import LocalEmbedder, Model
-from pipelines.query.retrieve.ports import (
+from pipelines.query.search.ports import (
     Background,
     Calibration,
     EmbedderProfile,

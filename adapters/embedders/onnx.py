@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from adapters.embedders.local import LocalEmbedder
 from adapters.onnx_model import FolderModel, read_json, weights_mark
-from pipelines.query.retrieve.ports import EmbedderProfile
+from pipelines.query.search.ports import EmbedderProfile
 from pipelines.runtime.errors import Permanent
 
 Pooling = Callable[[NDArray[np.float32]], NDArray[np.float32]]  # (tokens, dims) -> (dims,)

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from adapters.embedders.base import ModelIll, NoVectors, Vectors, readable, unit_vectors
 from adapters.openai_key import key_of
-from pipelines.query.retrieve.ports import EmbedderProfile
+from pipelines.query.search.ports import EmbedderProfile
 from pipelines.runtime import tracing
 from pipelines.runtime.errors import READ_AGAIN, Kind, PagewireError, Permanent, Retryable, SettingsError
 from pipelines.runtime.try_limit import progressed

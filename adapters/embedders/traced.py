@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from adapters.embedders.base import Embedder, Vectors
-from pipelines.query.retrieve.ports import EmbedderProfile
+from pipelines.query.search.ports import EmbedderProfile
 from pipelines.runtime import tracing
 
 

@@ -26,8 +26,8 @@ from gateway.console.view import ConsoleRoute, Editor, View, form_of
 from gateway.edge.problems import Problem, invalid
 from gateway.operators.texts import changes
 from gateway.operators.trials import compared
-from pipelines.query.text_changes import Place
-from pipelines.query.tuning import SiteTuning
+from pipelines.query.live.text_changes import Place
+from pipelines.query.live.tuning import SiteTuning
 from pipelines.runtime.errors import Retryable
 from schemas.answer import Citation
 from schemas.example import MAX_SOURCE, MAX_SOURCES, NewExample, WorkedExample

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from gateway.console.view import Administrator, ConsoleRoute, View, confirmed, form_of
 from gateway.edge.problems import Problem, field_problems
 from gateway.operators.privacy import privacy
-from pipelines.query.text_changes import TextChanged
+from pipelines.query.live.text_changes import TextChanged
 from schemas.privacy import MAX_DAYS, PrivacyChange, PrivacyOrder, PrivacyRules, QuestionLogging
 from schemas.text_version import MAX_NOTE
 

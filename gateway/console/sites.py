@@ -16,7 +16,7 @@ from fastapi.responses import RedirectResponse
 from gateway.console.view import Administrator, ConsoleRoute, View, confirmed
 from gateway.operators.chat_switch import thrown
 from pipelines.operate.last_uses import of_connector
-from pipelines.query.site_privacy import SitePrivacy, filed_rules
+from pipelines.query.live.site_privacy import SitePrivacy, filed_rules
 from schemas.chat_switch import ChatState
 from schemas.connector_run import ConnectorRun
 from schemas.privacy import PrivacyRules

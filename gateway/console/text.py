@@ -24,9 +24,9 @@ from pydantic import ValidationError
 from gateway.console.view import ConsoleRoute, Editor, OnSite, View, confirmed, form_of
 from gateway.edge.problems import Problem, field_problems
 from gateway.operators.texts import Kind, Name, changes
-from pipelines.query.glossary import Glossary, read_glossary, widened
-from pipelines.query.text_changes import BadText, Place, TextChanged
-from pipelines.query.tuning import SiteTuning
+from pipelines.query.live.glossary import Glossary, read_glossary, widened
+from pipelines.query.live.text_changes import BadText, Place, TextChanged
+from pipelines.query.live.tuning import SiteTuning
 from prompts.loader import PromptError
 from schemas.query import MAX_PROMPT, Tuned
 from schemas.text_version import MAX_NOTE, MAX_SENTENCE, NewText, TextChange, TextHistory, TextVersion

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from fastapi import APIRouter, Response
 
 from gateway.console.view import ConsoleRoute, OnSite
-from pipelines.query.site_texts import site_texts
+from pipelines.query.live.site_texts import site_texts
 from prompts.phrases import FALLBACK
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)

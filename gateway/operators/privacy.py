@@ -13,8 +13,8 @@ from fastapi import APIRouter, Path, Query, Request
 from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Edge, MayAdmin, MayView, TheEdge
 from gateway.edge.openapi import request_body
-from pipelines.query.privacy_changes import PrivacyChanges
-from pipelines.query.text_changes import TextChanges
+from pipelines.query.live.privacy_changes import PrivacyChanges
+from pipelines.query.live.text_changes import TextChanges
 from schemas.privacy import PrivacyChange, PrivacyOrder, PrivacyState
 from schemas.text_version import MAX_NOTE
 

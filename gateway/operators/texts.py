@@ -13,8 +13,8 @@ from fastapi import APIRouter, Path, Query, Request
 from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Edge, MayEdit, MayView, TheEdge
 from gateway.edge.openapi import request_body
-from pipelines.query.site_texts import site_texts
-from pipelines.query.text_changes import Place, TextChanges
+from pipelines.query.live.site_texts import site_texts
+from pipelines.query.live.text_changes import Place, TextChanges
 from schemas.site_texts import SiteTexts
 from schemas.text_version import MAX_NOTE, EditedKind, NewText, TextChange, TextHistory, TextName, TextVersion
 

@@ -32,9 +32,9 @@ from gateway.edge.messages import message
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import Problem, problem_of
 from gateway.ports import Followed
+from pipelines.query.live.site_texts import site_texts
+from pipelines.query.live.tuning import NO_RERANKER
 from pipelines.query.settings import QuerySettings
-from pipelines.query.site_texts import site_texts
-from pipelines.query.tuning import NO_RERANKER
 from pipelines.runtime.errors import PagewireError
 from prompts.loader import PromptError, load, tried
 from schemas.answer import Answered, Token, TrialFindings

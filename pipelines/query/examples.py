@@ -21,9 +21,9 @@ import structlog
 from cachetools import LRUCache
 
 from pipelines.query.answer.prompt import passage
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.rephrase.rewrite import conversation
-from pipelines.query.retrieve.ports import SearchEmbedder, SearchEmbedders
-from pipelines.query.site_prompts import SitePrompts
+from pipelines.query.search.ports import SearchEmbedder, SearchEmbedders
 from pipelines.runtime.embedder import Matrix32
 from pipelines.runtime.errors import PagewireError
 from prompts.loader import Example, fence

@@ -11,11 +11,11 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.outcomes import Known, Outcomes, question_of
 from pipelines.query.ports import NotTried
 from pipelines.query.publish import fail
 from pipelines.query.settings import QuerySettings
-from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.bus import LogReader
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import Retryable

@@ -12,9 +12,9 @@ from typing import Protocol
 
 import structlog
 
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.outcomes import Known, Outcomes, question_of
 from pipelines.query.publish import fail
-from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.bus import LogReader
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Handler, Sender

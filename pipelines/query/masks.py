@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from pipelines.query.site_privacy import SitePrivacy
+from pipelines.query.live.site_privacy import SitePrivacy
 from pipelines.runtime.settings import Site
 from text.masking import masked, published, regions_of
 

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import get_args
 
+from pipelines.query.live.site_privacy import SitePrivacy
 from pipelines.query.masks import Masks
 from pipelines.query.publish import Published
 from pipelines.query.settings import QuerySettings
-from pipelines.query.site_privacy import SitePrivacy
 from pipelines.runtime import tracing
 from pipelines.runtime.metrics import ANSWER_SECONDS, ANSWERS, FIRST_WORD_SECONDS
 from pipelines.runtime.stage import Sender
@@ -155,7 +155,7 @@ def became(retrieved: Retrieved | None, end: Answered | Failed) -> Became:
 
 
 def _a_page(retrieved: Retrieved) -> bool:
-    """Whether quoting showed what its page is about, as `strategies.quote` decides it."""
+    """Whether quoting showed what its page is about, as `extractive.quote` decides it."""
     if any(part.sure is None or part.sure.of == "unit" for part in retrieved.parts if part.evidence):
         return False
     unsure = retrieved.sure is not None and retrieved.sure.of != "unit"

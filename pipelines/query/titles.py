@@ -9,8 +9,8 @@ import unicodedata
 
 import structlog
 
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.ports import ChatModels
-from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.errors import PagewireError
 from prompts.loader import fence
 from text.markdown import plain

@@ -17,7 +17,7 @@ from collections import Counter
 import structlog
 from cachetools import LRUCache
 
-from pipelines.query.glossary import Glossary, called
+from pipelines.query.live.glossary import Glossary, called
 from pipelines.query.ports import ChatModel, ChatModels
 from pipelines.runtime.errors import PagewireError
 from prompts.loader import Prompt, fence

@@ -13,7 +13,7 @@ from pipelines.query.retrieve import handler as retrieve_handler
 
 SPINS = "Which question makes rephrase spin?", "Which question makes retrieve spin?"
 
-heard, retrieve = handler.heard, retrieve_handler.retrieve
+recognized, retrieve = handler.recognized, retrieve_handler.retrieve
 
 
 def spin() -> None:
@@ -23,7 +23,7 @@ def spin() -> None:
 def heard_or_spin(said: str, lang: str, *, conversing: bool = False) -> Any:
     if said == SPINS[0]:
         spin()
-    return heard(said, lang, conversing=conversing)
+    return recognized(said, lang, conversing=conversing)
 
 
 async def retrieve_or_spin(asked: Any, *given: Any, **named: Any) -> Any:
@@ -33,7 +33,7 @@ async def retrieve_or_spin(asked: Any, *given: Any, **named: Any) -> Any:
 
 
 if __name__ == "__main__":
-    handler.heard = heard_or_spin
+    handler.recognized = heard_or_spin
     retrieve_handler.retrieve = retrieve_or_spin
     from cli.main import main
 

@@ -11,7 +11,7 @@ import pytest
 
 from gateway.console.words import LANGUAGES
 from gateway.fakes import FakePorts, Step
-from pipelines.query.site_privacy import written_rules
+from pipelines.query.live.site_privacy import written_rules
 from schemas.answer import Failed
 from schemas.example import NewExample, WorkedExample
 from schemas.label import NewLabel

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from adapters.llm.registry import ChatRegistry
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.ports import ModelDown, TokensSpent
-from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.spending import Spending
 from pipelines.query.titles import ModelTitles
 from pipelines.runtime.settings import StepName, StepSettings

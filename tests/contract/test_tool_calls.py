@@ -17,8 +17,8 @@ from adapters.llm.tool_calls import toolless
 from pipelines.query.answer.pump import StrategyFailed, pumped
 from pipelines.query.answer.strategies.base import StrategyContext, Task
 from pipelines.query.answer.strategies.looking import ReAct
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.ports import BadRequest, ChatModel, NoToolCalls, ToolSpec
-from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.settings import StepName, StepSettings
 from prompts.loader import ChatMessage, ToolCall
 from schemas.answer import SourcesFound, Step, Token

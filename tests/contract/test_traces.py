@@ -37,10 +37,10 @@ from pipelines.query.answer.stops import Stops
 from pipelines.query.answer.strategies.base import StrategyContext
 from pipelines.query.answer.strategies.registry import strategies
 from pipelines.query.examples import Examples
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.outcomes import Outcomes
 from pipelines.query.rephrase.handler import rephrase_handler
 from pipelines.query.rephrase.rewrite import Rewriter
-from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.spending import Spending
 from pipelines.runtime.record import Record
 from pipelines.runtime.retry import RetryPolicy
@@ -222,7 +222,7 @@ class System:
         outcomes = Outcomes(self.settings)
         self._work("rephrase", REQUESTS, rephrase_handler(self.settings, PROMPTS, Rewriter(self.chat, examples)))
         self._work("retrieve", REPHRASED, searching(self.es, self.models))
-        self._work("answer", RETRIEVED, answer_handler(answering, cast(Any, self.models), log, stops, outcomes))
+        self._work("answer", RETRIEVED, answer_handler(answering, log, stops, outcomes))
         self._work("log", OUTCOMES, keeping(self.es))
 
     def _work(self, name: str, topic: Topic, handler: Handler) -> None:

@@ -7,8 +7,8 @@ import random
 import numpy as np
 
 from adapters.elastic.search import MAX_STEMS
-from pipelines.query.retrieve.ports import Hit, HitUnit
 from pipelines.query.retrieve.retrieve import LOOKED_INTO
+from pipelines.query.search.ports import Hit, HitUnit
 from schemas.ingest import Vector32
 
 DIMS, UNITS, WORDS = 64, 5, 4_000

@@ -24,7 +24,6 @@ from pipelines.conversations.turns import newest
 from pipelines.ingest.chunk import chunk_page
 from pipelines.ingest.documents import convert
 from pipelines.ingest.unit_plan import plan_units, sense
-from pipelines.query.answer import extract, narrowing, quotation
 from pipelines.query.answer.cite import CitationParser
 from pipelines.query.answer.code import CodeSpans
 from pipelines.query.answer.entities import EntityReader
@@ -33,14 +32,15 @@ from pipelines.query.answer.links import LinkFilter
 from pipelines.query.answer.prompt import chat
 from pipelines.query.answer.sift import Sifter
 from pipelines.query.answer.strategies import turns
+from pipelines.query.extractive import confidence, follow_ups, narrowing, quotation
+from pipelines.query.extractive.quote import by_words
+from pipelines.query.extractive.ranking import weigh
 from pipelines.query.masks import Masks
 from pipelines.query.ports import Completion
 from pipelines.query.rephrase import rewrite
-from pipelines.query.retrieve import gate, leaning
-from pipelines.query.retrieve.evidence import weigh
-from pipelines.query.retrieve.ports import Candidates
-from pipelines.query.retrieve.search import Retrieval
-from pipelines.query.retrieve.widen import passages
+from pipelines.query.search.ports import Candidates
+from pipelines.query.search.search import Retrieval
+from pipelines.query.search.widen import passages
 from prompts.loader import load
 from schemas.answer import Usage
 from schemas.ingest import Chunk, Chunker, ChunkUnit, PageChunks
@@ -130,12 +130,17 @@ def _chunks(text: str) -> PageChunks:
 def _leaning(text: str) -> object:
 
     alone = Retrieval(HITS, Candidates(HITS, HITS, TERMS, 100), None, NEAR, VECTOR)
-    return leaning.follow(text, text, alone, alone, NEAR, [NEAR[0].page_key])
+    return follow_ups.follow(text, text, alone, alone, NEAR, [NEAR[0].page_key])
 
 
 def _gate(text: str) -> object:
-    asked = gate.Evidence(text, HITS, HITS, TERMS, 100, by_language=True)
-    return gate.signals(asked), gate.foreign(asked), gate.sentences(asked), gate.figures(asked, gate.Thresholds())
+    asked = confidence.GateInput(text, HITS, HITS, TERMS, 100, by_language=True)
+    return (
+        confidence.signals(asked),
+        confidence.foreign(asked),
+        confidence.sentences(asked),
+        confidence.figures(asked, confidence.Thresholds()),
+    )
 
 
 def _doubted(text: str) -> object:
@@ -207,38 +212,36 @@ CALLS: Mapping[str, Call] = {
     "pipelines.query.answer.cite.CitationParser.feed": lambda text: CitationParser(SOURCES).feed(text),
     "pipelines.query.answer.code.CodeSpans.feed": lambda text: CodeSpans().feed(text),
     "pipelines.query.answer.entities.EntityReader.feed": lambda text: EntityReader().feed(text),
-    "pipelines.query.answer.extract.candidates": lambda text: extract.candidates(
-        [source(n, text[:2_000]) for n in range(1, 4)]
-    ),
     "pipelines.query.answer.grounding.Grounds.doubt": _doubted,
     "pipelines.query.answer.links.LinkFilter.feed": _written,
-    "pipelines.query.answer.narrowing.narrower": lambda text: narrowing.narrower(
+    "pipelines.query.extractive.narrowing.narrower": lambda text: narrowing.narrower(
         retrieved(*(source(n, "", title=text) for n in range(1, 9)), text=text).model_copy(update={"grade": 1})
     ),
     "pipelines.query.answer.prompt.chat": _prompted,
-    "pipelines.query.answer.quotation.answering": lambda text: quotation.answering(_evidence(text), text),
-    "pipelines.query.answer.quotation.describing": lambda text: quotation.describing(_evidence(text), text),
-    "pipelines.query.answer.quotation.further": lambda text: quotation.further(_evidence(text), text),
-    "pipelines.query.answer.quotation.on_day": lambda text: quotation.on_day(
+    "pipelines.query.extractive.quote.by_words": lambda text: by_words(text, [source(n, text) for n in range(1, 4)]),
+    "pipelines.query.extractive.quotation.answering": lambda text: quotation.answering(_evidence(text), text),
+    "pipelines.query.extractive.quotation.describing": lambda text: quotation.describing(_evidence(text), text),
+    "pipelines.query.extractive.quotation.for_follow_up": lambda text: quotation.for_follow_up(_evidence(text), text),
+    "pipelines.query.extractive.quotation.on_day": lambda text: quotation.on_day(
         _evidence(text), VALUES["day"], "de", frozenset((1,))
     ),
-    "pipelines.query.answer.quotation.unsaid": lambda text: quotation.unsaid(_evidence(text), text),
+    "pipelines.query.extractive.quotation.unread": lambda text: quotation.unread(_evidence(text), text),
     "pipelines.query.answer.sift.Sifter.feed": _sifted,
     "pipelines.query.answer.strategies.turns.spoken": lambda text: turns.spoken(Completion(text, Usage()), ()),
     "pipelines.query.masks.Masks.kept": lambda text: Masks({"town": SiteSettings()}).kept("town", text, (text,)),
     "pipelines.query.rephrase.rewrite.values": lambda text: rewrite.values(
         question(text[:4_000], history=_history(text)), site="Town", language="German", history_messages=15
     ),
-    "pipelines.query.retrieve.evidence.weigh": lambda text: weigh(text, VECTOR, HITS, NEAR, TERMS, 100, topic=text),
-    "pipelines.query.retrieve.evidence.weigh: page": lambda text: weigh(
+    "pipelines.query.extractive.ranking.weigh": lambda text: weigh(text, VECTOR, HITS, NEAR, TERMS, 100, topic=text),
+    "pipelines.query.extractive.ranking.weigh: page": lambda text: weigh(
         "When is the public pool open?", VECTOR, hits_of(text), NEAR, [("pool", 3)], 100
     ),
-    "pipelines.query.retrieve.gate.Evidence.share": _gate,
-    "pipelines.query.retrieve.leaning.follow": _leaning,
-    "pipelines.query.retrieve.leaning.names_another": lambda text: leaning.names_another(
+    "pipelines.query.extractive.confidence.GateInput.share": _gate,
+    "pipelines.query.extractive.follow_ups.follow": _leaning,
+    "pipelines.query.extractive.follow_ups.names_another": lambda text: follow_ups.names_another(
         text, HITS, [*HITS, *NEAR], [NEAR[0].page_key]
     ),
-    "pipelines.query.retrieve.widen.passages": lambda text: passages(hits_of(text), NEAR, 24_000),
+    "pipelines.query.search.widen.passages": lambda text: passages(hits_of(text), NEAR, 24_000),
     "text.encodings.decoded": _decoded,
     "text.folding.normalized": lambda text: normalized("NFKD", text),
     "text.likeness.Likeness.of": lambda text: Likeness([text, *text.split(), "pool"]).of(text),
@@ -268,15 +271,15 @@ LEFT_OUT: Mapping[str, str] = {
     "gateway.chat.chat.new_question": "text.language reads the question there",
     "pipelines.query.answer.judging.Refuted.doubt": "as Grounds.doubt",
     "pipelines.query.answer.strategies.base.step": "as shortened",
-    "pipelines.query.retrieve.leaning.sure_alone": "with evidence.weigh",
+    "pipelines.query.extractive.follow_ups.sure_alone": "with evidence.weigh",
     "text.html_tree.content_tree": "with html.to_markdown",
     "pipelines.query.answer.tools.calendar.Calendar.day": "refuses what is none of ten words",
-    "pipelines.query.glossary.read_glossary": "an operator's",
-    "pipelines.query.site_privacy.read_rules": "an operator's",
-    "pipelines.query.site_prompts.PromptSet.changed": "an operator's",
+    "pipelines.query.live.glossary.read_glossary": "an operator's",
+    "pipelines.query.live.site_privacy.read_rules": "an operator's",
+    "pipelines.query.live.site_prompts.PromptSet.changed": "an operator's",
     "pipelines.query.spending.Spending.open": "the name of a question",
     "pipelines.query.spending.Spending.close": "the name of a question",
-    "pipelines.query.tuning.read_settings": "an operator's",
+    "pipelines.query.live.tuning.read_settings": "an operator's",
 }
 
 

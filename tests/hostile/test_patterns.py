@@ -15,8 +15,9 @@ from starlette.datastructures import FormData
 from connectors.cms.titles import title_in
 from gateway.console.playground import _columns
 from pipelines.evaluate import wording
-from pipelines.query.answer import cite, claims, days
+from pipelines.query.answer import cite, claims
 from pipelines.query.answer.grounding import Grounds
+from pipelines.query.extractive import days
 from pipelines.query.translate import protected
 from schemas.query import Source
 from tests.hostile import patterns
@@ -83,12 +84,14 @@ MADE: Mapping[Made, Maker] = {
     Made("pipelines.query.answer.claims", "_inside_words"): Maker(
         lambda: claims._inside_words.__wrapped__(("de", "en", "fr"))
     ),
-    Made("pipelines.query.answer.days", "_any_of"): Maker(lambda: days._any_of.__wrapped__(("mo", "di", "mi"), True)),
-    Made("pipelines.query.answer.days", "_dated_of"): Maker(_of_days(days._dated_of, "weekdays", "months")),
-    Made("pipelines.query.answer.days", "_joined_of"): Maker(_of_days(days._joined_of, "ordinals"), "match"),
-    Made("pipelines.query.answer.days", "_ordinals"): Maker(_of_days(days._ordinals, "ordinals", "weekdays")),
-    Made("pipelines.query.answer.days", "_through_of"): Maker(_of_days(days._through_of, "ordinals"), "fullmatch"),
-    Made("pipelines.query.answer.days", "_written"): Maker(_of_days(days._written, "months")),
+    Made("pipelines.query.extractive.days", "_any_of"): Maker(
+        lambda: days._any_of.__wrapped__(("mo", "di", "mi"), True)
+    ),
+    Made("pipelines.query.extractive.days", "_dated_of"): Maker(_of_days(days._dated_of, "weekdays", "months")),
+    Made("pipelines.query.extractive.days", "_joined_of"): Maker(_of_days(days._joined_of, "ordinals"), "match"),
+    Made("pipelines.query.extractive.days", "_ordinals"): Maker(_of_days(days._ordinals, "ordinals", "weekdays")),
+    Made("pipelines.query.extractive.days", "_through_of"): Maker(_of_days(days._through_of, "ordinals"), "fullmatch"),
+    Made("pipelines.query.extractive.days", "_written"): Maker(_of_days(days._written, "months")),
     Made("pipelines.query.answer.grounding", "_no_such_code"): Maker(
         lambda: Grounds([SOURCE], "", "en").doubt("Bus B12.", [1])
     ),

@@ -15,13 +15,13 @@ from adapters.embedders.lite import LiteEmbedder
 from adapters.fakes import FakeSender
 from bench.vectors import KeptVectors
 from bench.website import OneModel, publish
-from pipelines.query.answer.canned import refused, reply
-from pipelines.query.live_texts import LiveTexts
+from pipelines.query.extractive.canned import refused, reply
+from pipelines.query.live.live_texts import LiveTexts
+from pipelines.query.live.site_prompts import SitePrompts
+from pipelines.query.live.text_changes import Place, TextChanges
 from pipelines.query.retrieve.handler import retrieve_handler
 from pipelines.query.retrieve.retrieve import retrieve
-from pipelines.query.retrieve.search import Searcher
-from pipelines.query.site_prompts import SitePrompts
-from pipelines.query.text_changes import Place, TextChanges
+from pipelines.query.search.search import Searcher
 from pipelines.runtime.indexes import alias
 from pipelines.runtime.record import Record
 from prompts.phrases import Phrases

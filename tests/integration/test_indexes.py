@@ -15,7 +15,7 @@ from adapters.elastic.indexes import RECEIPTS
 from adapters.elastic.pages import PageIndex
 from pipelines.ingest.index import index_part
 from pipelines.ingest.ports import IndexReplaced
-from pipelines.query.retrieve.ports import Floors
+from pipelines.query.search.ports import Floors
 from pipelines.runtime.indexes import IndexGone, IndexInfo, IndexUnfit, alias, index_name
 from schemas.head import Head
 from schemas.ingest import Chunker, ReceiptEvent

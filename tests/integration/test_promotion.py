@@ -13,9 +13,9 @@ from adapters.elastic.bundle import Elastic
 from adapters.embedders.base import Vectors
 from adapters.embedders.fake import FakeEmbedder
 from pipelines.query.ports import IndexNotTried
-from pipelines.query.retrieve.ports import Candidates, Floors, QueryModelOutdated
 from pipelines.query.retrieve.retrieve import retrieve
-from pipelines.query.retrieve.search import Searcher
+from pipelines.query.search.ports import Candidates, Floors, QueryModelOutdated
+from pipelines.query.search.search import Searcher
 from pipelines.runtime.indexes import IndexInfo, alias
 from schemas.head import Head
 from schemas.ingest import EmbeddedChunk, PageEmbeddings

@@ -11,7 +11,7 @@ import pytest
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import mapping, units_mapping
 from adapters.elastic.page_view import ElasticPageView
-from pipelines.query.retrieve.ports import Candidate, Floors, HitUnit
+from pipelines.query.search.ports import Candidate, Floors, HitUnit
 from pipelines.runtime.indexes import alias
 from schemas.compact import compact
 from schemas.head import Head

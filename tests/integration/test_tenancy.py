@@ -14,7 +14,7 @@ from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import RECEIPTS
 from adapters.elastic.pages import PageIndex
 from adapters.elastic.writer import Write
-from pipelines.query.retrieve.ports import Candidates, Floors
+from pipelines.query.search.ports import Candidates, Floors
 from pipelines.runtime.indexes import IndexInfo, IndexUnfit, alias, index_name
 from schemas.head import Head
 from schemas.ingest import EmbeddedChunk, PageEmbeddings, Vector32

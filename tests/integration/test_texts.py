@@ -12,11 +12,11 @@ import pytest
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.texts import ElasticTexts
 from adapters.fake_texts import FakeTextStore
-from pipelines.query.live_texts import LiveTexts, TextStore
-from pipelines.query.privacy_changes import PrivacyChanges
-from pipelines.query.site_privacy import SitePrivacy
-from pipelines.query.site_prompts import SitePrompts
-from pipelines.query.text_changes import Place, TextChanged, TextChanges
+from pipelines.query.live.live_texts import LiveTexts, TextStore
+from pipelines.query.live.privacy_changes import PrivacyChanges
+from pipelines.query.live.site_privacy import SitePrivacy
+from pipelines.query.live.site_prompts import SitePrompts
+from pipelines.query.live.text_changes import Place, TextChanged, TextChanges
 from schemas.privacy import PrivacyChange, PrivacyOrder
 from schemas.text_version import NewText, TextChange
 from tests.engine_fixture import Servers

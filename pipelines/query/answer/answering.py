@@ -17,25 +17,33 @@ from time import perf_counter
 
 import structlog
 
-from pipelines.query.answer.canned import refused, reply
 from pipelines.query.answer.cite import used_sources
 from pipelines.query.answer.clock import Clock, SystemClock
 from pipelines.query.answer.links import whole_links, with_whole_links
-from pipelines.query.answer.narrowing import narrower
 from pipelines.query.answer.pump import StrategyFailed, pumped
 from pipelines.query.answer.remedies import remedy
-from pipelines.query.answer.strategies.base import CutShort, LeftOut, Piece, Prompted, Strategy, TakenBack, Task
-from pipelines.query.answer.strategies.quote import Quote
-from pipelines.query.glossary import terms
+from pipelines.query.answer.strategies.base import (
+    CutShort,
+    LeftOut,
+    Piece,
+    Prompted,
+    Strategy,
+    TakenBack,
+    Task,
+    step,
+)
+from pipelines.query.extractive.canned import refused, reply
+from pipelines.query.extractive.confidence import graded
+from pipelines.query.extractive.narrowing import narrower
+from pipelines.query.extractive.quote import OwnWords, quote
+from pipelines.query.live.glossary import terms
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.outcomes import became
 from pipelines.query.ports import ContentFiltered, ExamplePicker, ModelError, TokensSpent
 from pipelines.query.publish import Publication
-from pipelines.query.retrieve.evidence import graded
 from pipelines.query.settings import QuerySettings
-from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.spending import Spending
 from pipelines.query.translate import Translator
-from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.settings import StrategyName
 from prompts.loader import ChatMessage
@@ -115,14 +123,14 @@ class Answering:
         self._examples = examples
         self._spending = spending
 
-    async def answer(self, retrieved: Retrieved, embedder: Embedder, to: Publication, stopped: asyncio.Event) -> None:
+    async def answer(self, retrieved: Retrieved, to: Publication, stopped: asyncio.Event) -> None:
         """Publish the whole answer, `rephrased` to `done`.
 
         Args:
             stopped: set when the visitor wants no more: then the answer ends with what there is of it.
 
         Raises:
-            Retryable: the broker, or the embedder that picks quotes, is away.
+            Retryable: the broker is away.
         """
         began = perf_counter()
         request, retrieved = retrieved.request, with_whole_links(retrieved)
@@ -136,7 +144,7 @@ class Answering:
         elif datetime.now(UTC) > request.deadline:
             failed = "timeout"
         else:
-            failed = await self._write(self._task(retrieved), made, embedder, to, stopped)
+            failed = await self._write(self._task(retrieved), made, to, stopped)
         ms = (perf_counter() - began) * 1000
         if failed is not None:
             log.warning("not answered", code=failed, strategy=made.strategy, ms=round(ms))
@@ -196,9 +204,7 @@ class Answering:
             terms=terms(self._prompts.of(request.site).glossary_of(site), request.lang, shown),
         )
 
-    async def _write(
-        self, task: Task, made: _Made, embedder: Embedder, to: Publication, stopped: asyncio.Event
-    ) -> str | None:
+    async def _write(self, task: Task, made: _Made, to: Publication, stopped: asyncio.Event) -> str | None:
         """Publish the text. Returns: the code of what the visitor must be told instead."""
         if task.retrieved.courtesy is not None:
             return await self._reply(task, task.retrieved.courtesy, made, to, stopped)
@@ -234,15 +240,13 @@ class Answering:
             found = {"sources": made.sources} | (
                 {} if made.sources == retrieved.sources else {"evidence": (), "parts": (), "tables": ()}
             )
-            quoted = replace(task, retrieved=retrieved.model_copy(update=found))
-            lead_in = await self._said(phrases.lead_in(retrieved.request.lang), retrieved.request)
-            closest = await self._said(phrases.say("closest", retrieved.request.lang), retrieved.request)
-            missing = await self._said(phrases.say("missing", retrieved.request.lang), retrieved.request)
-            async with aclosing(Quote(embedder, lead_in, closest, missing).run(quoted)) as pieces:
-                async for piece in pieces:
-                    if stopped.is_set():
-                        return None
-                    await _publish(piece, made, to)
+            began, quoted = perf_counter(), retrieved.model_copy(update=found)
+            quotation = quote(quoted, task.now, await self._own_words(retrieved.request))
+            if stopped.is_set():
+                return None
+            for event in quotation.events:
+                await _publish(event, made, to)
+            made.note(step("quote", task.question, f"{len(quotation.citations)} units", began))
         if not to.text:
             asked = retrieved.request
             contact = self._prompts.of(asked.site).reached_by(self._settings.site(asked.site), asked.lang)
@@ -274,6 +278,11 @@ class Answering:
         retrieved = task.retrieved
         lang = retrieved.request.lang
         return replace(task, examples=await self._examples.pick("answer", retrieved.request, lang, retrieved.question))
+
+    async def _own_words(self, request: Question) -> OwnWords:
+        phrases, lang = self._phrases(request), request.lang
+        ours = (phrases.lead_in(lang), phrases.say("closest", lang), phrases.say("missing", lang))
+        return OwnWords(*[await self._said(text, request) for text in ours])
 
     async def _said(self, text: str, request: Question) -> str:
         """Our own words, in the visitor's language even where we have none in it."""

@@ -20,10 +20,10 @@ import structlog
 from pipelines.query.answer.grounding import Doubt
 from pipelines.query.answer.ports import Claim, Entails, Verdicts
 from pipelines.query.answer.prompt import fenced
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.ports import ChatModels
-from pipelines.query.retrieve.ports import Reranker
-from pipelines.query.retrieve.widen import fit
-from pipelines.query.site_prompts import SitePrompts
+from pipelines.query.search.ports import Reranker
+from pipelines.query.search.widen import fit
 from prompts.loader import fence
 from schemas.query import Question, Source
 from text.sentences import split

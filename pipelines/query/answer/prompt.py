@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from pipelines.query.rephrase.rewrite import conversation
-from pipelines.query.retrieve.widen import fit
+from pipelines.query.search.widen import fit
 from prompts.loader import ChatMessage, Example, Prompt, fence
 from schemas.query import Retrieved, Source
 

@@ -21,7 +21,7 @@ from pipelines.query.log.kept_reports import KeptReports, UnderWay
 from pipelines.query.log.placing import Placed
 from pipelines.query.log.ports import PageReader, QuestionReader
 from pipelines.query.log.question_vectors import vectors_of
-from pipelines.query.retrieve.ports import SearchEmbedders
+from pipelines.query.search.ports import SearchEmbedders
 from pipelines.runtime.embedder import Matrix32
 from schemas.coverage import CoverageReport
 

@@ -18,7 +18,7 @@ from pipelines.query.log.kept_reports import KeptReports, UnderWay
 from pipelines.query.log.ports import QuestionReader
 from pipelines.query.log.question_vectors import vectors_of
 from pipelines.query.log.readable import PageRights, ReadableQuestions
-from pipelines.query.retrieve.ports import SearchEmbedders
+from pipelines.query.search.ports import SearchEmbedders
 from pipelines.runtime.embedder import Matrix32
 from schemas.gaps import GapReport
 

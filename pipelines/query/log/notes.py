@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 
+from pipelines.query.live.site_privacy import SitePrivacy
 from pipelines.query.log.ports import OutcomeStore
 from pipelines.query.masks import Masks
-from pipelines.query.site_privacy import SitePrivacy
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.settings import Site
 from pipelines.runtime.stage import Sender

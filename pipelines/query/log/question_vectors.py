@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipelines.query.log.gaps import Wording
-from pipelines.query.retrieve.ports import SearchEmbedder
+from pipelines.query.search.ports import SearchEmbedder
 from pipelines.runtime.embedder import Matrix32
 
 

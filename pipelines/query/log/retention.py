@@ -16,9 +16,9 @@ from typing import Protocol
 
 import structlog
 
-from pipelines.query.live_texts import TextStore
+from pipelines.query.live.live_texts import TextStore
+from pipelines.query.live.site_privacy import PRIVACY, deleted_by, filed_rules
 from pipelines.query.log.ports import Expiring
-from pipelines.query.site_privacy import PRIVACY, deleted_by, filed_rules
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.settings import Site
 

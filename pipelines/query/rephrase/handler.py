@@ -14,13 +14,13 @@ from time import perf_counter
 
 import structlog
 
+from pipelines.query.extractive.courtesy import recognized
+from pipelines.query.extractive.follow_ups import earlier
 from pipelines.query.giving_up import in_time
-from pipelines.query.rephrase.courtesy import heard
-from pipelines.query.rephrase.follow_up import earlier
+from pipelines.query.live.site_prompts import SitePrompts
+from pipelines.query.live.tuning import SiteTuning
 from pipelines.query.rephrase.rewrite import Rewriter, rewrite, search_mode
 from pipelines.query.settings import QuerySettings
-from pipelines.query.site_prompts import SitePrompts
-from pipelines.query.tuning import SiteTuning
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Handler, Sender
 from schemas.query import Question, Rephrased, Turn, Usage
@@ -46,7 +46,7 @@ def rephrase_handler(
         if tuning is not None and request.tuned is None:  # a trial may say that nothing of it counts
             request = request.model_copy(update={"tuned": tuning.of(request.site)})
         began = perf_counter()
-        understood = heard(request.question, request.lang, conversing=bool(request.history))
+        understood = recognized(request.question, request.lang, conversing=bool(request.history))
         question, mode = understood.question, search_mode(understood.question, settings.short_question_words)
         before, spent = None, Usage()
         if understood.kind is not None:
@@ -79,4 +79,4 @@ def rephrase_handler(
 
 def _questions(history: Sequence[Turn]) -> tuple[Turn, ...]:
     """The turns that a question may lean on: "And on Sundays?" is not about the thanks before it."""
-    return tuple(turn for turn in history if heard(turn.question, "en").kind is None)
+    return tuple(turn for turn in history if recognized(turn.question, "en").kind is None)

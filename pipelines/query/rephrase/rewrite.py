@@ -15,10 +15,10 @@ from typing import Literal, NamedTuple
 
 import structlog
 
-from pipelines.query.glossary import terms_back
+from pipelines.query.live.glossary import terms_back
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.ports import ChatModels, ExamplePicker
 from pipelines.query.settings import QuerySettings
-from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.errors import PagewireError
 from prompts.loader import fence
 from schemas.query import MAX_HISTORY, MAX_QUESTION, Question, SearchMode, Turn, Usage

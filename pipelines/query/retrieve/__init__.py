@@ -1,1 +1,1 @@
-"""The retrieve stage: search, gate, and the passages that an answer may read."""
+"""The retrieve stage: what is found, and whether it answers."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 import structlog
 
 from pipelines.query.giving_up import in_time
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.ports import IndexNotTried, RerankerNotTried
-from pipelines.query.retrieve.ports import Chunks, Reranker
 from pipelines.query.retrieve.retrieve import retrieve
-from pipelines.query.retrieve.search import Searcher
+from pipelines.query.search.ports import Chunks, Reranker
+from pipelines.query.search.search import Searcher
 from pipelines.query.settings import QuerySettings
-from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.indexes import IndexUnfit
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Handler, Sender

@@ -10,7 +10,7 @@ import pytest
 from elasticsearch import AsyncElasticsearch
 
 from adapters.elastic.search import Pinned, SiteSearch
-from pipelines.query.retrieve.ports import Floors
+from pipelines.query.search.ports import Floors
 from pipelines.runtime.indexes import IndexInfo
 
 CLAUSES = 1_024  # that every Elasticsearch takes in a query

@@ -7,21 +7,22 @@ import pytest
 
 import pipelines.query.retrieve.retrieve as stage
 from bench.ablation import WITHOUT
-from pipelines.query.retrieve import evidence, search
-from pipelines.query.retrieve.ports import Hit, HitUnit
+from pipelines.query.extractive import assessment, ranking
+from pipelines.query.search import search
+from pipelines.query.search.ports import Hit, HitUnit
 
 PLACES = {
     "fuse": search,
     "in_language": search,
     "language_by_words": search,
     "LOOKED_INTO": stage,
-    "weigh": stage,
-    "APART_COSINE": evidence,
-    "SHARED": evidence,
-    "STANDING": evidence,
-    "PAGE": evidence,
-    "Likeness": evidence,
-    "ordered": evidence.Findings,
+    "weigh": assessment,
+    "APART_COSINE": ranking,
+    "SHARED": ranking,
+    "STANDING": ranking,
+    "PAGE": ranking,
+    "Likeness": ranking,
+    "ordered": ranking.Findings,
 }
 
 
@@ -56,5 +57,5 @@ def test_without_a_part_its_words_are_not_found(part: str, word: str, finds: boo
         revision=1, units=(unit,),
     )  # fmt: skip
     with WITHOUT[part]():
-        [found] = evidence.weigh(word, vector, [hit], (), [], 10).units
+        [found] = ranking.weigh(word, vector, [hit], (), [], 10).units
     assert (found.shared > 0) == finds

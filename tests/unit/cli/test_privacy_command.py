@@ -18,8 +18,8 @@ from adapters.fake_texts import FakeTextStore
 from cli import privacy
 from cli.main import app
 from pipelines.operate.audit_log import AuditLog
-from pipelines.query.privacy_changes import PrivacyChanges
-from pipelines.query.text_changes import TextChanges
+from pipelines.query.live.privacy_changes import PrivacyChanges
+from pipelines.query.live.text_changes import TextChanges
 from pipelines.runtime import logs
 from wiring.settings import Settings
 

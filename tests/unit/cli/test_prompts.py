@@ -19,7 +19,7 @@ from cli.main import app
 from pipelines.evaluate.dataset import Case, dumped
 from pipelines.evaluate.measures import Observed
 from pipelines.operate.audit_log import AuditLog
-from pipelines.query.text_changes import TextChanges
+from pipelines.query.live.text_changes import TextChanges
 from pipelines.runtime import logs
 from pipelines.runtime.errors import Retryable
 from prompts.loader import written

@@ -14,7 +14,7 @@ from adapters.elastic.client import ElasticsearchDown
 from adapters.embedders.fake import FakeEmbedder
 from pipelines.query import examples as module
 from pipelines.query.examples import KINDS, ExampleComparison, Examples
-from pipelines.query.site_prompts import SitePrompts
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.runtime.embedder import Matrix32
 from pipelines.runtime.errors import Retryable
 from prompts.loader import Example, fence

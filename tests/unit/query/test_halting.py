@@ -8,8 +8,8 @@ import pytest
 
 from pipelines.query.giving_up import asked as read
 from pipelines.query.halting import halted
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.outcomes import Outcomes
-from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Sender
 from schemas.answer import AnswerEvent, Done, Failed, Token

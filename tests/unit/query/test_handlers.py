@@ -18,19 +18,19 @@ from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.handler import answer_handler
 from pipelines.query.answer.stops import Stops
 from pipelines.query.examples import Examples
+from pipelines.query.extractive.follow_ups import signs
 from pipelines.query.giving_up import apology, impatient
+from pipelines.query.live.site_prompts import SitePrompts
+from pipelines.query.live.tuning import SiteTuning
 from pipelines.query.outcomes import Outcomes
 from pipelines.query.ports import Completion, IndexNotTried
 from pipelines.query.publish import CLOCK_SKEW_MS
 from pipelines.query.rephrase import rewrite as rewrite_module
-from pipelines.query.rephrase.follow_up import signs
 from pipelines.query.rephrase.handler import rephrase_handler
 from pipelines.query.rephrase.rewrite import Rewriter
 from pipelines.query.retrieve.handler import retrieve_handler
-from pipelines.query.retrieve.ports import Candidates, Hit
-from pipelines.query.retrieve.search import Retrieval
-from pipelines.query.site_prompts import SitePrompts
-from pipelines.query.tuning import SiteTuning
+from pipelines.query.search.ports import Candidates, Hit
+from pipelines.query.search.search import Retrieval
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.indexes import IndexGone
@@ -380,7 +380,7 @@ async def answered(log: FakeLog, fresh: bool) -> list[str]:
     sender = FakeSender()
     message = retrieved(source(1, "The pool opens at 9.")).model_copy(update={"request": asked()})
     stops = Stops(log, lambda deliver: tail)
-    handle = answer_handler(Answering(SETTINGS, SITE_PROMPTS, {}), Models(), log, stops, OUTCOMES)
+    handle = answer_handler(Answering(SETTINGS, SITE_PROMPTS, {}), log, stops, OUTCOMES)
     await handle(record(message, fresh), sender)
     assert {s.key for s in sender.sent} <= {message.request.request_id}
     return [s.message.event.type for s in sender.sent if isinstance(s.message, AnswerEvent)]
@@ -433,7 +433,7 @@ async def test_bytes_that_are_no_message_are_refused_for_good() -> None:
     handlers = [
         rephrase_handler(SETTINGS, SITE_PROMPTS, None),
         retrieve_handler(SETTINGS, None, None),  # type: ignore[arg-type]
-        answer_handler(None, Models(), FakeLog(), None, OUTCOMES),  # type: ignore[arg-type]
+        answer_handler(None, FakeLog(), None, OUTCOMES),  # type: ignore[arg-type]
     ]
     for handle in handlers:
         with pytest.raises(WireError):

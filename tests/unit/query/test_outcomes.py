@@ -17,9 +17,9 @@ from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.handler import answer_handler
 from pipelines.query.answer.stops import Stops
 from pipelines.query.giving_up import apology, impatient
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.outcomes import Known, Outcomes, became, outcome
 from pipelines.query.publish import Published
-from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
@@ -284,7 +284,7 @@ class Models:
 async def handled(known: Retrieved, log: Log, *, fresh: bool, sender: FakeSender | None = None) -> FakeSender:
     sender = sender or FakeSender()
     answering = Answering(settings(), SitePrompts(), {})
-    handle = answer_handler(answering, Models(), log, Stops(log, lambda deliver: Tail()), Outcomes(settings()))
+    handle = answer_handler(answering, log, Stops(log, lambda deliver: Tail()), Outcomes(settings()))
     await handle(Record("query.retrieved", 0, 9, b"c", known.encode(), fresh=fresh), sender)
     return sender
 

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipelines.query.answer import days
-from pipelines.query.rephrase import courtesy
+from pipelines.query.extractive import courtesy, days
 from pipelines.runtime.errors import Retryable
 from schemas.http import SearchKind
 from wiring import rehearsal
@@ -36,7 +35,7 @@ def test_words_that_were_rehearsed_are_there_with_the_first_question() -> None:
         loaded.cache_clear()
     rehearse_words(["en", "de"])
     before = [loaded.cache_info().misses for loaded in lists]
-    courtesy.heard("hello there", "de")
+    courtesy.recognized("hello there", "de")
     days.asked_day("heute offen?", datetime.now(UTC), "de")
     assert [loaded.cache_info().misses for loaded in lists] == before == [1, 2]
 

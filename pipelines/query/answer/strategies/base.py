@@ -24,6 +24,7 @@ from pipelines.query.answer.grounding import Grounds
 from pipelines.query.answer.judging import Judge, Refuted
 from pipelines.query.answer.ports import Finder
 from pipelines.query.answer.sift import Sifter
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.ports import (
     ChatModel,
     ChatModels,
@@ -33,8 +34,7 @@ from pipelines.query.ports import (
     ModelUnfounded,
 )
 from pipelines.query.rephrase.rewrite import conversation
-from pipelines.query.retrieve.widen import fit
-from pipelines.query.site_prompts import SitePrompts
+from pipelines.query.search.widen import fit
 from pipelines.runtime.settings import JudgeName, StepName, StepSettings, ToolCalling
 from prompts.loader import ChatMessage, Example, Prompt, fence
 from schemas.answer import Citation, SourcesFound, Step, StepKind, Token, Usage, WholeTable

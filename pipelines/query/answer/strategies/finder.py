@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipelines.query.retrieve.ports import Chunks
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.retrieve.retrieve import retrieve
-from pipelines.query.retrieve.search import Searcher
-from pipelines.query.retrieve.widen import passages
+from pipelines.query.search.ports import Chunks
+from pipelines.query.search.search import Searcher
+from pipelines.query.search.widen import passages
 from pipelines.query.settings import QuerySettings
-from pipelines.query.site_prompts import SitePrompts
 from schemas.query import Rephrased, Retrieved, Source
 
 PAGE_CHARS = 8_000  # of a page that is looked up

@@ -32,7 +32,7 @@ from pipelines.query.answer.tools.calendar import Calendar
 from pipelines.query.answer.tools.pages import Pages
 from pipelines.query.answer.tools.registry import BadCall, MissingSlots, Tools
 from pipelines.query.ports import NoToolCalls
-from pipelines.query.retrieve.widen import fit
+from pipelines.query.search.widen import fit
 from pipelines.runtime.settings import StepName
 from prompts.loader import ChatMessage, ToolCall
 from schemas.answer import Step, StepKind, Usage

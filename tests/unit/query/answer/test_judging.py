@@ -11,8 +11,8 @@ import pytest
 from adapters.llm.fake import FakeChat
 from pipelines.query.answer.judging import Judge, ModelJudge, RerankerJudge
 from pipelines.query.answer.ports import Claim, Verdicts
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.ports import Completion, ModelDown, ModelUnfounded
-from pipelines.query.site_prompts import SitePrompts
 from prompts.loader import fence
 from schemas.answer import Usage
 from schemas.query import Question

@@ -18,10 +18,10 @@ from gateway.fake_conversations import FakeConversations
 from pipelines.conversations.conversations import VersionedConversation
 from pipelines.conversations.turns import ConversationOwner, begun
 from pipelines.operate.audit_log import AuditLog
+from pipelines.query.live.site_privacy import GRACE, SitePrivacy, written_rules
 from pipelines.query.log.handler import log_handler
 from pipelines.query.log.retention import Retention
 from pipelines.query.masks import Masks
-from pipelines.query.site_privacy import GRACE, SitePrivacy, written_rules
 from pipelines.runtime.record import Record
 from pipelines.runtime.settings import RetentionSettings
 from schemas.conversation import Feedback

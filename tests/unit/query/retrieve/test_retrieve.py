@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from adapters.embedders.fake import FakeEmbedder
-from pipelines.query.rephrase.follow_up import signs
-from pipelines.query.retrieve.evidence import UNCLEAR
-from pipelines.query.retrieve.ports import (
+from pipelines.query.extractive.confidence import FINE, NOTHING, UNCLEAR
+from pipelines.query.extractive.follow_ups import signs
+from pipelines.query.retrieve.retrieve import retrieve
+from pipelines.query.search.ports import (
     Calibration,
     Candidates,
     Floors,
@@ -20,9 +21,8 @@ from pipelines.query.retrieve.ports import (
     QueryModelOutdated,
     SurenessProfile,
 )
-from pipelines.query.retrieve.retrieve import FINE, NOTHING_FOUND, retrieve
-from pipelines.query.retrieve.search import DEPTH, Searcher, in_language, language_by_words, preferred
-from pipelines.query.retrieve.widen import passages
+from pipelines.query.search.search import DEPTH, Searcher, in_language, language_by_words, preferred
+from pipelines.query.search.widen import passages
 from pipelines.runtime.errors import UnknownSite
 from schemas.page import FieldName
 from schemas.query import Earlier, Rephrased, Retrieved, Trial, Tuned
@@ -301,7 +301,7 @@ async def test_nothing_is_searched_for_a_courtesy() -> None:
 
 async def test_nothing_found_is_graded_so() -> None:
     retrieved = await found(FakeIndex())
-    assert (retrieved.sources, retrieved.grade) == ((), NOTHING_FOUND)
+    assert (retrieved.sources, retrieved.grade) == ((), NOTHING)
 
 
 @pytest.mark.parametrize(("kind", "embeds", "words"), [("hybrid", 1, DEPTH), ("vector", 1, 0), ("keyword", 0, DEPTH)])

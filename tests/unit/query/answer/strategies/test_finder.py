@@ -8,9 +8,9 @@ from typing import Any
 from adapters.elastic.search import Candidates, Floors
 from adapters.embedders.fake import FakeEmbedder
 from pipelines.query.answer.strategies.finder import PageFinder
-from pipelines.query.retrieve.ports import Hit
-from pipelines.query.retrieve.search import Searcher
-from pipelines.query.site_prompts import SitePrompts
+from pipelines.query.live.site_prompts import SitePrompts
+from pipelines.query.search.ports import Hit
+from pipelines.query.search.search import Searcher
 from schemas.page import FieldName
 from schemas.query import Retrieved
 from tests.asking import retrieved

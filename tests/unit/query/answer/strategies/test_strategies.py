@@ -19,8 +19,8 @@ from pipelines.query.answer.strategies.looking import ReAct, ToolCalls
 from pipelines.query.answer.strategies.loop import ToolLoop
 from pipelines.query.answer.strategies.registry import STRATEGIES, strategies
 from pipelines.query.answer.strategies.turns import NO_ACTION, actions, spoken
+from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.ports import Completion, ModelSilent, NoToolCalls
-from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.settings import StrategyName, ToolCalling
 from prompts.loader import ToolCall
 from schemas.answer import Step, Token, Usage

@@ -1,0 +1,1 @@
+"""Answers without a model: what was found is weighed, and what is shown is quoted."""

@@ -1,0 +1,149 @@
+"""Assessment: what a search found is worth, without a model. The retrieve stage's door.
+
+looked   ─▶ hits of the question, or of it and the one before it (follow_ups)
+assessed ─▶ units of the hits and of what is near them, best first (ranking), part by part (parts)
+graded   ─▶ is there an answer in it (confidence)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from pipelines.query.extractive.confidence import FINE, NOTHING, GateInput, graded, judge, sureness
+from pipelines.query.extractive.follow_ups import FollowUpResult, go_on, joined
+from pipelines.query.extractive.parts import AskedPart, by_part, parts
+from pipelines.query.extractive.ranking import Findings, weigh
+from pipelines.query.live.glossary import Glossary, widened
+from pipelines.query.search.ports import Chunks, Hit, Reranker
+from pipelines.query.search.search import Retrieval
+from pipelines.query.settings import QuerySettings
+from schemas.query import Gate, Grade, Rephrased, Sure
+
+Find = Callable[[str], Awaitable[Retrieval]]
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a search found for a question, alone or (`followed`) with the one before it."""
+
+    asked: Rephrased
+    named: str  # the question, in the site's words too
+    found: Retrieval
+    followed: FollowUpResult | None = None
+
+    @property
+    def keyword(self) -> bool:
+        return self.asked.mode == "keyword"
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What a look is worth: chunks, best first, what was read around them, their units, and what each part has."""
+
+    hits: list[Hit]
+    near: list[Hit]
+    findings: Findings
+    parts: list[AskedPart]
+    ranked: Sequence[Hit] = ()  # all chunks, best first
+
+    def ordered(self, size: int) -> Assessment:
+        """With the best `size` chunks, by the units in them; among them those with the best unit of a part."""
+        needed = [part.findings.units[0].hit for part in self.parts]
+        ranked = self.findings.ordered(self.hits, len(self.hits))
+        return replace(self, ranked=ranked, hits=self.findings.ordered(self.hits, size, needed))
+
+    async def reread(self, question: str, reranker: Reranker, size: int) -> Assessment:
+        """With the best `size` chunks, and the best units, in a reranker's order. Raises: Permanent."""
+        ranked = await reranked(question, self.hits, reranker, len(self.hits))
+        findings = await self.findings.reread(question, reranker)
+        return replace(self, ranked=ranked, hits=ranked[:size], findings=findings)
+
+
+async def looked(asked: Rephrased, find: Find, glossary: Glossary, chunks: Chunks) -> Look:
+    """Search for the question; for one that may lean on the one before it, with that one as well. Raises: Retryable."""
+    named = partial(widened, glossary, asked.request.lang)
+    alone = named(asked.question)
+    if asked.earlier is None:
+        return Look(asked, alone, await find(alone))
+    found, both = await asyncio.gather(find(alone), find(named(joined(asked.earlier.question, asked.question))))
+    followed = await go_on(asked.question, asked.earlier, found, both, chunks)
+    if followed is None:
+        return Look(asked, alone, found)
+    asked = asked.model_copy(update={"question": followed.question, "mode": "semantic"})
+    return Look(asked, named(followed.question), followed.found, followed)
+
+
+async def assessed(look: Look, chunks: Chunks, settings: QuerySettings, *, in_parts: bool) -> Assessment:
+    """Measure what was found.
+
+    Args:
+        in_parts: whether a question that asks two things is weighed part by part.
+
+    Raises:
+        Retryable.
+    """
+    found, hits = look.found, look.found.hits
+    if look.keyword and any(hit.bm25 is not None for hit in hits):
+        hits = [hit for hit in hits if hit.bm25 is not None]  # by its words as they stand, where the index has them
+    near = same_revision(found.near, hits)
+    if look.keyword:
+        # The whole text of the fields that matched, as it stands.
+        fields = dict.fromkeys((hit.index, hit.page_key, hit.field) for hit in hits[: settings.content_hits])
+        near += same_revision([chunk for place in fields for chunk in await chunks.field(*place)], hits)
+    if found.vector is None:
+        return Assessment(hits, near, Findings(()), [])
+    if look.followed is None:
+        seen = found.candidates
+        findings = weigh(look.named, found.vector, hits, near, seen.terms, seen.total, found.common)
+    else:
+        findings, near = look.followed.findings, look.followed.near
+    # Of the visitor's own question: one that was put together with those before it is one question.
+    request, own = look.asked.request, look.asked.question
+    split = in_parts and not look.keyword and own in request.question
+    return Assessment(hits, near, findings, await by_part(parts(own, request.lang) if split else (), found, hits, near))
+
+
+async def answerable(
+    look: Look, weighed: Assessment, settings: QuerySettings, *, writes: bool
+) -> tuple[Grade, Gate | None, Sure | None]:
+    """Whether there is an answer in it: by the gate's figures, by how sure the units are, by the parts.
+
+    All were fitted to the search's own order, which a reranker does not change.
+
+    Args:
+        writes: a model writes the answer.
+    """
+    grade: Grade = FINE if weighed.hits else NOTHING
+    model, gate = look.found.model, None
+    if model is None:
+        return grade, None, None
+    profile, least = model.profile.sureness, look.asked.request.under.sure_threshold
+    if profile is not None and least is not None:
+        profile = replace(profile, least_unit=least, least_page=least)
+    sure = sureness(weighed.findings, profile) if look.followed is None else look.followed.sure(profile)
+    if settings.gate and not look.keyword:
+        seen, hits = look.found.candidates, look.found.hits[: settings.content_hits]
+        units = weighed.findings.nearest
+        read = GateInput(look.named, seen.dense, hits, seen.terms, seen.total, seen.by_language, units)
+        grade, gate = await judge(read, model.profile.gate, model, settings.gate_threshold)
+    if settings.gate and sure is not None and weighed.hits:
+        grade = graded(grade, sure, writes)
+        if any(part.answered for part in weighed.parts):
+            grade = FINE  # what is missing of the rest is named
+    return grade, gate, sure
+
+
+async def reranked(question: str, hits: Sequence[Hit], reranker: Reranker, kept: int) -> list[Hit]:
+    """The hits that answer best, by a model that reads them together with the question."""
+    scores = await reranker.scores(question, [f"{hit.title}\n{hit.text}" for hit in hits])
+    scored = [replace(hit, score=score) for hit, score in zip(hits, scores, strict=True)]
+    return sorted(scored, key=lambda hit: (-hit.score, hit.place))[:kept]
+
+
+def same_revision(chunks: Iterable[Hit], hits: Iterable[Hit]) -> list[Hit]:
+    """A page may be saved between two looks at it: its revisions are never mixed."""
+    revisions = {hit.page_key: hit.revision for hit in hits}
+    return [chunk for chunk in chunks if chunk.revision == revisions.get(chunk.page_key)]

@@ -1,0 +1,166 @@
+"""Quote: without a model, what the pages say in their own words, as far as that is sure. The answer stage's door.
+
+    evidence ─▶ what is about the day that was asked about first ─▶ what was not just read ─▶ parts ─▶ quotation
+
+The evidence was measured with the search. Where there is none (an index made before units, sources that a strategy has
+found since), the units of the sources are compared with the question by their words.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from babel import Locale, UnknownLocaleError
+from babel.dates import format_date
+
+from pipelines.query.extractive.canned import candidates
+from pipelines.query.extractive.days import asked_day
+from pipelines.query.extractive.quotation import (
+    Quotation,
+    Unsure,
+    answering,
+    by_part,
+    describing,
+    for_follow_up,
+    on_day,
+    unread,
+)
+from pipelines.query.search.fuse import idf
+from schemas.query import Evidence, Part, Retrieved, Source, SureOf
+from text.units import units
+from text.words import stems
+
+QUOTABLE = ("content", "description")  # a title says that its page is about the question, but answers nothing
+READ = 5  # sources that are compared by words
+SHARED, RANK = 6.0, 0.5  # of the score: all words of the question shared, each place of the source's rank
+
+
+@dataclass(frozen=True)
+class OwnWords:
+    """Our words around a quotation, in the visitor's language.
+
+    Args:
+        lead_in: before a quotation.
+        closest: before a passage of a page that is about the question, as far as one can tell.
+        missing: before the part of a question that nothing is sure to answer.
+    """
+
+    lead_in: str
+    closest: str
+    missing: str
+
+    def on(self, day: date, lang: str) -> OwnWords:
+        """Below the day that the question is about."""
+        written = f"**{_written(day, lang)}**\n\n"
+        return OwnWords(written + self.lead_in, written + self.closest, self.missing)
+
+
+def quote(retrieved: Retrieved, now: datetime, own: OwnWords) -> Quotation:
+    """What is shown of the evidence; nothing where there is nothing to quote.
+
+    Args:
+        now: where the site is.
+    """
+    request = retrieved.request
+    evidence = list(retrieved.evidence) or by_words(retrieved.question, retrieved.sources)
+    if not evidence:
+        return Quotation(())
+    asked, words = dict.fromkeys((request.question, retrieved.question)), own  # its own day before the topic's
+    if day := next((day for each in asked if (day := asked_day(each, now, request.lang))), None):
+        evidence = on_day(evidence, day, _language(evidence, retrieved), _on_page(evidence, retrieved))
+        words = own.on(day, request.lang)
+    sure = retrieved.sure is None or retrieved.sure.of == "unit"
+    if request.replaced and (others := unread(evidence, request.replaced)):
+        evidence, sure = others, False  # what was sure has been read, and was not what was wanted
+    elif request.history:
+        evidence, again = for_follow_up(evidence, request.history[-1].answer)
+        sure = sure and not again  # with what stands around it, it is not the same answer
+    parts = [] if request.replaced else [_dated(part, now, retrieved) for part in retrieved.parts]
+    if answered := [part for part in parts if _sure_of(part) == "unit"]:
+        unsure = [_unsure(part, answered, own, retrieved) for part in parts if part not in answered]
+        return by_part([part.evidence for part in answered], words.lead_in, unsure, retrieved.tables)
+    if not sure:
+        return describing(evidence, _linked(words.closest, evidence[0].n, retrieved), retrieved.tables)
+    there = _on_page(evidence, retrieved)
+    return answering([each for each in evidence if each.n in there], words.lead_in, retrieved.tables)
+
+
+def by_words(question: str, sources: Sequence[Source]) -> list[Evidence]:
+    """The units of sources that nothing has measured, best first: by the words that they share with the question."""
+    read = ([source for source in sources if source.field in QUOTABLE] or list(sources))[:READ]
+    found = [(rank, unit) for rank, source in enumerate(read) for unit in units(source.text, source.lang)]
+    there = [frozenset(stems(unit.sense(read[rank].title))) for rank, unit in found]
+    having = Counter(stem for each in there for stem in each)
+    weights = {stem: idf(having[stem], len(found)) for stem in stems(question) if having[stem]}
+    total = sum(weights.values()) or 1.0
+    sizes = Counter((rank, unit.block) for rank, unit in found)
+    evidence = [
+        Evidence(
+            n=read[rank].n,
+            start=unit.start,
+            text=unit.text,
+            kind=unit.kind,
+            headings=unit.headings,
+            intro=unit.intro,
+            header=unit.header,
+            block=unit.block,
+            of=sizes[rank, unit.block],
+            score=SHARED * sum(weights[stem] for stem in weights.keys() & stems_) / total - RANK * rank,
+        )
+        for (rank, unit), stems_ in zip(found, there, strict=True)
+        if unit.kind != "heading"
+    ]
+    return sorted(evidence, key=lambda each: -each.score)
+
+
+def _unsure(part: Part, answered: Sequence[Part], own: OwnWords, retrieved: Retrieved) -> Unsure:
+    asked = f"“{part.question}”"
+    if _sure_of(part) == "nothing":
+        return Unsure(f"{own.missing} {asked}", part.evidence, shown=False)
+    n = part.evidence[0].n
+    quoted = any(n == other.evidence[0].n for other in answered)  # its page needs no link of its own
+    closest = own.closest if quoted else _linked(own.closest, n, retrieved)
+    return Unsure(f"{asked}: {closest}", part.evidence, shown=True)
+
+
+def _dated(part: Part, now: datetime, retrieved: Retrieved) -> Part:
+    """Where it is about a day, with what is about that day first."""
+    day = asked_day(part.question, now, retrieved.request.lang) if part.evidence else None
+    if day is None:
+        return part
+    first = on_day(part.evidence, day, _language(part.evidence, retrieved), _on_page(part.evidence, retrieved))
+    return part.model_copy(update={"evidence": tuple(first)})
+
+
+def _sure_of(part: Part) -> SureOf:
+    if not part.evidence:
+        return "nothing"
+    return part.sure.of if part.sure else "unit"
+
+
+def _linked(closest: str, n: int, retrieved: Retrieved) -> str:
+    """With the page that it is said of."""
+    best = [source for source in retrieved.sources if source.n == n]
+    return closest + "".join(f" [{title}](<{url}>)" for title, url in candidates(best))
+
+
+def _on_page(evidence: Sequence[Evidence], retrieved: Retrieved) -> frozenset[int]:
+    """The numbers of the sources of the best one's page."""
+    url = next(source.url for source in retrieved.sources if source.n == evidence[0].n)
+    return frozenset(source.n for source in retrieved.sources if source.url == url)
+
+
+def _language(evidence: Sequence[Evidence], retrieved: Retrieved) -> str:
+    """Of the page that the best one is on."""
+    return next(source.lang for source in retrieved.sources if source.n == evidence[0].n)
+
+
+def _written(day: date, lang: str) -> str:
+    """The day in the visitor's language: "Monday, 23 November 2026"."""
+    try:
+        return str(format_date(day, "full", locale=Locale.parse(lang, sep="-")))
+    except (UnknownLocaleError, ValueError):
+        return day.isoformat()

@@ -1,0 +1,1 @@
+"""The search: what is near a question, and the passages around it."""

@@ -1,0 +1,312 @@
+"""Search: hits for a question, best first, from both kinds of search over all five fields.
+
+question ─┬─▶ by vector ───┬─▶ fuse ─▶ the best, and what is near them, are read ─▶ hits
+          └─▶ by keywords ─┘
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pipelines.query.ports import IndexNotTried
+from pipelines.query.search.fuse import fuse, known_share, standing
+from pipelines.query.search.ports import (
+    Candidate,
+    Candidates,
+    ChunkKey,
+    Chunks,
+    Floors,
+    Hit,
+    OtherIndexes,
+    QueryModelOutdated,
+    SearchEmbedder,
+    SearchEmbedders,
+    SearchIndex,
+)
+from pipelines.query.search.widen import nearest
+from pipelines.query.settings import QuerySettings
+from schemas.http import SearchHit, SearchKind
+from schemas.ingest import Vector32
+from schemas.keys import PageAddress, parse_page_key
+from text.language import identified, language_of, spoken
+
+# Both lists are this deep before they are fused: a hit that is 20th in one may be the best of both together.
+DEPTH = 30
+# Read at once, in so many times the characters that an answer may read: some chunks are short, some are not there.
+ROOM = 1.5
+# A page in another language than the visitor's must fit that much better, in standard deviations of the fused score.
+FOREIGN = 0.5
+# A question too short to tell its language is taken for one in the language whose pages know its words, where the best
+# of the visitor's own have less of its BM25 score: "guitar rental", typed on the German side of a website.
+OWN_WORDS = 0.4
+MOST_LANGUAGES = 3  # of a site, for which the lists are made longer: each page may be there in each
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """The hits and all that the search knows about them."""
+
+    hits: list[Hit]  # fused, best first
+    candidates: Candidates
+    model: SearchEmbedder | None  # None: searched by keywords alone
+    near: list[Hit]  # the hits' neighbours that an answer will most likely read
+    vector: Vector32 | None = None  # of the question; None: searched by keywords alone
+
+    @property
+    def common(self) -> bytes:
+        """What all vectors of its model have in common."""
+        return self.model.profile.common if self.model else b""
+
+
+def preferred(lang: str, languages: Sequence[str], text: str = "") -> str:
+    """The site's language for a visitor's: that one or one like it, else that of the question, else the site's first.
+
+    Translations of one page would be each other's rivals otherwise, and nothing would be sure.
+    """
+    if lang in languages:
+        return lang
+    like = (own for own in languages if own.partition("-")[0] == lang.partition("-")[0])
+    said_in = language_of(text, languages)
+    return next(like, said_in if said_in in languages else languages[0])
+
+
+def in_language(
+    candidates: Sequence[Candidate], lang: str, *, by_words: bool = False, inherits: bool = False
+) -> list[Candidate]:
+    """Best first: without translations of pages that were found in this language, and what is in others behind.
+
+    Args:
+        by_words: whether a page counts as found by its words alone: those of "pool" may stand in its translation only.
+        inherits: whether a page takes the place of the translation that it stands for: a question in that one's
+            language is less like this one.
+    """
+    addresses = [parse_page_key(each.page_key) for each in candidates]
+    own = {
+        address.page_id
+        for address, each in zip(addresses, candidates, strict=True)
+        if address.lang == lang and not (by_words and each.bm25 is None)
+    }
+    best: dict[str, float] = {}  # of a page, in any language
+    best_own: dict[str, float] = {}
+    for address, each in zip(addresses, candidates, strict=True):
+        for there in (best, best_own) if address.lang == lang else (best,):
+            there[address.page_id] = max(there.get(address.page_id, -math.inf), standing(each.score))
+    kept = []
+    for address, each in zip(addresses, candidates, strict=True):
+        if address.lang == lang:
+            raised = best[address.page_id] - best_own[address.page_id] if inherits and address.page_id in own else 0.0
+            kept.append(replace(each, score=_moved(each.score, raised)) if raised else each)
+        elif address.page_id not in own:
+            kept.append(replace(each, score=_moved(each.score, -FOREIGN)))
+    return sorted(kept, key=lambda each: (-each.score, each.place))
+
+
+def language_by_words(text: str, lang: str, found: Iterable[Candidate]) -> str:
+    """The language to prefer pages in: the visitor's, unless the question's words are another one's.
+
+    Args:
+        found: by keywords.
+    """
+    best: dict[str, float] = {}
+    for each in found:
+        own = parse_page_key(each.page_key).lang
+        best[own] = max(best.get(own, 0.0), each.bm25 or 0.0)
+    other = max(best, key=lambda each: best[each], default=lang)
+    if best.get(lang, 0.0) >= OWN_WORDS * best.get(other, 0.0):
+        return lang
+    return lang if spoken(text) or identified(text) else other
+
+
+def _moved(score: float, by: float) -> float:
+    """A fused score, moved by so many standard deviations."""
+    return 1 / (1 + math.exp(-by - standing(score)))
+
+
+def of_one_revision(hits: Sequence[Hit]) -> list[Hit]:
+    """Without what is older than another hit of its page.
+
+    Two writers may be at one page at once, a bulk import and a save: chunks of the one that loses stand in the index
+    until it finds that it lost.
+    """
+    newest: dict[str, int] = {}
+    for hit in hits:
+        newest[hit.page_key] = max(newest.get(hit.page_key, hit.revision), hit.revision)
+    return [hit for hit in hits if hit.revision == newest[hit.page_key]]
+
+
+def scored(candidates: Iterable[Candidate], read: Mapping[ChunkKey, Hit]) -> list[Hit]:
+    """The candidates that could be read, with their figures; one may be gone since it was found."""
+    return [
+        replace(read[each.place], cosine=each.cosine, bm25=each.bm25, score=each.score)
+        for each in candidates
+        if each.place in read
+    ]
+
+
+class Searcher:
+    """One per process. `others`: where a trial's index is looked for."""
+
+    def __init__(
+        self,
+        index: SearchIndex,
+        models: SearchEmbedders,
+        settings: QuerySettings,
+        others: OtherIndexes | None = None,
+    ) -> None:
+        self._index = index
+        self._models = models
+        self._settings = settings
+        self._others = others
+
+    async def on(self, site: str, name: str) -> Searcher:
+        """The same search on another index of the site, with that one's model. Raises: IndexNotTried, Retryable."""
+        if self._others is None:
+            raise IndexNotTried("no index but the live one can be searched here")
+        index, models = await self._others.of(site, name)
+        return Searcher(index, models, self._settings)
+
+    @property
+    def chunks(self) -> Chunks:
+        """Those of the index that is searched."""
+        return self._index
+
+    async def hits(self, site: str, text: str, *, kind: SearchKind, size: int, groups: Iterable[str] = ()) -> list[Hit]:
+        """The best chunks, at most `size`.
+
+        Raises:
+            UnknownSite, Retryable.
+        """
+        return (await self.find(site, text, kind=kind, size=size, groups=groups)).hits
+
+    async def pages(
+        self,
+        site: str,
+        text: str,
+        *,
+        kind: SearchKind,
+        size: int,
+        groups: Iterable[str] = (),
+        vector: Vector32 | None = None,
+    ) -> list[PageAddress]:
+        """The pages of the best chunks, at most `size`: those of `hits` in their order, each once. No chunk is read.
+
+        Args:
+            vector: of this text by the site's model, where it is known; else the text is embedded.
+
+        Raises:
+            UnknownSite, Retryable.
+        """
+        self._settings.site(site)
+        try:
+            _, _, found = await self._candidates(site, text, kind, max(size, DEPTH), groups, vector)
+        except QueryModelOutdated:  # as in `find`; the vector may be of the model before
+            _, _, found = await self._candidates(site, text, kind, max(size, DEPTH), groups)
+        best = fuse(found.dense, found.keyword, known_share(found.terms, found.total), size=size)
+        return [parse_page_key(key) for key in dict.fromkeys(each.page_key for each in best)]
+
+    async def find(
+        self,
+        site: str,
+        text: str,
+        *,
+        kind: SearchKind,
+        size: int,
+        groups: Iterable[str] = (),
+        around: int = 0,
+        lang: str | None = None,
+        by_words: bool = False,
+    ) -> Retrieval:
+        """The best chunks, at most `size`, and what they were chosen from.
+
+        Args:
+            around: chunks on each side of a hit that may be read with it.
+            lang: the visitor's, which pages had better be in, if the site has any.
+            by_words: whether hits by vector alone count for less than those that have the words.
+
+        Raises:
+            UnknownSite, Retryable.
+        """
+        self._settings.site(site)
+        try:
+            return await self._find(site, text, kind, size, groups, around, lang, by_words)
+        except QueryModelOutdated:  # a rebuild was promoted between two looks at the index
+            return await self._find(site, text, kind, size, groups, around, lang, by_words)
+
+    async def _find(
+        self,
+        site: str,
+        text: str,
+        kind: SearchKind,
+        size: int,
+        groups: Iterable[str],
+        around: int,
+        lang: str | None,
+        by_words: bool,
+    ) -> Retrieval:
+        languages = self._settings.site(site).languages
+        prefers = preferred(lang, languages, text) if lang and len(languages) > 1 else None
+        depth = max(size, DEPTH) * (len(languages[:MOST_LANGUAGES]) if prefers else 1)
+        model, vector, found = await self._candidates(site, text, kind, depth, groups)
+        known = known_share(found.terms, found.total)
+        best = fuse(found.dense, found.keyword, known, size=None if prefers else size)
+        if prefers:
+            prefers = language_by_words(text, prefers, found.keyword)
+            said_in = language_of(text, (prefers, *languages))
+            inherits = said_in != prefers and said_in in languages
+            best = in_language(best, prefers, by_words=by_words and bool(found.keyword), inherits=inherits)[:size]
+        near = nearest(best, around, math.ceil(ROOM * self._settings.readable(site) / self._settings.chunker.size))
+        places = [*(each.place for each in best), *near]
+        read = {hit.place: hit for hit in (await self._index.chunks(best[0].index, places) if best else ())}
+        hits = of_one_revision(scored(best, read))
+        return Retrieval(hits, found, model, [read[place] for place in near if place in read], vector)
+
+    async def _candidates(
+        self,
+        site: str,
+        text: str,
+        kind: SearchKind,
+        depth: int,
+        groups: Iterable[str],
+        vector: Vector32 | None = None,
+    ) -> tuple[SearchEmbedder | None, Vector32 | None, Candidates]:
+        model, floors, fingerprint = None, Floors(0.0, 0.0), ""
+        if kind == "keyword":
+            vector = None
+        else:
+            model = await self._models.for_site(site)
+            vector = await model.query(text) if vector is None else vector
+            floors = Floors(model.profile.short_floor, model.profile.content_floor)
+            fingerprint = model.fingerprint
+        found = await self._index.candidates(
+            site,
+            text,
+            vector,
+            model=fingerprint,
+            floors=floors,
+            content_hits=depth,
+            keyword_hits=depth if kind != "vector" else 0,
+            groups=groups,
+        )
+        return model, vector, found
+
+    async def search(
+        self, site: str, query: str, *, kind: SearchKind, size: int, groups: Iterable[str] = ()
+    ) -> Sequence[SearchHit]:
+        """Hits as the outside sees them. Raises: UnknownSite, Retryable."""
+        return [
+            SearchHit(
+                page_id=hit.page_id,
+                lang=hit.lang,
+                title=hit.title,
+                url=hit.url,
+                field=hit.field,
+                ord=hit.ord,
+                text=hit.text,
+                score=hit.score,
+                cosine=hit.cosine,
+                revision=hit.revision,
+            )
+            for hit in await self.hits(site, query, kind=kind, size=size, groups=groups)
+        ]
