@@ -14,7 +14,7 @@ from gateway.edge.problems import STATUS_OF_CODE
 from pipelines.runtime.errors import WAYS, Kind, Way
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("pipelines", "adapters", "connectors", "gateway", "wiring")
+FOLDERS = ("pipelines", "adapters", "connectors", "gateway", "wiring", "worker")
 # The base and its branch: whatever is one of them says more.
 UNSAID = {"error", "refused"}
 INTRODUCTION = """# Codes

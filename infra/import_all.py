@@ -23,6 +23,7 @@ OURS = (
     "sites",
     "text",
     "wiring",
+    "worker",
 )
 
 

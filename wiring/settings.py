@@ -25,13 +25,13 @@ from pipelines.query.settings import QuerySettings
 from pipelines.runtime.logs import LogSettings
 from pipelines.runtime.secret import SHORTEST_KEY, SHORTEST_SIGNING, not_empty, strong
 from pipelines.runtime.settings import HomeSettings, ListenSettings, LocalPath, SettingsGroup
-from pipelines.worker.settings import WorkerSettings
 from schemas.access_key import Scope, digest_of
 from schemas.base import Lang, SiteId
 from schemas.page import Group
 from schemas.query import MAX_QUESTION
 from wiring.origins import Origin
 from wiring.proxy_sign_in import ProxySignInSettings
+from worker.settings import WorkerSettings
 
 USER_PREFIX = "user:"  # before the names of those whom a proxy has signed in: keys are not called so
 

@@ -19,12 +19,12 @@ from pipelines.runtime.near_names import did_you_mean
 from pipelines.runtime.record import LANES, Lane
 from pipelines.runtime.stage import Stage
 from pipelines.runtime.stages import INGEST, QUERY, REBUILD, STAGES
-from pipelines.worker.runner import run_stages
 from wiring import evaluating, ingest, query
 from wiring.addresses import addresses
 from wiring.chat_switches import chat_switches
 from wiring.settings import Settings
 from wiring.shared_counts import token_budgets
+from worker.runner import run_stages
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "ingest": tuple(stage.name for stage in (*INGEST, REBUILD)),
@@ -70,7 +70,7 @@ def in_lanes(names: Sequence[str], lanes: Sequence[Lane]) -> tuple[str, ...]:
 async def work(
     names: Sequence[str], settings: Settings, on_ready: Callable[[], None], lanes: Sequence[Lane] = LANES
 ) -> int:
-    """Run stages until a signal; returns the process's exit code (pipelines.worker.runner).
+    """Run stages until a signal; returns the process's exit code (worker.runner).
 
     Args:
         names: As `stage_names` gives them.

@@ -1,6 +1,6 @@
 """Kafka, seen by everything but the stream worker: topics, sending, and what the broker says of lag.
 
-Together with pipelines/worker/faust_app.py the only code that talks to Kafka. This is its face; the parts are
+Together with worker/faust_app.py the only code that talks to Kafka. This is its face; the parts are
 access (where to, as whom), client (names, limits), topics, partitions, repair, sender, broker and, for reading without
 a group, log and scan. bus gives all of it by topic and stage, as pipelines.runtime.bus asks for it.
 """

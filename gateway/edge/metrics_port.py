@@ -14,7 +14,7 @@ from typing import Any
 from prometheus_client import make_wsgi_app
 
 from gateway.edge.gauges import TIMEOUT, StatusGauges
-from pipelines.worker.health import Application, Start, listening
+from worker.health import Application, Start, listening
 
 
 @contextmanager

@@ -20,7 +20,7 @@ CHATTY = (
     "aiokafka",
     "faust",
     "mode",
-    "pipelines.worker.faust_app",
+    "worker.faust_app",
     "elastic_transport",
     "httpx",
     "httpcore",

@@ -1,7 +1,7 @@
 """How long to wait before the next try, and how often to try: the one place.
 
 Our own few lines: stamina retries functions that raise, with waits of its own. Here a failed try may be a part of an
-answer (adapters.elastic.writer), has to be counted and told of (pipelines.worker.guard), or says itself how long to
+answer (adapters.elastic.writer), has to be counted and told of (worker.guard), or says itself how long to
 wait (Retry-After).
 """
 

@@ -64,7 +64,7 @@ class Stage:
     # cut off when partitions move, and starts again elsewhere.
     try_timeout: float | None = None
     # Seconds of processor time that a handler may keep the event loop to itself; then the record is a dead letter
-    # (pipelines.worker.step_limit).
+    # (worker.step_limit).
     step_limit: float = 30.0
     # False where a visitor waits: a record is not held back while a service is away, but tried by itself, so that its
     # handler can tell the visitor in time; nothing is parked, and what fails `tries` times is a dead letter.

@@ -1,4 +1,4 @@
-"""An upgrade of Faust or aiokafka must be seen: each override of pipelines/worker/faust_app.py rests on something.
+"""An upgrade of Faust or aiokafka must be seen: each override of worker/faust_app.py rests on something.
 
 Per override: the signature it replaces, and a marker in the source of what it replaces or of who calls it. When
 a test here fails, read the new source, decide whether the override is still right (or still needed), then run
@@ -31,11 +31,11 @@ from mode import Service
 from adapters.kafka.sender import MAX_RECORD_BYTES
 from pipelines.runtime.record import LANE_HEADER, Lane, Record
 from pipelines.runtime.stage import Stage, by_record_key
-from pipelines.worker import faust_app
-from pipelines.worker.faust_app import PromptTables, SafeApp, SafeConsumer, SafeThread, SafeTransport
-from pipelines.worker.in_flight import InFlight
 from schemas.topics import CHANGES
 from wiring.settings import Settings
+from worker import faust_app
+from worker.faust_app import PromptTables, SafeApp, SafeConsumer, SafeThread, SafeTransport
+from worker.in_flight import InFlight
 
 PINNED = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0", "mode-streaming": "0.7.1"}
 

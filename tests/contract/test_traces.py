@@ -45,8 +45,6 @@ from pipelines.query.spending import Spending
 from pipelines.runtime.record import Record
 from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Handler, Sender, Stage
-from pipelines.worker.guard import Guard
-from pipelines.worker.in_flight import Work
 from schemas.example import WorkedExample
 from schemas.query import Rephrased, Retrieved, Source
 from schemas.topics import ANSWERS, OUTCOMES, REPHRASED, REQUESTS, RETRIEVED, Topic
@@ -55,6 +53,8 @@ from tests.edge import ADMIN, bearer, edge_settings
 from tests.scripted_llm import Reply, ScriptedLLM
 from tests.tracing import Seen, traced
 from wiring.settings import Settings, SiteSettings
+from worker.guard import Guard
+from worker.in_flight import Work
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 CALLER = "00f067aa0ba902b7"

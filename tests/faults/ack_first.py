@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pipelines.runtime.record import Record
-from pipelines.worker.in_flight import InFlight
 from tests.faults.worker import run
+from worker.in_flight import InFlight
 
 put = InFlight.put
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pipelines.worker.offsets import OffsetBook
 from tests.faults.worker import run
+from worker.offsets import OffsetBook
 
 
 def broken(self: OffsetBook[Any], partition: Any, offsets: Iterable[int]) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipelines.worker.guard import Guard
-from pipelines.worker.in_flight import Work
 from tests.faults.worker import run
+from worker.guard import Guard
+from worker.in_flight import Work
 
 
 async def broken(self: Guard, work: Work) -> None:

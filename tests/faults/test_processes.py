@@ -11,9 +11,9 @@ import pytest
 from infra.engine.free_ports import any_free
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.stage import Stage
-from pipelines.worker import runner
 from schemas.topics import CHANGES
 from tests.faults.rig import Rig, key_in, until
+from worker import runner
 
 
 async def test_sigterm_lets_work_finish(rig: Rig) -> None:

@@ -25,10 +25,10 @@ from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.indexes import IndexGone
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Sender, Stage
-from pipelines.worker.runner import run_stages
 from schemas.base import Message, WireError
 from schemas.topics import CHANGES, CHUNKS, REQUESTS
 from wiring.settings_file import load
+from worker.runner import run_stages
 
 
 class Echo(Message):

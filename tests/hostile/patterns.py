@@ -18,7 +18,19 @@ from typing import Any
 from tests.hostile.texts import ENDS, UNITS
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("adapters", "cli", "connectors", "gateway", "infra", "pipelines", "prompts", "schemas", "text", "wiring")
+ROOMS = (
+    "adapters",
+    "cli",
+    "connectors",
+    "gateway",
+    "infra",
+    "pipelines",
+    "prompts",
+    "schemas",
+    "text",
+    "wiring",
+    "worker",
+)
 ELSEWHERE = ("connectors/cms/wagtail/app",)  # a distribution of its own, in an environment of its own
 
 _USES = frozenset(("search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn"))

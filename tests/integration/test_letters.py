@@ -29,8 +29,6 @@ from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.record import Headers, Record
 from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Sender, Stage
-from pipelines.worker.guard import Guard
-from pipelines.worker.in_flight import Work
 from schemas.head import Head
 from schemas.keys import part_key
 from schemas.letters import DeadLetterCounts, DeadLetterFilter, DeadLetterSummary
@@ -40,6 +38,8 @@ from tests import making
 from tests.engine_fixture import Servers
 from tests.making import NOON, parts_of
 from wiring.settings import Settings
+from worker.guard import Guard
+from worker.in_flight import Work
 
 pytestmark = pytest.mark.engine
 

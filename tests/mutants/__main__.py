@@ -21,7 +21,7 @@ from typing import Any
 from tests.mutants.mutations import PACKAGES, ROOT, Mutant, Source, drawn, sample, sources
 
 STATE = ROOT / ".mutants"
-# What needs no server: the unit ring, and the contract tests of what pipelines/worker makes of Faust.
+# What needs no server: the unit ring, and the contract tests of what worker makes of Faust.
 RING = ("tests/unit", "tests/contract/test_faust_canary.py")
 PYTEST = ("-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "--hypothesis-seed=0")
 START = 60.0  # seconds for Python and the imports on a busy machine
@@ -164,7 +164,7 @@ def report(tried: Mapping[str, Sequence[Tried]], counts: Mapping[str, int]) -> s
         share += weight * rate
         variance += weight**2 * rate * (1 - rate) / len(found)
         sums = [a + b for a, b in zip(sums, own, strict=True)]
-        lines.append(_row(f"`pipelines/{name}`", counts[name], own, f"{rate:.1%} ({low:.1%} to {high:.1%})"))
+        lines.append(_row(f"`{name}`", counts[name], own, f"{rate:.1%} ({low:.1%} to {high:.1%})"))
     half = SURE * sqrt(variance)
     lines.append(_row("all", every, sums, f"{share:.1%} ({max(0.0, share - half):.1%} to {share + half:.1%})"))
     return "\n".join(lines)

@@ -15,7 +15,7 @@ import libcst
 from mutmut.mutation.file_mutation import Mutation, create_mutations
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("runtime", "worker", "ingest", "query")
+PACKAGES = ("pipelines/runtime", "worker", "pipelines/ingest", "pipelines/query")
 
 
 class Source:
@@ -115,7 +115,7 @@ class Mutant:
 
 
 def sources(package: str) -> list[Source]:
-    return [Source(str(path.relative_to(ROOT))) for path in sorted((ROOT / "pipelines" / package).rglob("*.py"))]
+    return [Source(str(path.relative_to(ROOT))) for path in sorted((ROOT / package).rglob("*.py"))]
 
 
 def sample(counts: Mapping[str, int], size: int | None) -> dict[str, int]:

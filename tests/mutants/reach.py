@@ -14,9 +14,11 @@ from time import perf_counter
 import pytest
 from coverage import Coverage
 
-from tests.mutants.mutations import ROOT
+from tests.mutants.mutations import PACKAGES, ROOT
 
-_coverage = Coverage(data_file=None, source=[str(ROOT / "pipelines")], config_file=False, messages=False)
+_coverage = Coverage(
+    data_file=None, source=[str(ROOT / package) for package in PACKAGES], config_file=False, messages=False
+)
 _coverage.start()  # before any of ours is imported
 _seconds: dict[str, float] = {}
 

@@ -24,6 +24,7 @@ FOLDERS = (
     "sites",
     "text",
     "wiring",
+    "worker",
 )
 LEFT_OUT = ("connectors/cms/wagtail/app/", "infra/docker/", "infra/grafana/", "infra/helm/", "infra/prometheus/")
 

@@ -17,7 +17,7 @@ from tests.faults.storm.die_at import POINTS, VARIABLE
 from tests.faults.storm.poison import POISONS
 from tests.faults.storm.world import World
 
-SESSION = 10.0  # seconds until the broker gives a silent worker's partitions to others (pipelines/worker)
+SESSION = 10.0  # seconds until the broker gives a silent worker's partitions to others (worker)
 DIES_WITHIN = 20.0  # seconds that a worker gets to come to the point where it dies
 DIE_AT = "tests.faults.storm.die_at"
 

@@ -18,7 +18,7 @@ from adapters.elastic.pages import PageIndex
 from adapters.elastic.writer import Write, Written
 from cli.main import main
 from pipelines.runtime.record import Record
-from pipelines.worker.in_flight import InFlight
+from worker.in_flight import InFlight
 
 VARIABLE = "STORM_DEFECT"
 

@@ -23,8 +23,8 @@ from adapters.kafka.client import from_broker
 from adapters.kafka.settings import KafkaSettings
 from adapters.tls import handshake_failure
 from pipelines.runtime.errors import WAYS, Retryable, SettingsError, Way
-from pipelines.worker.faust_app import credentials
-from pipelines.worker.settings import WorkerSettings
+from worker.faust_app import credentials
+from worker.settings import WorkerSettings
 
 ROOT = Path(__file__).parents[3]
 CLIENTS = {"AIOKafkaConsumer", "AIOKafkaProducer", "AIOKafkaAdminClient", "create_conn"}
@@ -37,7 +37,7 @@ SCRAM = {
 
 
 def calls() -> Iterator[tuple[str, ast.Call]]:
-    for folder in ("adapters", "pipelines", "wiring", "gateway", "cli", "bench"):
+    for folder in ("adapters", "pipelines", "worker", "wiring", "gateway", "cli", "bench"):
         for path in (ROOT / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CLIENTS:

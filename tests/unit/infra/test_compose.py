@@ -21,13 +21,13 @@ from gateway.edge import metrics as gateway_metrics
 from gateway.main import GRACE
 from infra.engine.jars import ELASTICSEARCH_VERSION, KAFKA_VERSION
 from pipelines.runtime import metrics as worker_metrics
-from pipelines.worker.faust_app import COMMIT_TIMEOUT
-from pipelines.worker.runner import STOP_TIMEOUT, TEARDOWN_TIMEOUT
 from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES
 from text.compounds import _RULES
 from wiring.settings import Settings
 from wiring.settings_file import load
 from wiring.stages import GROUPS
+from worker.faust_app import COMMIT_TIMEOUT
+from worker.runner import STOP_TIMEOUT, TEARDOWN_TIMEOUT
 
 INGEST = GROUPS["ingest"]
 

@@ -7,7 +7,7 @@ import pytest
 from tests.mutants.__main__ import Tried, interval, report, still_true
 from tests.mutants.mutations import Source, drawn, sample
 
-OFFSETS = Source("pipelines/worker/offsets.py")
+OFFSETS = Source("worker/offsets.py")
 
 
 def test_every_mutant_is_other_code_and_knows_its_statement() -> None:
@@ -53,4 +53,4 @@ def test_what_was_killed_stays_so_until_its_file_changes_and_survivors_are_tried
     assert still_true(tried("killed"), OFFSETS, "other tests")
     assert still_true(tried("survived"), OFFSETS, "tests")
     assert not still_true(tried("survived"), OFFSETS, "other tests")
-    assert not still_true(tried("killed"), Source("pipelines/worker/guard.py"), "tests")
+    assert not still_true(tried("killed"), Source("worker/guard.py"), "tests")

@@ -36,7 +36,7 @@ def test_the_same_line_of_a_chatty_library_comes_once_in_a_while(monkeypatch: py
     once = logs.OncePer(10.0)
     assert [once.filter(line("aiokafka.conn", 1)) for _ in range(5)] == [True, False, False, False, False]
     assert once.filter(line("aiokafka.conn", 2))
-    assert all(once.filter(line("pipelines.worker.guard", 1)) for _ in range(5))
+    assert all(once.filter(line("worker.guard", 1)) for _ in range(5))
     now = 10.0
     later = line("aiokafka.conn", 1)
     assert once.filter(later)

@@ -20,14 +20,14 @@ from adapters.fakes import FakePages, FakeSender
 from pipelines.ingest.handlers import chunked
 from pipelines.runtime.record import Headers, Lane, Record
 from pipelines.runtime.stage import Stage
-from pipelines.worker.guard import Guard, RetryPolicy
-from pipelines.worker.in_flight import InFlight, Work
 from schemas.ingest import Chunker
 from schemas.page import Attachment, PageChange, PageDocument
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, Topic
 from tests.making import NOON
 from wiring import ingest
 from wiring.settings import Settings
+from worker.guard import Guard, RetryPolicy
+from worker.in_flight import InFlight, Work
 
 SETTINGS = Settings(kafka="127.0.0.1:9", elasticsearch="http://127.0.0.1:9")
 TRY_TIMEOUT = 0.05  # seconds, of stages without a limit of their own

@@ -17,9 +17,9 @@ import pytest
 
 from pipelines.runtime.dead_letters import describe, redrive_headers
 from pipelines.runtime.record import Record
-from pipelines.worker import attempts as module
-from pipelines.worker.attempts import Attempts, EndsWorker
 from tests import skipping_time
+from worker import attempts as module
+from worker.attempts import Attempts, EndsWorker
 
 RECORD, OTHER = Record("t", 0, 7, b"k", b""), Record("t", 0, 8, b"l", b"")
 
@@ -225,9 +225,9 @@ from pipelines.runtime.dead_letters import from_headers
 from pipelines.runtime.record import Record
 from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Stage
-from pipelines.worker import attempts
-from pipelines.worker.guard import Guard
-from pipelines.worker.in_flight import InFlight
+from worker import attempts
+from worker.guard import Guard
+from worker.in_flight import InFlight
 from schemas.topics import CHANGES
 
 attempts.GRACE = 0.2

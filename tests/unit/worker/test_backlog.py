@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.worker import backlog as module
-from pipelines.worker.backlog import Backlog, Stretch
+from worker import backlog as module
+from worker.backlog import Backlog, Stretch
 
 
 def noted(sites: str, start: int = 0) -> Backlog[str]:

@@ -21,13 +21,13 @@ from pipelines.runtime.record import Headers, Record
 from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Stage
 from pipelines.runtime.try_limit import Line
-from pipelines.worker.guard import Guard
-from pipelines.worker.in_flight import InFlight
 from schemas.ingest import Chunk, Chunker, PageChunks
 from schemas.page import ChangeRef, PageMeta
 from schemas.topics import CHUNKS, Topic
 from tests import skipping_time
 from wiring.ingest import EMBED_TIMEOUT
+from worker.guard import Guard
+from worker.in_flight import InFlight
 
 PAGES, CHUNKS_EACH, PARTITIONS = 64, 2_400, 4
 RATE = 1.0  # chunks a second

@@ -12,10 +12,10 @@ from adapters.fakes import FakeSender
 from pipelines.operate.cut_logs import REPAIR, SAVE_AGAIN
 from pipelines.runtime.bus import Producer
 from pipelines.runtime.errors import Retryable
-from pipelines.worker.cut_logs import Cut, CutLogs
 from schemas.base import Message
 from schemas.topics import PAUSES, Topic
 from schemas.worker import CUTS_KEY, PauseNote
+from worker.cut_logs import Cut, CutLogs
 
 CHANGES = TopicPartition("town.cms.changes", 2)
 CHUNKS = TopicPartition("town.ingest.chunks", 0)

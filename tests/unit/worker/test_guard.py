@@ -14,12 +14,12 @@ from pipelines.runtime.errors import Permanent, Retryable, SettingsError
 from pipelines.runtime.record import LANE_HEADER, LANES, Headers, Lane, Record, in_lane, lane_of
 from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Handler, Sender, Stage
-from pipelines.worker import guard as module
-from pipelines.worker.guard import Guard
-from pipelines.worker.in_flight import Work
 from schemas.base import Message, WireError
 from schemas.topics import ANSWERS, CHANGES, CHUNKS, RECEIPTS, Topic
 from tests import skipping_time
+from worker import guard as module
+from worker.guard import Guard
+from worker.in_flight import Work
 
 
 class Note(Message):

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import by_record_key
-from pipelines.worker import in_flight as module
-from pipelines.worker.in_flight import InFlight, Work
-from pipelines.worker.offsets import OffsetBook
 from tests import skipping_time
+from worker import in_flight as module
+from worker.in_flight import InFlight, Work
+from worker.offsets import OffsetBook
 
 
 class Workshop:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.worker.offsets import OffsetBook
+from worker.offsets import OffsetBook
 
 
 @given(st.data())

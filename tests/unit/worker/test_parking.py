@@ -19,14 +19,14 @@ from pipelines.runtime.indexes import IndexGone
 from pipelines.runtime.record import Headers, Record
 from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Sender, Stage
-from pipelines.worker import parking as module
-from pipelines.worker.guard import Guard
-from pipelines.worker.in_flight import InFlight
-from pipelines.worker.parking import Parking
-from pipelines.worker.pause import Pause
 from schemas.keys import page_key
 from schemas.topics import EMBEDDINGS, Topic, dead_letter_topic
 from tests import skipping_time
+from worker import parking as module
+from worker.guard import Guard
+from worker.in_flight import InFlight
+from worker.parking import Parking
+from worker.pause import Pause
 
 POLICY = RetryPolicy(tries=6, retry_for=900)
 GONE = IndexGone("the index of site broken is gone")

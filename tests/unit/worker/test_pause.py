@@ -20,11 +20,11 @@ from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.record import Headers, Record
 from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Sender, Stage
-from pipelines.worker.guard import Guard
-from pipelines.worker.in_flight import InFlight
-from pipelines.worker.pause import Pause, Trouble
 from schemas.topics import CHUNKS, Topic
 from tests import skipping_time
+from worker.guard import Guard
+from worker.in_flight import InFlight
+from worker.pause import Pause, Trouble
 
 POLICY = RetryPolicy(tries=6, retry_for=900)
 

@@ -15,12 +15,12 @@ from pipelines.operate.status import NOTE_TTL, StatusIndex, StatusReader
 from pipelines.runtime.bus import Bus, Producer
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
-from pipelines.worker.health import application
-from pipelines.worker.pause import Pause, Trouble
-from pipelines.worker.pause_notes import SAY_EVERY, tell
 from schemas.topics import PAUSES, Topic
 from schemas.worker import PAUSES_KEY, PauseNote
 from tests import skipping_time
+from worker.health import application
+from worker.pause import Pause, Trouble
+from worker.pause_notes import SAY_EVERY, tell
 
 TROUBLE = Trouble(Retryable.kind, "elasticsearch-denied", "is the key right?", datetime.now(UTC))
 

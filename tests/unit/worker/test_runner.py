@@ -21,14 +21,14 @@ from pipelines.runtime import metrics
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Handler, Sender, Stage
-from pipelines.worker import runner as module
-from pipelines.worker.cut_logs import CutLogs
-from pipelines.worker.in_flight import InFlight
-from pipelines.worker.runner import EXIT_CRASHED, EXIT_NO_SERVICE, EXIT_OK, run_stages
 from schemas.base import Message
 from schemas.topics import CHANGES, CHUNKS, Topic
 from tests import skipping_time
 from wiring.settings import Settings
+from worker import runner as module
+from worker.cut_logs import CutLogs
+from worker.in_flight import InFlight
+from worker.runner import EXIT_CRASHED, EXIT_NO_SERVICE, EXIT_OK, run_stages
 
 SETTINGS = Settings(kafka="127.0.0.1:9", topic_prefix="p.")
 

@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.retry import patiently
-from pipelines.worker import runner
+from worker import runner
 
 
 async def test_services_are_waited_for_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:

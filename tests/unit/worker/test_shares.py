@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import LANE_HEADER, Record
 from pipelines.runtime.stage import Stage
-from pipelines.worker import shares as module
-from pipelines.worker.in_flight import InFlight, Partition, Work
-from pipelines.worker.offsets import OffsetBook
-from pipelines.worker.shares import Shares
 from schemas.keys import page_key
 from schemas.topics import CHUNKS, Topic
+from worker import shares as module
+from worker.in_flight import InFlight, Partition, Work
+from worker.offsets import OffsetBook
+from worker.shares import Shares
 
 WINDOW = 4
 PLACE = (CHUNKS.name, 0)

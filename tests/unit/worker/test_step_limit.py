@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pytest
 
 from pipelines.runtime.try_limit import TryLimit
-from pipelines.worker.step_limit import StepTooLong, step_limits
+from worker.step_limit import StepTooLong, step_limits
 
 LIMIT = 0.5  # seconds of processor time
 

@@ -12,11 +12,11 @@ from aiokafka import TopicPartition
 from adapters.fakes import FakeSender
 from pipelines.runtime.bus import Producer
 from pipelines.runtime.errors import Retryable
-from pipelines.worker import watchdog as module
-from pipelines.worker.cut_logs import CutLogs
-from pipelines.worker.watchdog import Ends, Stall, watch
 from tests import skipping_time
 from wiring.settings import Settings
+from worker import watchdog as module
+from worker.cut_logs import CutLogs
+from worker.watchdog import Ends, Stall, watch
 
 TP = TopicPartition("t", 0)
 

@@ -18,7 +18,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 from prometheus_client import make_wsgi_app
 
 from infra.ports import refused
-from pipelines.worker.pause import Trouble
+from worker.pause import Trouble
 
 Start = Callable[[str, list[tuple[str, str]]], object]
 Application = Callable[[dict[str, Any], Start], Iterable[bytes]]

@@ -29,21 +29,21 @@ from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.record import Lane
 from pipelines.runtime.retry import Pause, RetryPolicy, patiently
 from pipelines.runtime.stage import Stage
-from pipelines.worker.attempts import Attempts
-from pipelines.worker.cut_logs import CutLogs, tell_at_start
-from pipelines.worker.faust_app import SafeApp
-from pipelines.worker.guard import Guard
-from pipelines.worker.health import served
-from pipelines.worker.in_flight import InFlight, Work
-from pipelines.worker.loop_watch import LEAST, watch_loop
-from pipelines.worker.parking import Parking
-from pipelines.worker.pause import Pause as StagePause
-from pipelines.worker.pause import Trouble
-from pipelines.worker.pause_notes import tell
-from pipelines.worker.settings import WorkerSettings
-from pipelines.worker.shares import Shares
-from pipelines.worker.step_limit import step_limits
-from pipelines.worker.watchdog import watch
+from worker.attempts import Attempts
+from worker.cut_logs import CutLogs, tell_at_start
+from worker.faust_app import SafeApp
+from worker.guard import Guard
+from worker.health import served
+from worker.in_flight import InFlight, Work
+from worker.loop_watch import LEAST, watch_loop
+from worker.parking import Parking
+from worker.pause import Pause as StagePause
+from worker.pause import Trouble
+from worker.pause_notes import tell
+from worker.settings import WorkerSettings
+from worker.shares import Shares
+from worker.step_limit import step_limits
+from worker.watchdog import watch
 
 log = structlog.get_logger(__name__)
 

@@ -29,10 +29,10 @@ from pipelines.runtime.bus import PickingBus, PickingScan
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Stage
-from pipelines.worker.backlog import Backlog, Stretch
-from pipelines.worker.in_flight import InFlight, Partition
-from pipelines.worker.parking import site_of
 from schemas.topics import Topic
+from worker.backlog import Backlog, Stretch
+from worker.in_flight import InFlight, Partition
+from worker.parking import site_of
 
 log = structlog.get_logger(__name__)
 

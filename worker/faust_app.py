@@ -31,10 +31,10 @@ from adapters.kafka import bootstrap_servers, group_id, prefixed
 from adapters.kafka.access import security
 from pipelines.runtime.record import Record, lane_of
 from pipelines.runtime.stage import Stage
-from pipelines.worker.in_flight import InFlight
-from pipelines.worker.offsets import OffsetBook
-from pipelines.worker.settings import WorkerSettings
 from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES
+from worker.in_flight import InFlight
+from worker.offsets import OffsetBook
+from worker.settings import WorkerSettings
 
 log = structlog.get_logger(__name__)
 

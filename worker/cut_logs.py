@@ -22,9 +22,9 @@ from pipelines.operate.cut_logs import KEPT, sentence, what_to_do
 from pipelines.runtime.bus import Producer
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.stage import Stage
-from pipelines.worker.settings import WorkerSettings
 from schemas.topics import PAUSES
 from schemas.worker import CUTS_KEY, PauseNote
+from worker.settings import WorkerSettings
 
 log = structlog.get_logger(__name__)
 

@@ -13,9 +13,9 @@ import structlog
 from pipelines.runtime.bus import Producer
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Lane
-from pipelines.worker.pause import Pause, Trouble
 from schemas.topics import PAUSES
 from schemas.worker import PAUSES_KEY, PauseNote
+from worker.pause import Pause, Trouble
 
 log = structlog.get_logger(__name__)
 

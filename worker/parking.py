@@ -35,9 +35,9 @@ from pipelines.runtime.dead_letters import DeadLetter, entry, original_headers
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Stage
-from pipelines.worker.in_flight import InFlight
 from schemas.keys import page_of_part, parse_page_key
 from schemas.topics import Topic, dead_letter_topic
+from worker.in_flight import InFlight
 
 log = structlog.get_logger(__name__)
 

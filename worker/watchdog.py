@@ -21,8 +21,8 @@ from aiokafka import TopicPartition
 
 from adapters.kafka import Broker
 from pipelines.runtime.errors import Retryable
-from pipelines.worker.cut_logs import CutLogs
-from pipelines.worker.settings import WorkerSettings
+from worker.cut_logs import CutLogs
+from worker.settings import WorkerSettings
 
 log = structlog.get_logger(__name__)
 

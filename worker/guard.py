@@ -33,12 +33,12 @@ from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Handler, Sender, Stage
 from pipelines.runtime.stages import StageGroup
 from pipelines.runtime.try_limit import TryLimit
-from pipelines.worker.attempts import Attempts, EndsWorker
-from pipelines.worker.in_flight import Work
-from pipelines.worker.parking import Parking, site_of
-from pipelines.worker.pause import Pause, Trouble, Turn
 from schemas.base import Message
 from schemas.topics import Topic, dead_letter_topic
+from worker.attempts import Attempts, EndsWorker
+from worker.in_flight import Work
+from worker.parking import Parking, site_of
+from worker.pause import Pause, Trouble, Turn
 
 log = structlog.get_logger(__name__)
 
