@@ -16,10 +16,11 @@ from pipelines.ingest.receipts import ReceiptReader, receipt
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from schemas.head import Head
-from schemas.ingest import ChunkCounts, Failure, Receipt, ReceiptEvent
+from schemas.ingest import ChunkCounts, Failure, Reading, Receipt, ReceiptEvent, Words
 from tests.making import NOON, change, parts_of
 
 KEY = change().page_key
+READ = Reading(reader="1", words=Words(visible=12, indexed=9, left_out={"menu": 3}))
 COST = ChunkCounts(total=3, embedded=2, reused=1)
 
 
@@ -96,7 +97,7 @@ def test_what_event_and_head_say_together(
 
 
 def test_a_searchable_page_tells_its_cost_and_how_long_it_took() -> None:
-    folded = receipt(event(5, "searchable", notes=("a table was cut",)), head(5))
+    folded = receipt(event(5, "searchable", notes=("a table was cut",)), head(5).model_copy(update={"reading": READ}))
     assert folded == Receipt(
         page_key=KEY,
         accepted_revision=5,
@@ -107,6 +108,7 @@ def test_a_searchable_page_tells_its_cost_and_how_long_it_took() -> None:
         searchable_at=NOON + timedelta(milliseconds=250),
         lag_ms=250,
         notes=("a table was cut",),
+        reading=READ,
     )
 
 
@@ -120,6 +122,13 @@ def test_notes_of_an_older_change_are_not_put_on_a_newer_one() -> None:
     folded = receipt(event(5, "searchable", notes=("old",)), head(6))
     assert folded is not None
     assert folded.notes == ()
+
+
+@pytest.mark.parametrize(("shown", "reading"), [(4, READ), (5, None), (6, READ)])
+def test_words_are_those_of_what_is_found(shown: int, reading: Reading | None) -> None:
+    folded = receipt(event(5, "failed"), head(shown).model_copy(update={"reading": READ}))
+    assert folded is not None
+    assert folded.reading == reading
 
 
 def test_clocks_that_disagree_make_no_negative_lag() -> None:

@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 
 from adapters.embedders.lite import LiteEmbedder
 from connectors.cms.documents import Left, documents
-from pipelines.ingest.documents.convert import fields
+from pipelines.ingest.documents.convert import convert
 from pipelines.query.answer.extract import LONGEST, MAX_EMBEDDED, _quotation, candidates, extract
 from pipelines.query.answer.quotation import Quotation
 from pipelines.runtime.embedder import Matrix32
@@ -200,7 +200,7 @@ async def test_two_short_lists_and_tables_do_not_run_into_each_other() -> None:
 @cache
 def demo_content(lang: str) -> dict[str, str]:
     """Of the sample site's pages, by their ids."""
-    return {page.id: fields(page)["content"] for page in documents(DEMO / "pages" / lang, Left())}
+    return {page.id: convert(page).fields["content"] for page in documents(DEMO / "pages" / lang, Left())}
 
 
 @pytest.mark.parametrize(
