@@ -113,12 +113,28 @@ def sites(found: SystemStatus) -> RenderableType:
         )
         for s in shown
     ]
-    listed = rows(table("site", "pages#", "chunks#", "fresh p50#", "fresh p95#", "embedder"), lines)
+    listed = Group(
+        rows(table("site", "pages#", "chunks#", "fresh p50#", "fresh p95#", "embedder"), lines), *_outdated(found)
+    )
     if len(shown) == len(found.sites):
         return listed
     others = f"{len(shown)} of {len(found.sites):,} sites; `--sites 'NAME*'` shows others, `--json` all."
     pages, chunks = sum(site.pages for site in found.sites), sum(site.chunks for site in found.sites)
     return Group(listed, Text(f"{others} Together they have {pages:,} pages, {chunks:,} chunks.", style="dim"))
+
+
+def _outdated(found: SystemStatus) -> list[Text]:
+    outdated = [site for site in found.sites if site.outdated]
+    if not outdated:
+        return []
+    count = f"{sum(site.outdated for site in outdated):,} pages"
+    of, which = (
+        (f"{len(outdated):,} sites", "--all --again")
+        if outdated[1:]
+        else (f"site {outdated[0].site}", outdated[0].site)
+    )
+    said = f"{count} of {of} were read by another version and may read differently now; to read them anew:"
+    return [Text(f"{said} pagewire rebuild {which} --from changes --promote", style="yellow")]
 
 
 def changes(newest: Sequence[ReceiptEvent]) -> RenderableType:

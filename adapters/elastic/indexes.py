@@ -54,15 +54,16 @@ NO_AUTO_CREATE = "pagewire-no-auto-create"  # the index template that says so
 GENERATION = re.compile(r"-\d{6}$")
 SWAP_TIMEOUT = "5s"
 ALLOCATED = "10s"  # until an index that somebody else is making can be asked
+ADDED = ("units", "reader")  # fields of a site's index that came after the first release
 # What is read of an index: not its mapping, which is long. An identity each has, also one that is not of our making.
-WHAT_IT_IS = ["*.mappings._meta", "*.mappings.properties.units.type", "*.settings.index.uuid"]
+WHAT_IT_IS = ["*.mappings._meta", *(f"*.mappings.properties.{name}.type" for name in ADDED), "*.settings.index.uuid"]
 REFRESH = "1s"  # of an index that is searched; one that is being built refreshes when asked
 
 
-def units_mapping() -> dict[str, Any]:
-    """What an index made before there were units lacks; it may be added at any time."""
+def added_mapping() -> dict[str, Any]:
+    """What an index of an earlier version lacks; it may be added at any time."""
     properties: dict[str, Any] = mapping("001_site.json")["mappings"]["properties"]
-    return {"units": properties["units"]}
+    return {name: properties[name] for name in ADDED}
 
 
 @dataclass(frozen=True)
@@ -497,7 +498,7 @@ def _info(site: str, name: str, found: _Found, bodies: Mapping[str, Any]) -> Ind
             held_until=datetime.fromisoformat(until) if until else found.held.get(name),
             # Of a shared index it says when the first site came.
             created_at=datetime.fromisoformat(created) if (created := meta.get("created")) and not shared else None,
-            units="units" in body["mappings"].get("properties", {}),
+            mapped=body["mappings"].get("properties", {}).keys() >= {*ADDED},
             analysis=meta.get("analysis", ""),
             shared=shared,
         )
