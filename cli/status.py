@@ -127,14 +127,11 @@ def _outdated(found: SystemStatus) -> list[Text]:
     outdated = [site for site in found.sites if site.outdated]
     if not outdated:
         return []
-    count = f"{sum(site.outdated for site in outdated):,} pages"
-    of, which = (
-        (f"{len(outdated):,} sites", "--all --again")
-        if outdated[1:]
-        else (f"site {outdated[0].site}", outdated[0].site)
-    )
-    said = f"{count} of {of} were read by another version and may read differently now; to read them anew:"
-    return [Text(f"{said} pagewire rebuild {which} --from changes --promote", style="yellow")]
+    one, several = f"site {outdated[0].site}", f"{len(outdated):,} sites"
+    said = f"pages of {several if outdated[1:] else one} that another version has read, perhaps otherwise than this one"
+    again = "--all --again" if outdated[1:] else outdated[0].site
+    count = sum(site.outdated for site in outdated)
+    return [Text(f"{said}: {count:,}; `pagewire rebuild {again} --from changes --promote` reads them anew", "yellow")]
 
 
 def changes(newest: Sequence[ReceiptEvent]) -> RenderableType:

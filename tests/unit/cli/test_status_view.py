@@ -58,11 +58,13 @@ def test_pages_that_another_version_has_read_are_told_with_what_reads_them_anew(
     assert "another version" not in shown(View(), status())
     sites = [town.model_copy(update={"outdated": 5}), town, town.model_copy(update={"site": "shop", "outdated": 2})]
     one = shown(View(), status().model_copy(update={"sites": tuple(sites[:2])}))
-    assert "5 pages of site town" in one
-    assert "pagewire rebuild town --from changes --promote" in one
+    assert "pages of site town" in one
+    assert "this one: 5;" in " ".join(one.split())
+    assert "`pagewire rebuild town --from changes --promote`" in " ".join(one.split())
     fleet = shown(View(), status().model_copy(update={"sites": tuple(sites)}))
-    assert "7 pages of 2 sites" in fleet
-    assert "pagewire rebuild --all --again --from changes --promote" in fleet
+    assert "pages of 2 sites" in fleet
+    assert "this one: 7;" in " ".join(fleet.split())
+    assert "`pagewire rebuild --all --again --from changes --promote`" in " ".join(fleet.split())
 
 
 def test_problems_without_an_end_leave_room_for_the_rest() -> None:

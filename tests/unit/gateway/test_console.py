@@ -479,7 +479,7 @@ async def test_pages_that_another_version_has_read_are_counted(operator: httpx.A
     assert "another version" not in (await operator.get("/console/?site=town")).text
     sites = tuple(one.model_copy(update={"outdated": 1_234}) for one in STATUS.sites)
     fakes.status.found = STATUS.model_copy(update={"sites": sites})
-    assert "1,234 pages may read differently now" in (await operator.get("/console/?site=town")).text
+    assert "perhaps otherwise than now: 1,234" in (await operator.get("/console/?site=town")).text
 
 
 async def test_a_page_for_a_group_is_read_by_keys_that_have_it(
