@@ -31,7 +31,7 @@ def _names(text: str) -> frozenset[str]:
 _XML_PROLOG = re.compile(r"\A\s*<\?(?=xml)", re.IGNORECASE)  # BeautifulSoup warns of it
 # Left out with all they hold
 _DROPPED = _names(
-    "audio base canvas datalist dialog embed frame frameset iframe input link map meta meter nav noframes "
+    "audio base canvas datalist dialog frame frameset iframe input link map meta meter nav noframes "
     "noscript object optgroup option output progress rp rt rtc script search select style svg template textarea "
     "title video annotation annotation-xml"
 )
