@@ -18,7 +18,7 @@ from adapters.embedders.registry import make_embedder
 from bench.report import percentile, report
 from bench.xquad import Corpus, load
 from pipelines.ingest.chunk import chunk_field, embedded_text
-from pipelines.ingest.documents.convert import fields
+from pipelines.ingest.documents.convert import convert
 from wiring.settings import Settings
 
 LOSS = 0.5  # percent of right hits that may fall below a floor
@@ -52,7 +52,7 @@ async def _measure(
     texts: list[str] = []
     owner: list[tuple[str, str]] = []  # page, core
     for page in pages.pages:
-        cores = chunk_field(fields(page)["content"], chunker)
+        cores = chunk_field(convert(page).fields["content"], chunker)
         texts += [embedded_text(cores, i, chunker.overlap) for i in range(len(cores))]
         owner += [(page.id, core) for core in cores]
     chunks = await _embed(model, texts)

@@ -360,6 +360,10 @@ def _print_receipt(found: Receipt) -> None:
     out.print(
         f"  chunks      {chunks.total} ({chunks.embedded} embedded, {chunks.reused} reused, {chunks.removed} removed)"
     )
+    if found.reading and (words := found.reading.words):
+        out.print(f"  words       {words.indexed:,} of {words.visible:,} that visitors see")
+        for why, count in words.left_out.items():
+            out.print(f"  left out    {why}: {count:,}", markup=False)
     if found.error:
         out.print(f"  error       {found.error}", markup=False, soft_wrap=True)
     for note in found.notes:

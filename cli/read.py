@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from lxml import html
 from rich.markup import escape
 from typer import Argument, Option
 
@@ -31,28 +27,15 @@ from pipelines.ingest.documents.attachments import INSTALL, Missing, Sections
 from pipelines.ingest.documents.kinds import suffix_of
 from pipelines.operate.addresses import is_address
 from pipelines.runtime.errors import WrongUse
+from text import html
 from text.encodings import decoded
-from text.html import to_markdown
-from text.html5 import well_formed
-from text.markdown import plain
+from text.loss import LeftOut, Words, counted, warning, whole
 from text.units import Unit, units
-from text.words import words
 
 As = Literal["page", "html", "attachment"]
 LARGEST = 100 * 1024 * 1024  # bytes
 STDIN = "-"
-NOT_SEEN = frozenset({"head", "script", "style", "template", "noscript", "title", "iframe", "svg"})
-HIDDEN, PAGE = "hidden", "not taken for content"  # what nobody can open is not seen
-REASONS = {"nav": "menu", "header": "header", "footer": "footer", "aside": "aside", "form": "form", "dialog": "dialog"}
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """What visitors see and the index does not hold."""
-
-    why: str
-    words: int
-    text: str  # its beginning
+SHOWN = 200  # characters of what is left out
 
 
 @dataclass(frozen=True)
@@ -63,17 +46,13 @@ class Reading:
     title: str
     lang: str | None
     markdown: str
-    left_out: tuple[LeftOut, ...]
-    visible: int  # words
+    words: Words
+    left_out: tuple[LeftOut, ...] = ()
     note: str | None = None  # of an attachment that is not read to its end
 
     @property
     def units(self) -> list[Unit]:
         return units(self.markdown, self.lang or "")
-
-    @property
-    def indexed(self) -> int:
-        return len(words(plain(self.markdown)))
 
 
 def read(
@@ -126,21 +105,22 @@ async def _fetched(address: str) -> tuple[bytes, str | None, str, str]:
 
 def _of_page(source: str, data: bytes, charset: str | None, robots: str) -> Reading:
     page = read_page(data, source if is_address(source) else "https://page.invalid/", charset, robots)
-    markdown = to_markdown(page.content)
-    left_out, visible = _compared(decoded(data, charset, page=True), markdown)
-    if not page.indexed:
-        left_out = (LeftOut("robots: the page asks not to be indexed", visible, ""), *left_out)
-    return Reading(source, page.title, page.lang, markdown, left_out, visible)
+    found = _content(source, page.title, page.lang, page.content, page.left_out)
+    asked = () if page.indexed else (LeftOut("robots: the page asks not to be indexed", ""),)
+    return replace(found, left_out=(*asked, *found.left_out))
 
 
 def _of_html(source: str, data: bytes, charset: str | None) -> Reading:
     path = Path("page.html" if source == STDIN or is_address(source) else source)
     fields, body = split(text_in(path, data) if charset is None else decoded(data, charset, page=True))
-    content = as_html(path, body)
-    markdown = to_markdown(content)
-    left_out, visible = _compared(content, markdown)
     lang = fields.get("lang")
-    return Reading(source, str(fields.get("title", "")), str(lang) if lang else None, markdown, left_out, visible)
+    return _content(source, str(fields.get("title", "")), str(lang) if lang else None, as_html(path, body))
+
+
+def _content(source: str, title: str, lang: str | None, content: str, around: tuple[LeftOut, ...] = ()) -> Reading:
+    text = html.read(content)
+    words = text.words(counted(around)) or whole(text.markdown)
+    return Reading(source, title, lang, text.markdown, words, (*around, *text.left_out))
 
 
 def _of_attachment(source: str, data: bytes, media_type: str) -> Reading:
@@ -151,7 +131,7 @@ def _of_attachment(source: str, data: bytes, media_type: str) -> Reading:
         raise WrongUse(f"{source}: what reads such files is not installed; `{INSTALL}` installs it") from err
     markdown = "\n\n".join(section.text for section in found.sections)
     note = "; ".join(filter(None, [found.left_out, found.hidden and f"hidden: {found.hidden}"]))
-    return Reading(source, name, None, markdown, (), len(words(plain(markdown))), note or None)
+    return Reading(source, name, None, markdown, whole(markdown), note=note or None)
 
 
 async def _read_attachment(data: bytes, media_type: str, suffix: str) -> Sections:
@@ -162,48 +142,6 @@ async def _read_attachment(data: bytes, media_type: str, suffix: str) -> Section
         return await reader.read(data, media_type, suffix, settings.attachment_text)
     finally:
         await reader.aclose()
-
-
-def _compared(content: str, markdown: str) -> tuple[tuple[LeftOut, ...], int]:
-    """What is seen of HTML and is not in its Markdown, and how many words are seen."""
-    texts = [(why, text, words(text)) for why, text in _seen(content)]
-    left = Counter(words(plain(markdown)))
-    lost = set()
-    # What a menu says as well is the content's.
-    for n, (_, _, said) in sorted(enumerate(texts), key=lambda each: each[1][0] != PAGE):
-        if any(left[word] < count for word, count in Counter(said).items()):
-            lost.add(n)
-        else:
-            left.subtract(said)
-    visible = sum(len(said) for n, (why, _, said) in enumerate(texts) if not (n in lost and why == HIDDEN))
-    gone = [(why, text) for n, (why, text, _) in enumerate(texts) if n in lost]
-    runs = [(why, " ".join(text for _, text in run)) for why, run in groupby(gone, key=lambda each: each[0])]
-    return tuple(LeftOut(why, len(words(text)), text[:200]) for why, text in runs), visible
-
-
-def _seen(content: str) -> Iterator[tuple[str, str]]:
-    """Texts that the page holds for its visitors, each with why it might be left out."""
-    if not content.strip():
-        return
-    body = html.document_fromstring(well_formed(content).encode(), parser=html.HTMLParser(encoding="utf-8"))
-    for element in body.iter():
-        if not isinstance(element.tag, str):
-            continue
-        above = [element, *element.iterancestors()]
-        if not NOT_SEEN.isdisjoint(one.tag for one in above):
-            continue
-        texts = [element.text, *(child.tail for child in element)]
-        if said := " ".join(" ".join(filter(None, texts)).split()):
-            yield _why(above), said
-
-
-def _why(above: list[Any]) -> str:
-    for one in above:
-        if one.tag in REASONS:
-            return REASONS[one.tag]
-        if one.get("hidden") is not None or one.get("aria-hidden") == "true":
-            return HIDDEN
-    return PAGE
 
 
 def _as_json(reading: Reading) -> dict[str, Any]:
@@ -222,9 +160,12 @@ def _as_json(reading: Reading) -> dict[str, Any]:
             }
             for unit in reading.units
         ],
-        "left_out": [{"why": one.why, "words": one.words, "text": one.text} for one in reading.left_out],
+        "left_out": [
+            {"why": why, "words": counted([LeftOut(why, text)]).total(), "text": text[:SHOWN]}
+            for why, text in reading.left_out
+        ],
         "note": reading.note,
-        "words": {"visible": reading.visible, "indexed": reading.indexed},
+        "words": {"visible": reading.words.visible, "indexed": reading.words.indexed},
     }
 
 
@@ -237,8 +178,13 @@ def _print(reading: Reading) -> None:
         out.print(f"- {section}{escape(unit.said)}", soft_wrap=True)
     if reading.left_out:
         out.print("\n[bold]Left out[/]")
-    for one in reading.left_out:
-        out.print(f"- {one.why}, {one.words:,} words: [dim]{escape(one.text)}[/]", soft_wrap=True)
+    for why, text in reading.left_out:
+        out.print(f"- {why}: [dim]{escape(text[:SHOWN])}[/]", soft_wrap=True)
     if reading.note:
         out.print(f"\nnot whole: {escape(reading.note)}")
-    out.print(f"\n{reading.visible:,} words are seen, {reading.indexed:,} would be indexed")
+    words = reading.words
+    out.print(f"\n{words.visible:,} words are seen, {words.indexed:,} would be indexed")
+    for why, count in words.left_out.items():
+        out.print(f"- {why}: {count:,}")
+    if flag := warning(words):
+        out.print(f"[yellow]{flag}[/]", soft_wrap=True)

@@ -113,12 +113,25 @@ def sites(found: SystemStatus) -> RenderableType:
         )
         for s in shown
     ]
-    listed = rows(table("site", "pages#", "chunks#", "fresh p50#", "fresh p95#", "embedder"), lines)
+    listed = Group(
+        rows(table("site", "pages#", "chunks#", "fresh p50#", "fresh p95#", "embedder"), lines), *_outdated(found)
+    )
     if len(shown) == len(found.sites):
         return listed
     others = f"{len(shown)} of {len(found.sites):,} sites; `--sites 'NAME*'` shows others, `--json` all."
     pages, chunks = sum(site.pages for site in found.sites), sum(site.chunks for site in found.sites)
     return Group(listed, Text(f"{others} Together they have {pages:,} pages, {chunks:,} chunks.", style="dim"))
+
+
+def _outdated(found: SystemStatus) -> list[Text]:
+    outdated = [site for site in found.sites if site.outdated]
+    if not outdated:
+        return []
+    one, several = f"site {outdated[0].site}", f"{len(outdated):,} sites"
+    said = f"pages of {several if outdated[1:] else one} that another version has read, perhaps otherwise than this one"
+    again = "--all --again" if outdated[1:] else outdated[0].site
+    count = sum(site.outdated for site in outdated)
+    return [Text(f"{said}: {count:,}; `pagewire rebuild {again} --from changes --promote` reads them anew", "yellow")]
 
 
 def changes(newest: Sequence[ReceiptEvent]) -> RenderableType:

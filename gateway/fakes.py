@@ -24,6 +24,7 @@ from gateway.ports import Acceptance, Change, Followed, Ports
 from pipelines.conversations.ask import BadPosition, UnknownAnswer
 from pipelines.conversations.titles import Titles
 from pipelines.evaluate.labelling.labelling import Labelling
+from pipelines.ingest.documents.convert import convert
 from pipelines.operate.access_keys import AccessKeys, FiledKey
 from pipelines.operate.addresses import same_address
 from pipelines.operate.audit.audit import Progress, Report
@@ -102,6 +103,9 @@ class FakePages:
     async def receipt(self, site: str, lang: str, page_id: str) -> Receipt | None:
         return self._receipts.get(page_key(site, lang, page_id))
 
+    async def receipts(self, site: str, page_keys: Iterable[str]) -> dict[str, Receipt]:
+        return {key: self._receipts[key] for key in page_keys if key in self._receipts}
+
     async def settled(self, page_key: str, change: tuple[int, datetime], timeout: float) -> Receipt | None:
         return self._receipts[page_key] if self.settles else None
 
@@ -126,6 +130,7 @@ class FakePages:
             accepted_at=EPOCH,
             searchable_at=EPOCH if state == "searchable" else None,
             lag_ms=0 if self.settles else None,
+            reading=convert(change.page).reading if state == "searchable" else None,
         )
         return Acceptance(key, revision, EPOCH)
 

@@ -81,6 +81,10 @@ class Receipts(Protocol):
         """None: no change of this page was ever accepted. Raises: Retryable."""
         ...
 
+    async def receipts(self, site: str, page_keys: Iterable[str]) -> dict[str, Receipt]:
+        """By page key; pages of which no change was ever accepted are missing. Raises: Retryable."""
+        ...
+
     async def settled(self, page_key: str, change: tuple[int, datetime], timeout: float) -> Receipt | None:
         """The receipt once this change (revision, when it was accepted) or a newer one is searchable, deleted or
         failed; None after `timeout` s."""

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import AwareDatetime, Field
 
 from schemas.base import Revision, Wire
-from schemas.ingest import ChunkCounts
+from schemas.ingest import ChunkCounts, Reading
 from schemas.page import ChangeRef, FieldName
 
 Token = tuple[int, int]  # sequence number and primary term
@@ -82,6 +82,7 @@ class Head(Wire):
     losers: Origin = Field(default=Origin(), description="Where older changes were met that stand furthest back.")
     settled_at: AwareDatetime = Field(description="When the index showed it.")
     digest: str = Field(default="", exclude_if=lambda digest: not digest, description="As in ingest.embeddings.")
+    reading: Reading | None = Field(default=None, exclude_if=lambda reading: reading is None)
     ahead: bool = Field(
         default=False,
         exclude_if=lambda ahead: not ahead,

@@ -200,6 +200,9 @@ class SiteStatus(Wire):
     freshness_p50_ms: float | None = Field(description="Accepted to searchable, changes of the last 24 hours.")
     freshness_p95_ms: float | None
     embedder: str | None = Field(description="Fingerprint of the model in the live index.")
+    outdated: int = Field(
+        default=0, ge=0, description="Pages that another version of Pagewire has read; a rebuild reads them anew."
+    )
     parked: int = Field(default=0, ge=0, description="Messages put aside until the site's trouble is over.")
     problem: str | None = Field(default=None, description="Why its index cannot be read, in plain words.")
 

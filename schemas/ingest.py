@@ -92,6 +92,21 @@ class Chunker(Wire):
         )
 
 
+class Words(Wire):
+    """How many words of a web page are indexed."""
+
+    visible: int = Field(ge=0, description="That its visitors see, or can open.")
+    indexed: int = Field(ge=0, description="Of these.")
+    left_out: dict[str, int] = Field(default_factory=dict, description="By why. Those in `hidden` are not visible.")
+
+
+class Reading(Wire):
+    """How a page became text."""
+
+    reader: str = Field(description="Version of what read it; another one may read it differently.")
+    words: Words | None = Field(default=None, description="Null where nothing can be lost: its content is no HTML.")
+
+
 class PageChunks(Message):
     """`ingest.chunks`: a page cut into chunks, or its delete."""
 
@@ -100,6 +115,7 @@ class PageChunks(Message):
     chunker: Chunker
     chunks: tuple[Chunk, ...] = ()
     notes: tuple[str, ...] = Field(default=(), description="What an editor should know, for example what was left out.")
+    reading: Reading | None = Field(default=None, exclude_if=lambda reading: reading is None)
 
     @property
     def digest(self) -> str:
@@ -191,6 +207,7 @@ class PageEmbeddings(Message):
     embedded: int = Field(default=0, description="Chunks of the page that cost a model call.")
     reused: int = Field(default=0, description="Chunks whose vector was known already.")
     notes: tuple[str, ...] = ()
+    reading: Reading | None = Field(default=None, exclude_if=lambda reading: reading is None)
     chunks: tuple[EmbeddedChunk, ...] = ()
     chunks_offset: int = Field(default=0, ge=0, description="Where the page's chunks stand in ingest.chunks.")
     chunks_in: int | None = Field(
@@ -263,3 +280,4 @@ class Receipt(Wire):
     lag_ms: int | None = Field(description="From accepted to searchable (or, for a delete, gone).")
     error: str | None = None
     notes: tuple[str, ...] = ()
+    reading: Reading | None = Field(default=None, description="Of what can be found now; null before it was counted.")

@@ -49,6 +49,12 @@ class PageDocument(Wire):
     description: ShortText = ""
     keywords: tuple[ShortText, ...] = Field(default=(), max_length=1_000)
     content: str = Field(default="", description="HTML.")
+    left_out: dict[Annotated[str, StringConstraints(max_length=100)], Annotated[int, Field(ge=0)]] = Field(
+        default_factory=dict,
+        max_length=20,
+        exclude_if=lambda left_out: not left_out,
+        description="Of a web page, words that are not in `content`, by why, for its receipt.",
+    )
     revision: Revision | None = Field(default=None, description="Default: milliseconds, strictly growing per page.")
     changed_at: AwareDatetime | None = None
     attachments: tuple[Attachment, ...] = Field(default=(), max_length=200)

@@ -11,9 +11,13 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from text.html_elements import line, markdown
-from text.html_tree import content_tree, too_many_tags
+from text.html_tree import ContentTree, behind_limit, content_tree
+from text.loss import CUT, LeftOut, Words, counted, measured
 
 _TAG = re.compile(r"<(?:[a-zA-Z][a-zA-Z0-9:-]*[\s/>]|/[a-zA-Z]|!)")
 # A title such as "Vector<int> explained" is text; these in a title are mark-up.
@@ -40,22 +44,49 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 _ALONE = re.compile(r"^((?<![^\n]\n)(?:(?!1[.)])\d{1,3}(?=[.)] )|(?=[-+] \d)))(.)(?= [^\n]*(?:\n\n|\Z))", re.MULTILINE)
 
 
-def to_markdown(content: str) -> str:
-    """HTML to Markdown; text without a single tag is Markdown, entities resolved.
+@dataclass(frozen=True)
+class Text:
+    """What HTML is as text."""
+
+    markdown: str
+    left_out: tuple[LeftOut, ...] = ()
+    tree: ContentTree | None = None  # None: it is no HTML, and loses nothing
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it is of the beginning of the HTML alone."""
+        return any(why == CUT for why, _ in self.left_out)
+
+    def words(self, elsewhere: Mapping[str, int]) -> Words | None:
+        """How many words there are; None of what is no HTML and no part of a page.
+
+        Args:
+            elsewhere: Words of the page that were left out before, by why.
+        """
+        if self.tree is None:
+            return None
+        return measured(self.tree, self.markdown, counted(self.left_out) + Counter(elsewhere))
+
+
+def read(content: str) -> Text:
+    """HTML as Markdown; text without a single tag is Markdown, entities resolved.
 
     Headings, lists, tables, links and code keep their form, images become their alternative text. Left out:
-    scripts, styles, navigation, a page's own header and footer, consent bars, forms, hidden elements. Returns
+    scripts, styles, navigation, a page's own header and footer, consent bars, forms, hidden elements. The Markdown is
     NFC, with neither control characters nor lone surrogates, lines ended by one line feed.
     """
     text = _clean(content)
-    if _TAG.search(text):
-        return tidy(markdown(content_tree(text)))
-    return _ALONE.sub(r"\1\\\2", tidy(_ENTITY.sub(_unescape, text)))
+    if not _TAG.search(text):
+        return Text(_ALONE.sub(r"\1\\\2", tidy(_ENTITY.sub(_unescape, text))))
+    tree = content_tree(text)
+    cut = without_tags(behind_limit(text), " ")
+    left_out = (*tree.left_out, LeftOut(CUT, cut)) if cut else tuple(tree.left_out)
+    return Text(tidy(markdown(tree)), left_out, tree)
 
 
-def is_cut(content: str) -> bool:
-    """Whether `to_markdown` reads the beginning of this HTML alone."""
-    return too_many_tags(content) and _TAG.search(content) is not None
+def to_markdown(content: str) -> str:
+    """The Markdown that `read` gives."""
+    return read(content).markdown
 
 
 def tidy(text: str) -> str:

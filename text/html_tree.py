@@ -14,6 +14,7 @@ from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString
 
 from text.html5 import well_formed
+from text.loss import HIDDEN, LeftOut
 
 MAX_DEPTH = 80  # elements in elements; markdownify takes three stack frames for each, Python allows 1,000
 MAX_INDENT = 12  # lists and quotes in one another; each indents all its lines
@@ -30,11 +31,25 @@ def _names(text: str) -> frozenset[str]:
 _XML_PROLOG = re.compile(r"\A\s*<\?(?=xml)", re.IGNORECASE)  # BeautifulSoup warns of it
 # Left out with all they hold
 _DROPPED = _names(
-    "audio base canvas datalist dialog embed frame frameset iframe input link map meta meter nav noframes "
+    "audio base canvas datalist dialog frame frameset iframe input link map meta meter nav noframes "
     "noscript object optgroup option output progress rp rt rtc script search select style svg template textarea "
     "title video annotation annotation-xml"
 )
-_DROPPED_ROLES = _names("alertdialog banner contentinfo dialog menu menubar navigation search searchbox")
+_DROPPED_ROLES = {
+    "alertdialog": "dialog", "banner": "header", "contentinfo": "footer", "dialog": "dialog", "menu": "menu",
+    "menubar": "menu", "navigation": "menu", "search": "menu", "searchbox": "menu",
+}  # fmt: skip
+# Why what visitors see of these is left out; of the others they see nothing.
+_SEEN = {
+    "datalist": "form", "dialog": "dialog", "nav": "menu", "optgroup": "form", "option": "form", "output": "form",
+    "search": "menu", "select": "form", "textarea": "form",
+}  # fmt: skip
+UNSEEN = _DROPPED - _SEEN.keys()
+_FRAME = frozenset(("aside", "footer", "form", "header"))
+_FRAME_WORDS = {
+    "breadcrumb": "menu", "breadcrumbs": "menu", "footer": "footer", "header": "header", "menu": "menu", "nav": "menu",
+    "navbar": "menu", "navigation": "menu", "sidebar": "aside", "topbar": "header",
+}  # fmt: skip
 # Kept as they are, for markdownify
 _KEPT = _names(
     "a article b blockquote br caption code dd del details div dl dt em figcaption form h1 h2 h3 h4 h5 h6 hr i img "
@@ -72,10 +87,13 @@ _CONSENT_TOOLS = _names(
     "borlabs cky cmplz cookiebanner cookiebar cookiebot cookieconsent cookiefirst cookielaw cookienotice "
     "cookieyes cybot didomi iubenda klaro onetrust osano truste usercentrics"
 )
-_FURNITURE = _names(
-    "breadcrumb breadcrumbs main-menu main-nav main-navigation nav-menu navbar pagination primary-menu "
-    "primary-nav site-footer site-header site-nav site-navigation skip-link skip-to-content skiplink"
-)
+_FURNITURE = dict.fromkeys(
+    _names(
+        "breadcrumb breadcrumbs main-menu main-nav main-navigation nav-menu navbar pagination primary-menu "
+        "primary-nav site-nav site-navigation skip-link skip-to-content skiplink"
+    ),
+    "menu",
+) | {"site-footer": "footer", "site-header": "header"}
 
 
 def is_hidden(attributes: Mapping[str, str]) -> bool:
@@ -99,9 +117,9 @@ _FOLDED_TOOLS = _names(
 _SPOKEN = _names("screen-reader-only screen-reader-text sr-only visually-hidden visuallyhidden")
 
 
-def too_many_tags(text: str) -> bool:
-    """Whether HTML has more tags than are read."""
-    return text.count("<") > MAX_TAGS
+def behind_limit(text: str) -> str:
+    """What of HTML is not read, as it has too many tags before it."""
+    return text[len(first_tags(text, MAX_TAGS)) :]
 
 
 def first_tags(text: str, count: int) -> str:
@@ -109,7 +127,7 @@ def first_tags(text: str, count: int) -> str:
     return "<".join(text.split("<", count + 1)[: count + 1])
 
 
-def content_tree(text: str) -> BeautifulSoup:
+def content_tree(text: str) -> ContentTree:
     """Parse HTML, as text without NUL, up to its tag number `MAX_TAGS`; in the tree are only the tags that markdownify
     knows.
 
@@ -117,11 +135,12 @@ def content_tree(text: str) -> BeautifulSoup:
     """
     read = first_tags(text, MAX_TAGS)
     opened = frozenset(name.lstrip("#") for found in _CONTROLS.findall(read) for name in found.split())
-    soup = _Content(_XML_PROLOG.sub("<!", well_formed(read)), "lxml", opened=opened)
+    soup = ContentTree(_XML_PROLOG.sub("<!", well_formed(read)), "lxml", opened=opened)
     _name_sections(soup)
     for form in soup.find_all("form"):
         # Some CMSs put the whole page into one form; only such a form has headings and paragraphs.
         if not form.decomposed and not (form.find(_HEADINGS) and form.find("p")):
+            soup.left_out.append(LeftOut("form", form.get_text(" ")))
             form.decompose()
     return soup
 
@@ -162,8 +181,10 @@ def _is_panel(tag: Tag) -> bool:
     return "panel" in tag.attrs
 
 
-class _Content(BeautifulSoup):
+class ContentTree(BeautifulSoup):
     """Builds a tree of bounded depth that holds only content; the parser calls its `handle_...` methods."""
+
+    left_out: list[LeftOut]  # what is not in it
 
     def __init__(self, *args: Any, opened: frozenset[str] = frozenset(), **kwargs: Any) -> None:
         self._opened = opened  # ids of what controls of the page open
@@ -173,6 +194,9 @@ class _Content(BeautifulSoup):
         super().reset()
         self._open: list[tuple[str, str | None]] = []  # what the parser opened, and its name in the tree
         self._dropping = 0  # length of `_open` just inside of what is being dropped
+        self._dropped: list[str] = []  # text of it
+        self._why = ""
+        self.left_out = []
         self._elements = 0
         self._indents = 0
         self._sections = 0
@@ -184,8 +208,9 @@ class _Content(BeautifulSoup):
         known_as: str | None = None
         name = "s" if name == "strike" else name
         if not self._dropping:
-            if self._is_dropped(name, attributes):
-                self._dropping = len(self._open) + 1
+            why = self._why_dropped(name, attributes)
+            if why is not None:
+                self._dropping, self._why = len(self._open) + 1, why
             else:
                 known_as = self._name_in_tree(name, attributes)
         self._open.append((name, known_as))
@@ -207,6 +232,9 @@ class _Content(BeautifulSoup):
         opened, known_as = self._open.pop()
         if len(self._open) < self._dropping:
             self._dropping = 0
+            if self._why and (text := " ".join(self._dropped)).strip():
+                self.left_out.append(LeftOut(self._why, text))
+            self._dropped = []
         if known_as is None:
             return
         self._end_text()
@@ -222,6 +250,8 @@ class _Content(BeautifulSoup):
         """Take text unless it is inside something dropped."""
         if not self._dropping:
             super().handle_data(data)
+        elif self._why and not any(name in UNSEEN for name, _ in self._open[self._dropping - 1 :]):
+            self._dropped.append(data)
 
     def endData(self, containerClass: type[NavigableString] | None = None) -> None:  # noqa: N802, N803
         """The parser has come to some tag: text goes on until one that is in the tree. Comments are left out."""
@@ -237,24 +267,24 @@ class _Content(BeautifulSoup):
             self.current_data = [before + words + after]
         super().endData()
 
-    def _is_dropped(self, name: str, attributes: Mapping[str, str]) -> bool:
+    def _why_dropped(self, name: str, attributes: Mapping[str, str]) -> str | None:
+        """Why it is left out, "" where visitors see nothing of it; None: it is content."""
         if name in ("html", "head", "body", "main", "article"):  # <body class="cookie-bar-shown">
-            return False
+            return None
         if name in _DROPPED:
-            return name != "template" or "shadowrootmode" not in attributes  # which the page shows
+            shown = name == "template" and "shadowrootmode" in attributes
+            return None if shown else _SEEN.get(name, "")
         if name == "button":  # a heading that folds its section is a button in a heading
-            return not (self._in_heading() or _is_control(name, attributes))
+            return None if self._in_heading() or _is_control(name, attributes) else "form"
         if name in ("header", "footer") and not self._sections:  # of the page, not of an article in it
-            return True
-        if attributes.get("role", "").strip().lower() in _DROPPED_ROLES:
-            return True
+            return name
+        if role := _role(attributes):
+            return role
         if is_hidden(attributes) and not self._is_opened(attributes):
-            return True
+            return HIDDEN
         if _SPOKEN & set(attributes.get("class", "").split()) and any(known == "a" for _, known in self._open[-3:]):
-            return True
-        if name not in _CONTAINERS or not ("class" in attributes or "id" in attributes):
-            return False
-        return any(map(_is_furniture, (*attributes.get("class", "").split(), attributes.get("id", ""))))
+            return HIDDEN
+        return furniture(name, attributes)
 
     def _in_heading(self) -> bool:
         return any(opened in _HEADINGS or opened in ("dt", "summary") for opened, _ in self._open[-3:])
@@ -369,10 +399,31 @@ def words_of(name: str) -> set[str]:
     return {word.lower() for word in _WORD.findall(name)}
 
 
-def _is_furniture(name: str) -> bool:
-    """Whether a class or id names a consent bar or a part of the page around the content."""
-    if name.lower() in _FURNITURE:
-        return True
+def _role(attributes: Mapping[str, str]) -> str | None:
+    return _DROPPED_ROLES.get(attributes.get("role", "").strip().lower())
+
+
+def why_frame(name: str, attributes: Mapping[str, str]) -> str | None:
+    """What it is of the frame, by all that its names say: for what is left out already."""
+    if name in _FRAME:
+        return name
+    named = words_of(attributes.get("class", "")) | words_of(attributes.get("id", ""))
+    by_word = (why for word, why in _FRAME_WORDS.items() if word in named)
+    return _SEEN.get(name) or _role(attributes) or furniture(name, attributes) or next(by_word, None)
+
+
+def furniture(name: str, attributes: Mapping[str, str]) -> str | None:
+    """What around the content it is, by its class and id: a consent bar, a menu."""
+    if name not in _CONTAINERS or not ("class" in attributes or "id" in attributes):
+        return None
+    named = (*attributes.get("class", "").split(), attributes.get("id", ""))
+    return next(filter(None, map(_furniture, named)), None)
+
+
+def _furniture(name: str) -> str | None:
+    if why := _FURNITURE.get(name.lower()):
+        return why
     words = words_of(name)
     about = words & _CONSENT
-    return bool(words & _CONSENT_TOOLS) or ((len(about) > 1 or bool(about and words & _BAR)) and not words & _STATE)
+    is_bar = bool(words & _CONSENT_TOOLS) or ((len(about) > 1 or bool(about and words & _BAR)) and not words & _STATE)
+    return "consent" if is_bar else None

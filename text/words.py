@@ -35,6 +35,7 @@ _WORD = re.compile(
     f"|(?:(?![{_HAN_AND_KANA}{_SOUTH_EAST_ASIAN}])[^\\W_][{_MARKS}]*)+"
     f"(?:['’](?:(?![{_HAN_AND_KANA}{_SOUTH_EAST_ASIAN}])[^\\W_][{_MARKS}]*)+)*"
 )
+_ROUGH = re.compile(r"\w+")
 _APOSTROPHE = re.compile("['’]")
 # All but ASCII's letters and digits, as blanks: most text is ASCII, and is cut a lot faster without an expression.
 _ASCII_CUT = bytes(byte if chr(byte).isalnum() else ord(" ") for byte in range(128)).ljust(256)
@@ -83,6 +84,11 @@ def count_words(text: str) -> int:
     return sum(
         len(_in_dictionary(match.group())) if match.lastgroup else 1 for match in _WORD.finditer(text.translate(UNSEEN))
     )
+
+
+def count_roughly(text: str) -> int:
+    """Words of a long text in a fifth of the time: one with an apostrophe counts as two."""
+    return count_words(text) if _UNSPACED.search(text) else len(_ROUGH.findall(text))
 
 
 def words(text: str) -> list[str]:

@@ -61,7 +61,7 @@ SYSTEM = {
     PLACES: "012_places.json",
     STATES: "013_states.json",
 }
-ADDED = {OUTCOMES: ("labelled_by",)}  # fields that came after the index
+ADDED_TO_SYSTEM = {OUTCOMES: ("labelled_by",)}  # fields that came after the index
 INFO_TTL = 2.0  # seconds until a reader notices by itself that another index was promoted
 # Of what is in an index; counts up when older software must not touch it. Of one site's, and of shared ones.
 OWN_FORMAT, FORMAT = 2, 3
@@ -69,15 +69,16 @@ NO_AUTO_CREATE = "pagewire-no-auto-create"  # the index template that says so
 GENERATION = re.compile(r"-\d{6}$")
 SWAP_TIMEOUT = "5s"
 ALLOCATED = "10s"  # until an index that somebody else is making can be asked
+ADDED = ("units", "reader")  # fields of a site's index that came after the first release
 # What is read of an index: not its mapping, which is long. An identity each has, also one that is not of our making.
-WHAT_IT_IS = ["*.mappings._meta", "*.mappings.properties.units.type", "*.settings.index.uuid"]
+WHAT_IT_IS = ["*.mappings._meta", *(f"*.mappings.properties.{name}.type" for name in ADDED), "*.settings.index.uuid"]
 REFRESH = "1s"  # of an index that is searched; one that is being built refreshes when asked
 
 
-def units_mapping() -> dict[str, Any]:
-    """What an index made before there were units lacks; it may be added at any time."""
+def added_mapping() -> dict[str, Any]:
+    """What an index of an earlier version lacks; it may be added at any time."""
     properties: dict[str, Any] = mapping("001_site.json")["mappings"]["properties"]
-    return {"units": properties["units"]}
+    return {name: properties[name] for name in ADDED}
 
 
 @dataclass(frozen=True)
@@ -357,7 +358,7 @@ class Indexes:
             mappings=base["mappings"],
             aliases={},
         )
-        if added := ADDED.get(name):
+        if added := ADDED_TO_SYSTEM.get(name):
             properties = base["mappings"]["properties"]
             with explained(f"adding to the mapping of {name}"):
                 await self._es.indices.put_mapping(index=name, properties={each: properties[each] for each in added})
@@ -463,7 +464,7 @@ def _info(site: str, name: str, found: _Found, bodies: Mapping[str, Any]) -> Ind
             held_until=datetime.fromisoformat(until) if until else found.held.get(name),
             # Of a shared index it says when the first site came.
             created_at=datetime.fromisoformat(created) if (created := meta.get("created")) and not shared else None,
-            units="units" in body["mappings"].get("properties", {}),
+            mapped=body["mappings"].get("properties", {}).keys() >= {*ADDED},
             analysis=meta.get("analysis", ""),
             shared=shared,
         )

@@ -11,7 +11,7 @@ from more_itertools import chunked
 
 from adapters.elastic import chunk_units
 from adapters.elastic.client import explained
-from adapters.elastic.indexes import RECEIPTS, Indexes, units_mapping
+from adapters.elastic.indexes import RECEIPTS, Indexes, added_mapping
 from adapters.elastic.parts import WaitingParts
 from adapters.elastic.reading import batches, sources
 from adapters.elastic.sharing import MISSING, Documents
@@ -69,8 +69,8 @@ class PageIndex:
 
         False when a newer chunk is there. Raises: HeadConflict: another head is; chunks may have been written.
         """
-        if not self.info.units and any(chunk.units for chunk in part.chunks):
-            await self._add_units()
+        if not self.info.mapped:
+            await self._complete_mapping()
         writes = [self._chunk(part, chunk) for chunk in part.chunks]
         if head is not None:
             writes.append(self._head(head))
@@ -179,11 +179,11 @@ class PageIndex:
         except IndexMissing as err:
             raise self._gone() from err
 
-    async def _add_units(self) -> None:
-        """To the mapping of an index that an older version made: it takes no field that it does not know."""
-        with explained(f"adding units to the mapping of {self.info.name}"):
+    async def _complete_mapping(self) -> None:
+        """Of an index that an older version made: it takes no field that it does not know."""
+        with explained(f"adding fields to the mapping of {self.info.name}"):
             try:
-                await self._es.indices.put_mapping(index=self.info.name, properties=units_mapping())
+                await self._es.indices.put_mapping(index=self.info.name, properties=added_mapping())
             except NotFoundError as err:
                 raise self._gone() from err
 
@@ -230,6 +230,8 @@ class PageIndex:
             "state": head.state,
             "head": head.dumped(),
         } | self.info.mark
+        if head.reading is not None:
+            document["reader"] = head.reading.reader
         replaces: Token | Literal["nothing"] = head.token or "nothing"
         return Write(self.info.write_alias, head_id(change.page_key), change.revision, document, replaces)
 

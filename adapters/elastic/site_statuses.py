@@ -19,10 +19,16 @@ from adapters.elastic.client import ElasticsearchDown, explained
 from adapters.elastic.indexes import RECEIPTS, Indexes, LiveIndex, is_gone, not_live
 from pipelines.runtime.indexes import IndexInfo, IndexUnfit, alias
 from schemas.http import SiteStatus
+from text.reader import READER
 
-AT_ONCE = 10_000  # sites a request; three buckets each, of 65,536 that Elasticsearch makes at most
+AT_ONCE = 10_000  # sites a request; four buckets each, of 65,536 that Elasticsearch makes at most
 FRESH = "now-24h"
-KINDS = {"live": {"term": {"state": "live"}}, "chunks": {"term": {"kind": "chunk"}}}
+LIVE = {"term": {"state": "live"}}
+KINDS = {
+    "live": LIVE,
+    "outdated": {"bool": {"filter": [LIVE], "must_not": [{"term": {"reader": READER}}]}},
+    "chunks": {"term": {"kind": "chunk"}},
+}
 
 
 class SiteStatuses:
@@ -109,7 +115,7 @@ class SiteStatuses:
 
 
 def _status(site: str, live: LiveIndex, counts: Mapping[str, Mapping[str, Any]], receipts: Any) -> SiteStatus:
-    info, problem, pages, chunks = live.info, None, 0, 0
+    info, problem, pages, chunks, outdated = live.info, None, 0, 0, 0
     if isinstance(info, IndexUnfit):
         problem, info = str(info), None
     elif info is None and live.others:
@@ -120,7 +126,7 @@ def _status(site: str, live: LiveIndex, counts: Mapping[str, Mapping[str, Any]],
     elif (kinds := counts.get(info.name)) is None:
         problem = str(ElasticsearchDown(f"index {info.name} does not answer"))
     else:
-        pages, chunks = kinds["live"]["doc_count"], kinds["chunks"]["doc_count"]
+        pages, outdated, chunks = (kinds[kind]["doc_count"] for kind in KINDS)
     lags = receipts["recent"]["lag"]["values"] if receipts else {}
     return SiteStatus(
         site=site,
@@ -129,6 +135,7 @@ def _status(site: str, live: LiveIndex, counts: Mapping[str, Mapping[str, Any]],
         freshness_p50_ms=_rounded(lags.get("50.0")),
         freshness_p95_ms=_rounded(lags.get("95.0")),
         embedder=info.model if info else None,
+        outdated=outdated,
         problem=problem,
     )
 

@@ -25,7 +25,8 @@ from adapters.extraction.sheets import sheets
 from pipelines.ingest.documents.attachments import Section, Sections
 from pipelines.ingest.documents.kinds import MAIN_PARTS, PROTECTED, Kind
 from text.encodings import UnknownEncoding, decoded
-from text.html import is_cut, tidy, to_markdown
+from text.html import read as read_html
+from text.html import tidy, to_markdown
 
 SECTIONS = 2_000  # pages, slides or sheets that are read of one document
 UNPACKED = 200 * 1024 * 1024  # bytes that an office file may unpack to
@@ -74,8 +75,9 @@ def read(kind: Kind, data: bytes, limit: int, charset: str | None = None) -> Sec
 
 
 def _from_html(html: str, hidden: int, limit: int) -> Sections:
-    read = _within([Section(to_markdown(html))], 1, limit, f"passages: {hidden}" if hidden else "")
-    return replace(read, left_out=read.left_out or "all but its end") if is_cut(html) else read
+    text = read_html(html)
+    read = _within([Section(text.markdown)], 1, limit, f"passages: {hidden}" if hidden else "")
+    return replace(read, left_out=read.left_out or "all but its end") if text.is_cut else read
 
 
 def _within(sections: Iterable[Section], total: int, limit: int, hidden: str = "") -> Sections:

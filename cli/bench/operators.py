@@ -64,6 +64,26 @@ def console(
 
 
 @app.command()
+def fidelity(
+    pages: Annotated[
+        list[Path] | None,
+        typer.Option(exists=True, file_okay=False, help="Folder of NAME/source.html and NAME/expected.html."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """What arrives of what pages say: words, figures, structure; which pages are flagged. Needs no system.
+
+    Of the sample site's pages in a frame, and of those of folders. `go mod download -json
+    codeberg.org/readeck/go-readability/v2@v2.1.3` fetches Mozilla's 130, whose folder is `test-pages` in its `Dir`.
+
+    Example: pagewire bench fidelity --pages test-pages
+    """
+    from bench import fidelity as bench
+
+    bench.main(pages or [], as_json=json)
+
+
+@app.command()
 def masking(
     part: Annotated[
         str, typer.Option(help="`tune` to look at, `hold-out` to report (its single cases are not shown), or `all`.")

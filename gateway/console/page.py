@@ -15,6 +15,7 @@ from gateway.edge.problems import invalid
 from pipelines.operate.addresses import is_address
 from schemas.base import Lang, PageId
 from schemas.keys import page_key
+from text.loss import is_lacking
 
 BADGES = {"searchable": "good", "failed": "bad", "queued": "fair", "deleted": "calm"}
 LISTED = 50  # pages at once
@@ -39,8 +40,16 @@ async def show_page(
     indexes = view.edge.ports.indexed
     if not id:
         listed = await indexes.pages(view.site, groups=view.caller.groups, after=after, limit=LISTED)
+        keys = {page_key(view.site, page.lang, page.page_id): page for page in listed.pages}
+        receipts = await view.edge.ports.receipts.receipts(view.site, keys)
         return view.page(
-            "page.html", given=given, receipt=None, indexed=None, listed=listed, languages_of_site=languages
+            "page.html",
+            given=given,
+            receipt=None,
+            indexed=None,
+            listed=listed,
+            lacking=[keys[key] for key, one in receipts.items() if one.reading and is_lacking(one.reading.words)],
+            languages_of_site=languages,
         )
     if is_address(id) and (found := await indexes.at(view.site, id, groups=view.caller.groups)):
         page = next((page for page in found if page.lang == given["of"]), found[0])

@@ -40,6 +40,7 @@ def ahead_of(page: PageChunks) -> PageEmbeddings | None:
         ahead=True,
         digest=page.digest,
         notes=page.notes,
+        reading=page.reading,
     )
 
 
@@ -82,6 +83,7 @@ async def regroup(
                 "losers": before.behind(origin),
                 "settled_at": now(),
                 "digest": part.digest,
+                "reading": part.reading,
                 "ahead": True,
                 "narrowed": None,
             }

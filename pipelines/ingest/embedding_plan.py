@@ -95,6 +95,7 @@ def parts(
         embedded=embedded,
         reused=len(chunks) - embedded,
         notes=page.notes,
+        reading=page.reading,
         chunks_offset=chunks_offset,
     )
     room = limit - len(whole.encode()) - 16  # larger numbers of `part` and `parts`

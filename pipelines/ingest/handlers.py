@@ -14,7 +14,7 @@ from pipelines.ingest.accept import reference
 from pipelines.ingest.ahead import ahead_of
 from pipelines.ingest.chunk import chunk_page
 from pipelines.ingest.documents.attachments import NOTHING, Attached, AttachmentsAway, Unread
-from pipelines.ingest.documents.convert import fields, notes
+from pipelines.ingest.documents.convert import convert
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.index import index_part
 from pipelines.ingest.ports import IndexReplaced, Sites
@@ -84,14 +84,16 @@ def chunked(
 ) -> PageChunks:
     """Convert and cut one change, which stands at `partition`/`offset` of the log."""
     page = change.page
-    chunks = chunk_page(fields(page), chunker, attached.pieces) if page else ()
-    left_out = (*attached.notes, *(notes(page) if page else ()))
+    converted = convert(page) if page else None
+    chunks = chunk_page(converted.fields, chunker, attached.pieces) if converted else ()
+    notes = (*attached.notes, *(converted.notes if converted else ()))
     cut = PageChunks(
         change=reference(change, partition, offset),
         meta=PageMeta(title=page.title or page.name, url=page.url, groups=page.groups) if page else None,
         chunker=chunker,
         chunks=chunks,
-        notes=left_out if chunks or page is None else (*left_out, NOTHING_TO_FIND),
+        notes=notes if chunks or page is None else (*notes, NOTHING_TO_FIND),
+        reading=converted.reading if converted else None,
     )
     if attached.pieces and len(cut.encode()) > CHUNKS_ROOM:
         note = "the attachments are not searchable: together with the page they are too large for one message"

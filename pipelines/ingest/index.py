@@ -305,6 +305,7 @@ def _head(
         losers=losers,
         settled_at=settled_at,
         digest=part.digest,
+        reading=part.reading,
         ahead=part.ahead,
         narrowed=limit if limit and limit.revision > change.revision else None,
         token=before.token if before else None,

@@ -37,7 +37,7 @@ class IndexInfo:
     chunker: str  # fingerprint
     held_until: datetime | None = None  # a promotion is under way: no receipt is given before
     created_at: datetime | None = None
-    units: bool = True  # its mapping knows them; those of before do not until a chunk with units comes
+    mapped: bool = True  # its mapping knows all that is written; that of an older version is completed with a write
     analysis: str = ""  # text.words.ANALYSIS of the software that made it; empty before there was one
     shared: str | None = None  # the index of many sites that it is a part of
 

@@ -40,7 +40,9 @@ from schemas.ingest import (
     Failure,
     PageChunks,
     PageEmbeddings,
+    Reading,
     ReceiptEvent,
+    Words,
 )
 from schemas.outcome import Forgotten, Hit, Outcome, OutcomeEvent, Rated, SecondVerdict, Verdict, VerdictEvent
 from schemas.page import Attachment, AttachmentPlace, PageChange, PageDocument, PageMeta
@@ -76,6 +78,7 @@ FORMER_NAMES = {"schemas.example:WorkedExample": "schemas.example:RephraseExampl
 
 _DELETED = change(6, "delete", offset=7)
 _META = PageMeta(title="Fees", url="/fees", groups=("staff",))
+_READING = Reading(reader="1", words=Words(visible=12, indexed=9, left_out={"menu": 3, "hidden": 4}))
 _PLACE = AttachmentPlace(file=1, title="Fees as PDF", url="/fees.pdf")
 _UNIT = ChunkUnit(
     start=3, text="Free.", kind="row", headings=("Fees",), intro="What it costs:", header="| Who | Fee |", block=1
@@ -288,6 +291,7 @@ MESSAGES: dict[str, Message] = {
             description="What it costs",
             keywords=("price",),
             content="<p>Free.</p>",
+            left_out={"menu": 3},
             revision=5,
             changed_at=NOON,
             attachments=(
@@ -307,6 +311,7 @@ MESSAGES: dict[str, Message] = {
         chunker=Chunker(mode="content", size=1000, overlap=0.2, titled=True),
         chunks=(Chunk(field="content", ord=1, text="Free.", place=_PLACE),),
         notes=("a note",),
+        reading=_READING,
     ),
     "chunks of a delete": PageChunks(
         change=_DELETED, meta=None, chunker=Chunker(mode="content", size=1000, overlap=0.2)
@@ -325,6 +330,7 @@ MESSAGES: dict[str, Message] = {
         embedded=1,
         reused=1,
         notes=("a note",),
+        reading=_READING,
         chunks=(
             EmbeddedChunk(
                 field="content",
@@ -504,6 +510,7 @@ STORED: dict[str, Wire] = {
         model="fake-4",
         chunker="content-1000-20",
         cost=ChunkCounts(total=2, embedded=1, reused=1, removed=1),
+        reading=_READING,
         origin=Origin(changes=3, chunks=4, embeddings=5, changes_in=0, chunks_in=1, embeddings_in=2),
         last_part=6,
         losers=Origin(changes=1, chunks=1, embeddings=1),

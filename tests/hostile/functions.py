@@ -204,7 +204,7 @@ CALLS: Mapping[str, Call] = {
     "connectors.cms.wordpress.mapping.document": _post,
     "pipelines.conversations.turns.newest": _history,
     "pipelines.ingest.chunk.chunk_page": lambda text: chunk_page({"content": text}, CHUNKER),
-    "pipelines.ingest.documents.convert.fields": lambda text: convert.fields(_page(text)),
+    "pipelines.ingest.documents.convert.convert": lambda text: convert.convert(_page(text)),
     "pipelines.ingest.unit_plan.plan_units": lambda text: plan_units(_chunks(text)),
     "pipelines.ingest.unit_plan.sense": lambda text: sense(
         ChunkUnit(start=0, text=text, kind="row", headings=(text,), intro=text, header=text, block=0), text
@@ -273,6 +273,9 @@ LEFT_OUT: Mapping[str, str] = {
     "pipelines.query.answer.strategies.base.step": "as shortened",
     "pipelines.query.extractive.follow_ups.sure_alone": "with evidence.weigh",
     "text.html_tree.content_tree": "with html.to_markdown",
+    "text.html_tree.ContentTree.handle_data": "with html.to_markdown",
+    "text.html_tree.ContentTree.handle_endtag": "with html.to_markdown",
+    "text.loss.measured": "with convert.convert",
     "pipelines.query.answer.tools.calendar.Calendar.day": "refuses what is none of ten words",
     "pipelines.query.live.glossary.read_glossary": "an operator's",
     "pipelines.query.live.site_privacy.read_rules": "an operator's",

@@ -43,7 +43,7 @@ READ = {
         "connectors.cms.titles.title_in",
         "connectors.cms.wordpress.mapping.document",
         "pipelines.ingest.chunk.chunk_field",
-        "pipelines.ingest.documents.convert.fields",
+        "pipelines.ingest.documents.convert.convert",
         "pipelines.ingest.unit_plan.plan_units",
         "text.encodings.decoded",
         "text.html.one_line",
@@ -71,7 +71,7 @@ def test_pages_take_time_that_grows_with_them() -> None:
         ("connectors.cms.wordpress.mapping.document", ("<script>", "<a")),
         ("pipelines.ingest.chunk.chunk_field", ("a. ", "- a\n")),
         (
-            "pipelines.ingest.documents.convert.fields",
+            "pipelines.ingest.documents.convert.convert",
             (
                 "<p>a",
                 "<b>a</b> ",

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from unittest.mock import patch
 from uuid import uuid4
 
 import numpy as np
 import pytest
 
+from adapters.elastic import indexes
 from adapters.elastic.bundle import Elastic
-from adapters.elastic.indexes import mapping, units_mapping
+from adapters.elastic.indexes import added_mapping, mapping
 from adapters.elastic.page_view import ElasticPageView
 from pipelines.query.search.ports import Candidate, Floors, HitUnit
 from pipelines.runtime.indexes import alias
 from schemas.compact import compact
 from schemas.head import Head
 from schemas.http import IndexedPage
-from schemas.ingest import ChunkUnit, EmbeddedChunk, PageEmbeddings, Vector32
+from schemas.ingest import ChunkUnit, EmbeddedChunk, PageEmbeddings, Reading, Vector32
 from schemas.keys import chunk_id, page_key
 from schemas.page import FieldName, PageMeta
 from tests.engine_fixture import Servers
 from tests.making import NOON, change
 from tests.site_indexes import KINDS, forget
+from text.reader import READER
 from wiring.settings import Settings, SiteSettings
 
 pytestmark = pytest.mark.engine
@@ -59,6 +62,7 @@ class Bench:
         title: str = "",
         units: tuple[ChunkUnit, ...] = (),
         lang: str = "en",
+        reading: Reading | None = None,
     ) -> None:
         """Chunks with their text and cosine to the question, by field; the `units` of each of the content's."""
         ref = change(1, page_id=page_id, site=self.site).model_copy(update={"lang": lang})
@@ -89,7 +93,7 @@ class Bench:
         )
         index = await self.elastic.pages.live(self.site, embedder="fake", model="fake", dims=DIMS, chunker="c")
         self.index = index.info.concrete
-        assert await index.write(part, Head(change=ref, state="live", settled_at=NOON))
+        assert await index.write(part, Head(change=ref, state="live", settled_at=NOON, reading=reading))
         await index.refresh()
 
 
@@ -258,20 +262,31 @@ async def test_what_units_say_is_not_searched(bench: Bench) -> None:
 
 @pytest.mark.parametrize("bench", ["own"], indirect=True)  # shared ones came after units
 async def test_an_index_made_before_there_were_units_gives_none_and_takes_them(bench: Bench) -> None:
-    before = {**units_mapping()}
+    before = {**added_mapping()}
     site_mapping = mapping("001_site.json")["mappings"]["properties"]
-    del site_mapping["units"]  # as an older version had it
+    for name in before:
+        del site_mapping[name]  # as an older version had it
     try:
-        await bench.save("old", {"content": [("It costs:", 0.9)]})
+        with patch.object(indexes, "ADDED", ()):
+            await bench.save("old", {"content": [("It costs:", 0.9)]})
     finally:
         site_mapping |= before
     [old] = await bench.search.field(bench.index, f"{bench.site}:en:old", "content")
     assert old.units == ()
-    assert not (await bench.elastic.indexes.now(bench.site)).units  # type: ignore[union-attr]
-    await bench.save("new", {"content": [("It costs:", 0.9)]}, units=(ROW,))
+    assert not (await bench.elastic.indexes.now(bench.site)).mapped  # type: ignore[union-attr]
+    await bench.save("new", {"content": [("It costs:", 0.9)]}, units=(ROW,), reading=Reading(reader=READER))
+    [status] = await bench.elastic.site_statuses([bench.site])
+    assert (status.pages, status.outdated) == (2, 1)
     [new] = await bench.search.field(bench.index, f"{bench.site}:en:new", "content")
     assert [unit.text for unit in new.units] == [ROW.text]
-    assert (await bench.elastic.indexes.now(bench.site)).units  # type: ignore[union-attr]
+    assert (await bench.elastic.indexes.now(bench.site)).mapped  # type: ignore[union-attr]
+
+
+async def test_pages_that_another_version_has_read_are_counted(bench: Bench) -> None:
+    for page, reader in (("now", READER), ("once", "0"), ("soon", "next"), ("unknown", None)):
+        await bench.save(page, {}, reading=Reading(reader=reader) if reader else None)
+    [status] = await bench.elastic.site_statuses([bench.site])
+    assert (status.pages, status.outdated) == (4, 3)
 
 
 @pytest.fixture

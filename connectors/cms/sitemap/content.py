@@ -10,13 +10,14 @@ is asked only what it has found, and the page's own element that holds nearly al
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from itertools import accumulate, islice
+from collections.abc import Collection, Iterable, Iterator
+from itertools import accumulate, groupby, islice
 from typing import Any
 
 from lxml import etree, html
 
-from text.html_tree import is_hidden, words_of
+from text.html_tree import UNSEEN, is_hidden, why_frame, words_of
+from text.loss import ELSEWHERE, HIDDEN, OTHERS, LeftOut
 
 # Elements and characters of a page whose frame is told from its text: trafilatura takes the square of nested lists, and
 # a page of more is mostly text.
@@ -38,23 +39,51 @@ _FACT = re.compile(r"tel:|mailto:[^?]|[^?#]*\.(?:pdf|docx?|xlsx?|odt)(?:[?#]|$)"
 _WORD = re.compile(r"\w+")
 
 
-def content_of(tree: Any) -> str:
-    """HTML of the content of a document; empty without a body."""
+def content_of(tree: Any) -> tuple[str, tuple[LeftOut, ...]]:
+    """HTML of the content of a document, empty without a body; and what visitors see beside it."""
     body = next(iter(tree.xpath("//body")), None)
     if body is None:
-        return ""
+        return "", ()
     for one in tree.xpath("//template[not(@shadowrootmode or @data-noscript)]"):
         one.drop_tree()
     mains = [one for one in tree.xpath("//main | //*[@role='main']") if not _hidden(one) and _WORD.search(_text(one))]
+    pruned: list[LeftOut] = []
     if len(mains) == 1:
         if any(map(_is_about_others, mains[0].iter(_BLOCKS))):
-            _Page(body, _found(tree)).prune(mains[0])
-        return _as_main(mains[0])
+            pruned = _Page(body, _found(tree)).prune(mains[0])
+        return _as_main(mains[0]), (*_around(body, mains), *pruned)
     page = _Page(body, _found(tree))  # of several, one is around the others, or around a part of the frame
     if not page.is_lost:
-        return page.around()
+        kept, pruned = page.around()
+        return "".join(map(_outer, kept)), (*_around(body, kept), *pruned)
     outer = [one for one in mains if not any(above in mains for above in one.iterancestors())]
-    return "".join(map(_as_main, outer)) or _inner(body)
+    return "".join(map(_as_main, outer)) or _inner(body), tuple(_around(body, outer or [body]))
+
+
+def _around(body: Any, kept: Collection[Any]) -> Iterator[LeftOut]:
+    """What visitors see outside of what is kept."""
+    for why, texts in groupby(_texts(body, kept), key=lambda each: each[0]):
+        if text := " ".join(text for _, text in texts).strip():
+            yield LeftOut(why, text)
+
+
+def _texts(body: Any, kept: Collection[Any]) -> Iterator[tuple[str, str]]:
+    whys = [ELSEWHERE]
+    walk = etree.iterwalk(body, events=("start", "end"))
+    for event, element in walk:
+        if event == "end":
+            whys.pop()
+        elif element in kept or element.tag in UNSEEN:
+            walk.skip_subtree()
+            whys.append("")
+        else:
+            why = whys[-1]
+            if why == ELSEWHERE:
+                why = HIDDEN if is_hidden(element.attrib) else why_frame(element.tag, element.attrib) or why
+            whys.append(why)
+            yield why, element.text or ""
+        if event == "end" and element is not body:
+            yield whys[-1], element.tail or ""
 
 
 class _Page:
@@ -72,8 +101,8 @@ class _Page:
     def is_lost(self) -> bool:
         return len(self._found) < FEW
 
-    def around(self) -> str:
-        """HTML of the deepest element that holds the text found, under the heading of the page."""
+    def around(self) -> tuple[list[Any], list[LeftOut]]:
+        """The deepest element that holds the text found, below the heading of the page, and what it was relieved of."""
         least = HELD * min(len(self._found), self._before[-1])
         here = self._body
         # Where two hold it, it is said twice, and both are content.
@@ -82,26 +111,25 @@ class _Page:
                 break
             [here] = held
         if here is self._body:
-            self.prune(here, links=True)
-            return _inner(here)
+            return [here], self.prune(here, links=True)
         start, _ = self._spans[here]
         title = []
         if next(here.iter("h1"), None) is None:
             above = [one for one in self._body.iter("h1") if self._spans[one][1] <= start]
             title = [*islice((one for one in reversed(above) if not _hidden(one)), 1)]
-        self.prune(here, links=True)
-        if here.tag in ("noscript", "template"):  # where scripts build the page, it may be there for others
-            return "".join(map(_outer, title)) + _inner(here)
-        return "".join(map(_outer, (*title, here)))
+        return [*title, here], self.prune(here, links=True)
 
-    def prune(self, root: Any, *, links: bool = False) -> None:
+    def prune(self, root: Any, *, links: bool = False) -> list[LeftOut]:
         """Take out of an element what is about other pages, and with `links` also blocks of links."""
+        pruned = []
         most, most_found = self._size(root) * BESIDE, self._before[-1] * FOUND_BESIDE
         for one in [*root.iterdescendants(_BLOCKS)]:
             if self._size(one) > most or self._held(one) > most_found or one.getparent() is None:
                 continue
             if (_is_about_others(one) or (links and self._is_links(one))) and not _has_facts(one):
+                pruned.append(LeftOut(OTHERS, " ".join(_text(one).split())))
                 one.drop_tree()
+        return pruned
 
     def _is_links(self, element: Any) -> bool:
         if element.tag in ("ol", "ul") or self._held(element):
@@ -179,6 +207,8 @@ def _as_main(element: Any) -> str:
 
 
 def _outer(element: Any) -> str:
+    if element.tag in ("body", "noscript", "template"):  # where scripts build the page, it may be there for others
+        return _inner(element)
     return str(html.tostring(element, encoding="unicode", with_tail=False))
 
 

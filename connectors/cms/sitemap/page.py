@@ -21,6 +21,7 @@ from connectors.cms.titles import FIELD, title_of
 from text.encodings import decoded
 from text.html5 import well_formed
 from text.html_tree import MAX_TAGS, first_tags
+from text.loss import LeftOut
 
 MAX_ID = 256  # characters of a page id
 VALUED = frozenset({"max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"})
@@ -40,6 +41,7 @@ class WebPage:
     description: str
     keywords: tuple[str, ...]
     content: str  # HTML
+    left_out: tuple[LeftOut, ...]  # what its visitors see beside that
     links: tuple[str, ...]  # absolute, without fragments; none that it asks not to follow
     indexed: bool  # False: it asks to be left out of searches
 
@@ -56,6 +58,7 @@ def read_page(body: bytes, url: str, charset: str | None = None, robots_tag: str
     meta = dict(metas)
     robots = _directives(robots_tag, [content for name, content in metas if name in ("robots", "pagewire")])
     links = () if robots & {"nofollow", "none"} else tuple(islice(_links(tree, base), LINKS))
+    content, left_out = content_of(tree)
     said = _refresh(tree) or next(filter(None, map(_canonical, tree.iter("link"))), "")
     return WebPage(
         canonical=_as_safe(normal(urljoin(base, said)), url) if said else normal(url),
@@ -63,7 +66,8 @@ def read_page(body: bytes, url: str, charset: str | None = None, robots_tag: str
         title=title_of(tree),
         description=_text(meta.get("description") or meta.get("og:description", "")),
         keywords=tuple(filter(None, map(_text, meta.get("keywords", "").split(","))))[:1_000],
-        content=content_of(tree),
+        content=content,
+        left_out=left_out,
         links=links,
         indexed=not robots & {"noindex", "none"},
     )

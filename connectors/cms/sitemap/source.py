@@ -34,6 +34,7 @@ from connectors.cms.sitemap.visits import Visit, Visits
 from connectors.cms.together import together
 from schemas.base import problems
 from schemas.page import Attachment, PageDocument
+from text.loss import counted
 
 log = logging.getLogger(__name__)
 
@@ -274,6 +275,7 @@ class SitemapSource:
             "description": page.description,
             "keywords": page.keywords,
             "content": page.content,
+            "left_out": counted(page.left_out),
         }
         return PageDocument.model_validate(said)
 

@@ -1,6 +1,7 @@
 """What was found at each address, on disk: so that an unchanged page costs a 304, and is there to be sent all the same.
 
-Losing the file costs one visit of every page, and nothing else.
+Losing the file costs one visit of every page, and nothing else. So does a version that takes the content out of pages
+otherwise: what reads the same is the same revision.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from schemas.page import PageDocument
+from text.reader import FINDER
 
 # page: a public one. moved: its own address is `target`. nothing: gone, or not for searches.
 Kind = Literal["page", "moved", "nothing"]
@@ -60,6 +62,10 @@ class Visits:
             if "why" not in {column for _, column, *_ in self._db.execute("PRAGMA table_info(visit)")}:
                 self._db.execute("ALTER TABLE visit ADD COLUMN why TEXT")  # written by 0.1
 
+            if self._db.execute("PRAGMA user_version").fetchone() != (FINDER,):
+                self._db.execute("UPDATE visit SET etag = NULL, modified = NULL, fetched_at = 0")
+                self._db.execute(f"PRAGMA user_version = {FINDER}")
+
     def close(self) -> None:
         self._db.close()
 
@@ -78,7 +84,7 @@ class Visits:
         if document is None:
             values: tuple[bytes | None, bytes | None] = (None, None)
         else:
-            blank = document.model_copy(update={"revision": None})
+            blank = document.model_copy(update={"revision": None, "left_out": {}})  # a menu is no part of it
             digest = blake2b(blank.model_dump_json().encode(), digest_size=16).digest()
             known = self._db.execute("SELECT digest FROM visit WHERE url = ?", (visit.url,)).fetchone()
             same = before is not None and known is not None and known[0] == digest

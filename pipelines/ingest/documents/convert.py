@@ -5,24 +5,38 @@ PageDocument ─text.html─▶ {field: text} ─chunk─▶ cores
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from schemas.ingest import Reading, Words
 from schemas.page import FieldName, PageDocument
-from text.html import is_cut, one_line, to_markdown
+from text.html import one_line, read
 from text.html_tree import MAX_TAGS
+from text.loss import warning
+from text.reader import READER
 
 CUT = f"the content has more than {MAX_TAGS:,} tags: what stands behind them is not searchable"
 
 
-def fields(page: PageDocument) -> dict[FieldName, str]:
-    """The content as Markdown, the short fields on one line each."""
-    return {
+@dataclass(frozen=True)
+class Converted:
+    """A page as text."""
+
+    fields: dict[FieldName, str]  # the content as Markdown, the short ones on one line each
+    reading: Reading
+    notes: tuple[str, ...]  # what its editor should know of what was left out
+
+
+def convert(page: PageDocument) -> Converted:
+    """The page's fields as text, and what of its words is not in there."""
+    content = read(page.content)
+    words = content.words(page.left_out)
+    notes = (CUT if content.is_cut else None, warning(words) if words else None)
+    fields: dict[FieldName, str] = {
         "name": one_line(page.name),
         "title": one_line(page.title),
         "description": one_line(page.description),
         "keywords": ", ".join(filter(None, map(one_line, page.keywords))),
-        "content": to_markdown(page.content),
+        "content": content.markdown,
     }
-
-
-def notes(page: PageDocument) -> tuple[str, ...]:
-    """What its editor should know of what was left out."""
-    return (CUT,) if is_cut(page.content) else ()
+    reading = Reading(reader=READER, words=Words.model_validate(words, from_attributes=True) if words else None)
+    return Converted(fields, reading, tuple(filter(None, notes)))

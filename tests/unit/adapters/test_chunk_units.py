@@ -70,8 +70,8 @@ class Written200:
         return [Written(write.id, 200) for write in writes]
 
 
-def index(es: Mappings, *, units: bool) -> PageIndex:
-    info = IndexInfo("pagewire-town-000001", "town", "fake", "fake-4", 4, "content-1000-20", units=units)
+def index(es: Mappings, *, mapped: bool) -> PageIndex:
+    info = IndexInfo("pagewire-town-000001", "town", "fake", "fake-4", 4, "content-1000-20", mapped=mapped)
     return PageIndex(
         cast(AsyncElasticsearch, es), cast(Documents, None), cast(Writer, Written200()), cast(WaitingParts, None), info
     )
@@ -82,20 +82,19 @@ def part(*units: ChunkUnit) -> PageEmbeddings:
     return made.model_copy(update={"chunks": (chunk(*units),)})
 
 
-async def test_an_index_from_before_is_told_of_units_when_some_come() -> None:
+async def test_an_index_from_before_is_told_of_what_it_lacks() -> None:
     es = Mappings()
-    await index(es, units=False).write(part(), None)
-    assert es.added == []
-    await index(es, units=False).write(part(ROW), None)
-    assert es.added == [("pagewire-town-000001", {"units": {"type": "object", "enabled": False}})]
+    await index(es, mapped=False).write(part(ROW), None)
+    lacking = {"units": {"type": "object", "enabled": False}, "reader": {"type": "keyword"}}
+    assert es.added == [("pagewire-town-000001", lacking)]
 
 
 async def test_an_index_that_knows_them_is_told_nothing() -> None:
     es = Mappings()
-    await index(es, units=True).write(part(ROW), None)
+    await index(es, mapped=True).write(part(ROW), None)
     assert es.added == []
 
 
 async def test_an_index_that_is_gone_is_said_to_be() -> None:
     with pytest.raises(IndexGone):
-        await index(Mappings(gone=True), units=False).write(part(ROW), None)
+        await index(Mappings(gone=True), mapped=False).write(part(ROW), None)

@@ -37,7 +37,7 @@ def test_a_page_is_read_as_its_connector_reads_it() -> None:
         "said": "Day: Monday; Price: 9 €",
     }
     assert "7.50 €" in told["markdown"]
-    assert told["words"] == {"visible": 9, "indexed": 8}
+    assert told["words"] == {"visible": 8, "indexed": 6}
 
 
 def test_what_is_left_out_is_named_with_its_reason() -> None:

@@ -53,6 +53,20 @@ def test_of_a_fleet_those_with_a_problem_are_shown_and_how_much_all_hold() -> No
     assert "70,000 pages, 900,000 chunks" in text
 
 
+def test_pages_that_another_version_has_read_are_told_with_what_reads_them_anew() -> None:
+    (town,) = status().sites
+    assert "another version" not in shown(View(), status())
+    sites = [town.model_copy(update={"outdated": 5}), town, town.model_copy(update={"site": "shop", "outdated": 2})]
+    one = shown(View(), status().model_copy(update={"sites": tuple(sites[:2])}))
+    assert "pages of site town" in one
+    assert "this one: 5;" in " ".join(one.split())
+    assert "`pagewire rebuild town --from changes --promote`" in " ".join(one.split())
+    fleet = shown(View(), status().model_copy(update={"sites": tuple(sites)}))
+    assert "pages of 2 sites" in fleet
+    assert "this one: 7;" in " ".join(fleet.split())
+    assert "`pagewire rebuild --all --again --from changes --promote`" in " ".join(fleet.split())
+
+
 def test_problems_without_an_end_leave_room_for_the_rest() -> None:
     (town,) = status().sites
     fleet = [town.model_copy(update={"site": f"shop-{n}", "problem": f"no index of {n}"}) for n in range(SHOWN + 2)]

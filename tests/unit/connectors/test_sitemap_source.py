@@ -20,7 +20,7 @@ from connectors.cms.frame import Listed, Omitted, Unreadable
 from connectors.cms.own_thread import OwnThread
 from connectors.cms.reconcile import Reconciled, reconcile
 from connectors.cms.settings import SitemapConnector
-from connectors.cms.sitemap import pace
+from connectors.cms.sitemap import pace, visits
 from connectors.cms.sitemap.discover import NotASitemap
 from connectors.cms.sitemap.source import FAILURES, SitemapSource
 from connectors.cms.sitemap.visits import Visit, Visits
@@ -150,6 +150,34 @@ async def test_another_etag_with_the_same_text_is_no_new_revision(web: FakeWeb, 
     web.page("/a", head="<!-- made in 4 ms -->")
     assert await pages(made()) == before
     assert web.unchanged == []
+
+
+async def test_what_stands_around_the_content_is_counted_and_makes_no_new_revision(web: FakeWeb, made: Any) -> None:
+    web.sitemap("/fees")
+    web.pages["/fees"] = "<body><nav>Home Fees Pool</nav><main><p>12 euros</p></main><p>Imprint</p></body>"
+    [page] = await pages(made())
+    web.pages["/fees"] = "<body><nav>Home</nav><main><p>12 euros</p></main></body>"
+    [later] = await pages(made())
+    assert isinstance(page, PageDocument)
+    assert isinstance(later, PageDocument)
+    assert (page.left_out, later.left_out) == ({"menu": 3, "not taken for content": 1}, {"menu": 1})
+    assert later.revision == page.revision
+
+
+async def test_a_version_that_finds_content_otherwise_fetches_all_pages_once(
+    web: FakeWeb, made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    web.sitemap("/fees", "/pool", lastmod="2001-01-01")
+    web.page("/fees")
+    web.page("/pool")
+    before = await pages(made())
+    monkeypatch.setattr(visits, "FINDER", visits.FINDER + 1)
+    for _ in range(2):
+        Visits(tmp_path / "crawls" / "visits.db").close()
+        web.asked.clear()
+        assert await pages(made()) == before  # what reads the same is the same revision
+        assert sorted(set(web.asked) & {"/fees", "/pool"}) == (["/fees", "/pool"] if _ == 0 else [])
+    assert not web.unchanged
 
 
 async def test_a_page_whose_time_is_long_past_is_not_asked_for(web: FakeWeb, made: Any) -> None:

@@ -27,7 +27,7 @@ from gateway.edge.tokens import VisitorTokens
 from gateway.fakes import FakeLetters, FakePorts
 from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.errors import Retryable
-from schemas.ingest import ReceiptState
+from schemas.ingest import Reading, ReceiptState, Words
 from schemas.keys import page_key
 from schemas.outcome import Verdict, VerdictEvent
 from tests.console import CARD, DOG, ERASED, EVIL, FAILED, HELLO, OUTCOMES, SAUNA, STATUS, console_ports, fill
@@ -454,6 +454,32 @@ async def test_a_page_is_found_by_its_address_and_in_the_list(operator: httpx.As
     page = page_of(await operator.get("/console/page?site=town"))
     [link] = [str(link["href"]) for link in page.select("main ul a")]
     assert said(page_of(await operator.get(link)), ".state .badge") == ["searchable"]
+
+
+async def test_a_page_that_lacks_words_says_which_and_is_marked_in_the_list(
+    operator: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    await fill(fakes)
+    key = page_key("town", "en", "library")
+    before = page_of(await operator.get("/console/page?site=town"))
+    assert not before.select("main ul .badge")
+    words = Words(visible=1_300, indexed=1_000, left_out={"menu": 100, "form": 200, "of tomorrow": 1})
+    reading = Reading(reader="1", words=words)
+    fakes.pages._receipts[key] = fakes.pages._receipts[key].model_copy(update={"reading": reading})
+    assert said(page_of(await operator.get("/console/page?site=town")), "main ul .badge") == ["words missing"]
+    page = page_of(await operator.get("/console/page?site=town&id=library&ui=de"))
+    facts = dict(zip(said(page, ".facts dt"), said(page, ".facts dd"), strict=True))
+    assert facts["Wörter"] == "1.000 von 1.300, die Besucher sehen, sind zu finden"
+    assert said(page, ".facts dd p") == ["Formular: 200", "Menü: 100", "of tomorrow: 1"]
+
+
+async def test_pages_that_another_version_has_read_are_counted(operator: httpx.AsyncClient, fakes: FakePorts) -> None:
+    await fill(fakes)
+    fakes.status.found = STATUS
+    assert "another version" not in (await operator.get("/console/?site=town")).text
+    sites = tuple(one.model_copy(update={"outdated": 1_234}) for one in STATUS.sites)
+    fakes.status.found = STATUS.model_copy(update={"sites": sites})
+    assert "perhaps otherwise than now: 1,234" in (await operator.get("/console/?site=town")).text
 
 
 async def test_a_page_for_a_group_is_read_by_keys_that_have_it(

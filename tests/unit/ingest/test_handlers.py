@@ -113,7 +113,11 @@ def test_the_editor_of_a_page_of_too_many_tags_is_told_where_it_ends(monkeypatch
     assert page
     for content, text, notes in (
         ("<p>one</p><p>two</p>", "one\n\ntwo", ()),
-        ("<p>one</p><p>two</p><p>three</p>", "one\n\ntwo", (CUT,)),
+        (
+            "<p>one</p><p>two</p><p>three</p>",
+            "one\n\ntwo",
+            (CUT, "67% of the words that its visitors see can be found; left out: over the limit: 1"),
+        ),
         ("1 < 2 < 3 < 4 < 5 < 6", "1 < 2 < 3 < 4 < 5 < 6", ()),  # no tags at all
     ):
         change = saved().model_copy(update={"page": page.model_copy(update={"content": content})})

@@ -11,15 +11,20 @@ import pytest
 
 from adapters.fakes import FakePages
 from pipelines.ingest import receipts as module
+from pipelines.ingest.embedding_plan import parts
+from pipelines.ingest.handlers import chunked
 from pipelines.ingest.index import index_part
 from pipelines.ingest.receipts import ReceiptReader, receipt
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from schemas.head import Head
-from schemas.ingest import ChunkCounts, Failure, Receipt, ReceiptEvent
+from schemas.ingest import ChunkCounts, Chunker, Failure, Reading, Receipt, ReceiptEvent, Words
+from schemas.page import PageChange, PageDocument
 from tests.making import NOON, change, parts_of
+from text.reader import READER
 
 KEY = change().page_key
+READ = Reading(reader="1", words=Words(visible=12, indexed=9, left_out={"menu": 3}))
 COST = ChunkCounts(total=3, embedded=2, reused=1)
 
 
@@ -96,7 +101,7 @@ def test_what_event_and_head_say_together(
 
 
 def test_a_searchable_page_tells_its_cost_and_how_long_it_took() -> None:
-    folded = receipt(event(5, "searchable", notes=("a table was cut",)), head(5))
+    folded = receipt(event(5, "searchable", notes=("a table was cut",)), head(5).model_copy(update={"reading": READ}))
     assert folded == Receipt(
         page_key=KEY,
         accepted_revision=5,
@@ -107,6 +112,7 @@ def test_a_searchable_page_tells_its_cost_and_how_long_it_took() -> None:
         searchable_at=NOON + timedelta(milliseconds=250),
         lag_ms=250,
         notes=("a table was cut",),
+        reading=READ,
     )
 
 
@@ -120,6 +126,13 @@ def test_notes_of_an_older_change_are_not_put_on_a_newer_one() -> None:
     folded = receipt(event(5, "searchable", notes=("old",)), head(6))
     assert folded is not None
     assert folded.notes == ()
+
+
+@pytest.mark.parametrize(("shown", "reading"), [(4, READ), (5, None), (6, READ)])
+def test_words_are_those_of_what_is_found(shown: int, reading: Reading | None) -> None:
+    folded = receipt(event(5, "failed"), head(shown).model_copy(update={"reading": READ}))
+    assert folded is not None
+    assert folded.reading == reading
 
 
 def test_clocks_that_disagree_make_no_negative_lag() -> None:
@@ -308,6 +321,22 @@ async def test_a_superseded_change_is_settled_by_what_superseded_it() -> None:
     settled = await bench.reader.settled(KEY, (5, NOON), timeout=60)
     assert settled is not None
     assert (settled.state, settled.accepted_revision) == ("deleted", 7)
+
+
+async def test_words_go_with_the_page_from_the_chunk_stage_to_its_receipt() -> None:
+    page = PageDocument(id="fees", lang="en", content="<nav>Home</nav><p>Nine euros</p>", left_out={"footer": 2})
+    ref = change(5)
+    saved = PageChange(
+        op="upsert", site=ref.site, lang="en", page_id="fees", revision=5, accepted_at=NOON, source="push", page=page
+    )
+    cut = chunked(saved, Chunker(mode="content", size=1_000, overlap=0.2), ref.partition, ref.offset)
+    bench = Bench()
+    for part in parts(cut, [], embedder="fake", model="fake-4", dims=4, embedded=0):
+        await index_part(part, bench.pages, lambda: NOON)
+    found = await bench.receipt()
+    assert found
+    words = Words(visible=5, indexed=2, left_out={"menu": 1, "footer": 2})
+    assert found.reading == Reading(reader=READER, words=words)
 
 
 async def test_a_revision_that_is_sent_again_with_other_content_has_a_receipt_of_its_own() -> None:

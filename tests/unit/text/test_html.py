@@ -149,6 +149,10 @@ def test_nothing_leaks_from_inside_what_is_left_out() -> None:
     assert to_markdown("<nav><div><p>a<b>b</b></p><ul><li>c</ul></div><table><tr><td>d</table></nav><p>e</p>") == "e"
 
 
+def test_what_stands_behind_an_embedded_film_is_not_taken_for_a_part_of_it() -> None:
+    assert to_markdown("<div><p>one</p><embed src=a><p>two</p></div>three") == "one\n\ntwo\n\nthree"
+
+
 @pytest.mark.parametrize(
     ("text", "kept"),
     [

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pipelines.ingest.documents.convert import fields
+from pipelines.ingest.documents.convert import convert
 from schemas.page import PageDocument
 
 
@@ -13,7 +13,7 @@ def test_fields_are_the_text_to_cut() -> None:
         keywords=("a, b", " ", "c &amp; d"),
         content="<h1>T</h1><p>text</p>",
     )
-    assert fields(page) == {
+    assert convert(page).fields == {
         "name": "Town & country",
         "title": "Vector<int> <explained>",
         "description": "One Two three",

@@ -1,0 +1,167 @@
+"""Fidelity: how much of what a page says arrives, in words, figures and structure.
+
+page ─▶ as a website's page is read ─▶ Markdown ─▶ units, beside what should be there; and what its loss is told to be
+
+The sample site's pages stand in a frame of ours, so that all of them is known. Other pages are read from folders that
+hold NAME/source.html and NAME/expected.html, as Mozilla's Readability tests itself with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import process_time
+
+from bs4 import BeautifulSoup, Tag
+
+from bench.report import report
+from connectors.cms.front_matter import split
+from connectors.cms.sitemap.page import read_page
+from sites.content import DEMO
+from text.html import read
+from text.loss import counted, is_lacking
+from text.markdown import plain
+from text.units import units
+from text.words import words
+
+FRAME = """<body><header><a href=/>Town</a><nav><ul><li><a href=/a>Living here</a><li><a href=/b>Contact</a></ul></nav>
+</header><div class=cookie-banner>This site uses cookies.</div><div class=page>{}</div>
+<div class=related><h2>Related</h2><ul><li><a href=/c>Holidays</a><li><a href=/d>Waste</a></ul></div>
+<aside><p>Weather: sunny</p></aside><footer>Imprint</footer></body>"""
+_FIGURE = re.compile(r"\d(?:[\d.,:/]*\d)?")
+_CELL = re.compile(r"(?<!\\)\|")
+_NOTE = re.compile(r"\[\s*\d+\s*\]")  # [12], which refers to a note and is left out
+STRUCTURE = {
+    "headings": "h1, h2, h3, h4, h5, h6",
+    "items": "li",
+    "cells": "table:has(th):not(:has(table)) :is(td, th)",  # others may lay out the page
+    "captions": "figcaption, caption",
+}
+COLUMNS = (
+    "corpus", "pages", "words kept", "precision", "below .5", "figures", "altered", "in no unit", *STRUCTURE,
+    "lacking", "flagged", "of these lacking", "ms a page",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of a website, and the HTML of what it says."""
+
+    name: str
+    source: bytes
+    expected: str
+
+
+@dataclass
+class Tally:
+    """Of one corpus."""
+
+    kept: list[float] = field(default_factory=list)  # share of a page's words
+    precise: list[float] = field(default_factory=list)  # share of what was indexed that should be
+    counts: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+
+    def line(self, corpus: str) -> tuple[object, ...]:
+        """In the order of `COLUMNS`."""
+        pages = len(self.kept)
+        of = self.counts
+        return (
+            corpus,
+            pages,
+            sum(self.kept) / pages,
+            sum(self.precise) / pages,
+            sum(kept < 0.5 for kept in self.kept),
+            of["figures"],
+            of["altered"],
+            of["in no unit"],
+            *(f"{of[name]}/{of[f'all {name}']}" for name in STRUCTURE),
+            of["lacking"],
+            of["flagged"],
+            of["both"],
+            f"{self.seconds * 1000 / pages:.0f}",
+        )
+
+
+def main(folders: Sequence[Path], *, as_json: bool = False) -> None:
+    """Read the sample site's pages, and those of each folder. Raises: ValueError: a folder holds no pages."""
+    corpora = {"sample site, in a frame": [*sample()], **{str(folder): [*pages_in(folder)] for folder in folders}}
+    for name, pages in corpora.items():
+        if not pages:
+            raise ValueError(f"{name}: no NAME/source.html with an expected.html beside it")
+    lines = [measured(pages).line(name) for name, pages in corpora.items()]
+    report("fidelity", "what arrives of what pages say", COLUMNS, lines, as_json=as_json)
+
+
+def sample() -> Iterator[Page]:
+    """The pages of the sample site, none of which has a `main`."""
+    for file in sorted((DEMO / "pages").rglob("*.html")):
+        _, body = split(file.read_text("utf-8"))
+        yield Page(file.stem, FRAME.format(body).encode(), body)
+
+
+def pages_in(folder: Path) -> Iterator[Page]:
+    """Pages with what should be read of them."""
+    for source in sorted(folder.glob("*/source.html")):
+        expected = source.with_name("expected.html")
+        if expected.exists():
+            yield Page(source.parent.name, source.read_bytes(), expected.read_text("utf-8"))
+
+
+def measured(pages: Iterable[Page]) -> Tally:
+    """Read each page, and compare."""
+    tally = Tally()
+    for page in pages:
+        began = process_time()
+        found = read_page(page.source, f"https://www.town.example/{page.name}", "utf-8")
+        text = read(found.content)
+        cut = units(text.markdown, found.lang or "")
+        tally.seconds += process_time() - began
+        gold = BeautifulSoup(page.expected, "lxml")
+        said = plain(text.markdown)
+        wanted, got = Counter(words(gold.get_text(" "))), Counter(words(said))
+        common = (wanted & got).total()
+        kept = common / max(wanted.total(), 1)
+        tally.kept.append(kept)
+        tally.precise.append(common / max(got.total(), 1))
+        sayings = " ".join(" ".join((*unit.headings, plain(unit.intro), unit.said)) for unit in cut)
+        figures, there = set(_FIGURE.findall(_NOTE.sub("", gold.get_text(" ")))), set(_FIGURE.findall(said))
+        tally.counts += Counter(
+            {
+                "figures": len(figures),
+                "altered": len(figures - there),
+                "in no unit": len(there - set(_FIGURE.findall(sayings))),
+                "lacking": kept < 0.9,
+                "flagged": (flagged := is_lacking(text.words(counted(found.left_out)))),
+                "both": flagged and kept < 0.9,
+            }
+        )
+        tally.counts += _structure(gold, text.markdown)
+    return tally
+
+
+def _structure(gold: Tag, markdown: str) -> Counter[str]:
+    """How many headings, items, cells and captions there are, and how many are such in the Markdown."""
+    lines = markdown.split("\n")
+    there = {
+        "headings": [line for line in lines if line.startswith("#")],
+        "items": [line for line in lines if re.match(r"\s*(?:-|\d+[.)]) ", line)],
+        "cells": [cell for line in lines if line.startswith("|") for cell in _CELL.split(line)],
+        "captions": lines,
+    }
+    counts: Counter[str] = Counter()
+    for name, selector in STRUCTURE.items():
+        known = {_key(plain(f". {text}")) for text in there[name]}  # whose first mark is none
+        for tag in gold.select(selector):
+            # An item is known by its own first line, of a list in it the items are.
+            text = _key(next(iter(tag.stripped_strings), "") if name == "items" else tag.get_text(" "))
+            if text:
+                counts[f"all {name}"] += 1
+                counts[name] += any(text in one for one in known)
+    return counts
+
+
+def _key(text: str) -> str:
+    return " ".join(words(text))
