@@ -14,7 +14,8 @@ from connectors.cms.fetching import Away, Fetched
 from connectors.cms.sitemap import discover
 from connectors.cms.sitemap.discover import Location, NotASitemap, Robots, is_sitemap, parse, same_site
 from connectors.cms.sitemap.page import language_of, normal, page_id, read_page
-from text.html import is_cut, to_markdown
+from text.html import to_markdown
+from text.html_tree import behind_limit
 
 HERE = "https://www.town.example/sitemap.xml"
 NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
@@ -339,4 +340,4 @@ def test_one_address_one_spelling() -> None:
 def test_of_a_page_of_endless_tags_so_many_are_read_that_the_receipt_names_the_limit() -> None:
     page = read_page(b"<p>a" * 500_000, "https://example.org/")
     assert page.content.count("<p>") < 500_000
-    assert is_cut(page.content)
+    assert behind_limit(page.content)
