@@ -33,10 +33,13 @@ from schemas.page import FIELDS, ChangeRef, FieldName
 
 @dataclass(frozen=True)
 class Outcome:
-    """What to tell the editor (nothing before the last part), and what must be sent through the pipeline again."""
+    """What to tell the editor (nothing before the last part), and which change must be sent through the pipeline again:
+    to stand behind the losers in the topics, or to be remade for the index that is live now.
+    """
 
     receipt: ReceiptEvent | None = None
     again: ChangeRef | None = None
+    remake: ChangeRef | None = None
 
 
 async def index_part(
@@ -246,9 +249,9 @@ async def _misfit(part: PageEmbeddings, before: Head | None, store: PageStore, n
     """Cut or embedded for another index, which was live a moment ago: made again for this one."""
     change = part.change
     if before is None or before.ahead or before.change.revision != change.revision:
-        return Outcome(again=change)
+        return Outcome(remake=change)
     if (before.model, before.chunker) != (store.model, store.chunker):
-        return Outcome(again=change)
+        return Outcome(remake=change)
     await store.refresh()
     return _told(part, before, now)
 

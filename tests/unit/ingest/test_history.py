@@ -119,6 +119,19 @@ LONG = dict.fromkeys(REVISIONS, 5)
     [("save", 3, "upsert", "bulk"), ("save", 4, "upsert", "bulk"), ("save", 3, "upsert", "save")],
     0,
 )
+# Copies in two lanes overtook each other in each topic, and each made the next.
+@example(
+    {1: 0, 2: 0, 3: 5, 4: 3},
+    ("save", 2, "delete", "bulk"),
+    [
+        ("save", 4, "upsert", "bulk"),
+        ("save", 4, "upsert", "save"),
+        ("save", 4, "upsert", "save"),
+        ("step", 0, 6, "goes on"),
+        ("step", 3, 1, "goes on"),
+    ],
+    0,
+)
 # A rebuild and a worker put one page together in the index that had become live, and one took away the other's parts.
 @example(
     {1: 0, 2: 3, 3: 0, 4: 5},
@@ -178,6 +191,19 @@ burials = (
         ("save", 2, "delete", "save"),
     ],
     6,
+)
+# Copies in two lanes overtook each other in each topic, and each made the next.
+@example(
+    {1: 1, 2: 3, 3: 0, 4: 5},
+    ("save", 3, "upsert", "bulk"),
+    [
+        ("save", 4, "upsert", "save"),
+        ("save", 3, "upsert", "bulk"),
+        ("save", 4, "upsert", "bulk"),
+        ("save", 4, "upsert", "save"),
+        ("bury", "bulk"),
+    ],
+    0,
 )
 async def test_a_page_is_shown_whole_whatever_becomes_a_dead_letter_and_in_the_end_all_of_it_is_redriven(
     lengths: Lengths, first: Action, history: Sequence[Action], seed: int

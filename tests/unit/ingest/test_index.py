@@ -436,7 +436,7 @@ async def test_what_was_made_for_another_index_is_made_again_and_not_written(of:
     await apply(pages, *parts_of(change(1), {"content": ["Old."]}))
     first, last = misfit(2, **of)
     assert await apply(pages, first) == Outcome()
-    assert await apply(pages, last) == Outcome(again=last.change)
+    assert await apply(pages, last) == Outcome(remake=last.change)
     assert pages.index.texts(KEY) == {("content", 0): (1, "Old.")}
 
 
