@@ -105,6 +105,11 @@ class Head(Wire):
         return self.ahead and self.change.op == "upsert" and self.state == "deleted"
 
     @property
+    def unplaced(self) -> bool:
+        """Whether a rebuild has put it in before its products came, so nobody knows what stands behind them."""
+        return not (self.ahead or self.origin.embeddings or self.last_part)
+
+    @property
     def outlived(self) -> bool:
         """Whether an older change would outlive this one in a topic, so that this one must be sent again.
 

@@ -181,7 +181,7 @@ async def _incomplete(
     if origin.embeddings > before.end.beside(origin).embeddings:
         await store.keep(part, _here(origin))  # one more copy of what is shown
     if part.part < part.parts - 1:
-        return Outcome()
+        return Outcome(again=part.change if before.unplaced else None)
     await store.refresh()
     return _told(part, before, now)
 
@@ -294,6 +294,9 @@ def _head(
         end = end.furthest(before.end.beside(origin))
         # Of losers that an earlier version met nobody knows the partition. For them one copy has been sent: this one.
         losers = before.losers.beside(origin, for_sure=True)
+        if before.unplaced and before.change == change and end.embeddings:
+            # What the index before this one had met may stand behind it. A copy will stand behind it all.
+            losers = losers.furthest(Origin(embeddings=end.embeddings + 1, embeddings_in=at.embeddings_in))
     return Head(
         change=part.change,
         state="deleted" if part.change.op == "delete" else "live",

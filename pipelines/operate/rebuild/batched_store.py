@@ -70,7 +70,9 @@ class BatchedPageStore(PageStore):
         """An editor's receipt tells of the save, not of the rebuild; and its products stand where they stood."""
         shown = self._shown.get(head.change.page_key)
         if shown is None or shown.ahead or shown.change.revision != head.change.revision:
-            return head
+            # What the live index shows may stand behind it. So its place in ingest.embeddings does not count before
+            # the index stage has come there (Head.unplaced).
+            return head.model_copy(update={"origin": head.origin.model_copy(update={"embeddings": 0}), "last_part": 0})
         return head.model_copy(
             update={
                 "cost": shown.cost,

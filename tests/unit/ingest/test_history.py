@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import get_args
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -46,8 +47,12 @@ def with_troubles(kinds: Collection[str]) -> st.SearchStrategy[list[Action]]:
 histories = st.sets(st.sampled_from(TROUBLES), max_size=4).map(sorted).flatmap(with_troubles)
 
 
-async def rebuilt(world: World, source: RebuildSource, lost: int = 0) -> Generation:
-    """A new index like the live one, filled from a topic; as many pages as `lost` are told to be so."""
+async def rebuilt(world: World, source: RebuildSource, lost: int = 0, batch: int = 1) -> Generation:
+    """A new index like the live one, filled from a topic; as many pages as `lost` are told to be so.
+
+    Args:
+        batch: records that are written at once.
+    """
     make = world.live.make
 
     async def model() -> Embedder:
@@ -57,8 +62,9 @@ async def rebuilt(world: World, source: RebuildSource, lost: int = 0) -> Generat
     target = BuildTarget("town", "fake", make.model.fingerprint, make.model.dims, make.chunker, model)
     embedding, policy = SmallParts(view, view), RetryPolicy(tries=1, retry_for=0)
     filler = IndexBuilder(source, target, new, view, embedding, world.logs[CHANGES], no_attachments, policy)
-    for record in list(world.logs[TOPICS[source]].records.values()):
-        await filler.write(await filler.decode([record]))
+    records = list(world.logs[TOPICS[source]].records.values())
+    for at in range(0, len(records), batch):
+        await filler.write(await filler.decode(records[at : at + batch]))
     assert filler.tally.failures == lost, filler.tally.failed
     new.refreshed()
     return new
@@ -163,6 +169,30 @@ async def test_any_interleaving_ends_in_the_highest_revision(
         assert new.shown == world.wanted(new), source
 
 
+@pytest.mark.parametrize("source", get_args(RebuildSource))
+@pytest.mark.parametrize("length", [0, 5])
+async def test_what_the_old_index_had_met_does_not_outlive_what_a_rebuild_puts_in(
+    source: RebuildSource, length: int
+) -> None:
+    """An older delete overtakes a page in all topics and is shown; then another index becomes live, without it."""
+    world = World(dict.fromkeys(REVISIONS, length))
+    world.save(2, "upsert", "save")
+    world.save(1, "delete", "bulk")
+    chunk_save, chunk_bulk, embed_save, embed_bulk, _, index_bulk = (group.owner for group in world.groups)
+    for worker in (chunk_save, chunk_bulk, embed_save, embed_bulk, index_bulk):
+        while not worker.idle:
+            worker.step()
+    assert (head := world.live.head) is not None
+    assert head.change.revision == 1
+    world.live = await rebuilt(world, source, batch=100)
+    world.generations.append(world.live)
+    world.settle(0)
+    world.check_settled()
+    world.compact()
+    for topic in get_args(RebuildSource):
+        assert (await rebuilt(world, topic)).shown == world.wanted(world.live), topic
+
+
 burials = (
     st.sets(st.sampled_from(TROUBLES), max_size=2).map(lambda kinds: sorted({*kinds, "bury"})).flatmap(with_troubles)
 )
@@ -204,6 +234,18 @@ burials = (
         ("bury", "bulk"),
     ],
     0,
+)
+# An older delete was shown, and stood behind the page that had just come into the next index with the log.
+@example(
+    SHORT,
+    ("save", 1, "delete", "bulk"),
+    [
+        ("save", 2, "upsert", "save"),
+        ("step", 0, 4, "goes on"),
+        ("step", 0, 5, "goes on"),
+        ("promote", 0),
+    ],
+    7946353,
 )
 async def test_a_page_is_shown_whole_whatever_becomes_a_dead_letter_and_in_the_end_all_of_it_is_redriven(
     lengths: Lengths, first: Action, history: Sequence[Action], seed: int
