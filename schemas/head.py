@@ -95,9 +95,9 @@ class Head(Wire):
         """Where the last of this change and its products stand."""
         return self.origin.model_copy(update={"embeddings": self.last_part, "changes_in": self.change.partition})
 
-    def behind(self, newer: Origin) -> Origin:
+    def behind(self, newer: Origin, *, for_sure: bool = False) -> Origin:
         """Of this change and those it won over, what might stand behind a newer one, in the same partitions."""
-        return self.losers.furthest(self.end).beside(newer)
+        return self.losers.furthest(self.end).beside(newer, for_sure=for_sure)
 
     @property
     def unseen(self) -> bool:

@@ -286,13 +286,14 @@ def _head(
     if before is not None and told and before.change == change:
         cost, settled_at = before.cost, before.settled_at
     losers = Origin()
-    if before is not None and newer(part.change, before.change):
-        losers = before.behind(origin)
+    if before is not None and _wins(change, before.change):
+        # Of an earlier copy, too, nothing may stand behind this one. Of losers that an earlier version met nobody knows
+        # the partition. For them one copy has been sent: this one.
+        losers = before.behind(origin, for_sure=not newer(change, before.change))
     elif before is not None:
         # At a replay the page's last products may stand further back than those at hand.
         origin = origin.furthest(before.origin.beside(origin))
         end = end.furthest(before.end.beside(origin))
-        # Of losers that an earlier version met nobody knows the partition. For them one copy has been sent: this one.
         losers = before.losers.beside(origin, for_sure=True)
         if before.unplaced and before.change == change and end.embeddings:
             # What the index before this one had met may stand behind it. A copy will stand behind it all.

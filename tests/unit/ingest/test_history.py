@@ -138,6 +138,26 @@ LONG = dict.fromkeys(REVISIONS, 5)
     ],
     0,
 )
+# Of two copies the earlier one's parts stood behind some of the later one's, and the log held only the later one: for
+# another model nothing could be made of either.
+@example(
+    {1: 0, 2: 0, 3: 0, 4: 5},
+    ("save", 1, "upsert", "bulk"),
+    [
+        ("promote", 1),
+        ("save", 1, "upsert", "save"),
+        ("save", 1, "upsert", "save"),
+        ("save", 4, "upsert", "bulk"),
+        ("step", 0, 1, "goes on"),
+        ("step", 0, 1, "goes on"),
+        ("step", 1, 5, "goes on"),
+        ("step", 2, 1, "goes on"),
+        ("step", 0, 1, "goes on"),
+        ("step", 0, 2, "goes on"),
+        ("save", 1, "delete", "save"),
+    ],
+    2,
+)
 # A rebuild and a worker put one page together in the index that had become live, and one took away the other's parts.
 @example(
     {1: 0, 2: 3, 3: 0, 4: 5},
