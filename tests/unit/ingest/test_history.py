@@ -18,7 +18,7 @@ from schemas.rebuild import RebuildSource
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS
 from tests.making import no_attachments
 from tests.page_history import Groups, SmallParts, View, World
-from tests.page_servers import KEY, Generation
+from tests.page_servers import KEY, Generation, Make, makes
 
 REVISIONS = range(1, 5)
 TROUBLES = ("is paused", "is killed", "replay", "promote", "roll_back", "compact", "forget")
@@ -47,13 +47,16 @@ def with_troubles(kinds: Collection[str]) -> st.SearchStrategy[list[Action]]:
 histories = st.sets(st.sampled_from(TROUBLES), max_size=4).map(sorted).flatmap(with_troubles)
 
 
-async def rebuilt(world: World, source: RebuildSource, lost: int = 0, batch: int = 1) -> Generation:
-    """A new index like the live one, filled from a topic; as many pages as `lost` are told to be so.
+async def rebuilt(
+    world: World, source: RebuildSource, lost: int = 0, batch: int = 1, make: Make | None = None
+) -> Generation:
+    """A new index, filled from a topic; as many pages as `lost` are told to be so.
 
     Args:
         batch: records that are written at once.
+        make: what it is for; default: as the live one.
     """
-    make = world.live.make
+    make = make or world.live.make
 
     async def model() -> Embedder:
         return make.model
@@ -183,10 +186,10 @@ async def test_any_interleaving_ends_in_the_highest_revision(
     world.settle(seed)
     world.check_settled()
     world.compact()
-    sources: tuple[RebuildSource, ...] = ("chunks", "embeddings")
-    for source in sources:
-        new = await rebuilt(world, source)
-        assert new.shown == world.wanted(new), source
+    for source in get_args(RebuildSource):
+        for make in makes():
+            new = await rebuilt(world, source, make=make)
+            assert new.shown == world.wanted(new), (source, make)
 
 
 @pytest.mark.parametrize("source", get_args(RebuildSource))
