@@ -127,12 +127,14 @@ async def _apply(
         return await _lost(part, origin, before, store, now)
     if part.ahead and change.op == "upsert":
         return Outcome(await regroup(part, before, store, now, origin))
-    last = part.part == part.parts - 1
     if change.op == "upsert" and (part.model, part.chunker) != (store.model, store.chunker):
-        return await _misfit(part, before, store, now) if last else Outcome()
-    places = {part.part: _here(origin)}
+        return await _misfit(part, before, store, now) if part.part == part.parts - 1 else Outcome()
+    here = _here(origin)
+    places = {part.part: here}
     if part.parts > 1:
-        places |= await store.kept(part)
+        kept = await store.kept(part)
+        # What is not shown yet may be put together of several copies. One more copy of what is shown counts by itself.
+        places |= {n: at for n, at in kept.items() if at.change == here.change or not _shows(before, part)}
     gone = _addresses(before.counts, but=part.counts) if before else []
     head = _head(part, store, origin, places, before, len(gone), now)
     if len(places) < part.parts:
@@ -171,13 +173,16 @@ async def _incomplete(
     part: PageEmbeddings, before: Head | None, store: PageStore, origin: Origin, now: Callable[[], datetime]
 ) -> Outcome:
     """Other parts of the page are missing: this one is put aside, and what visitors see stays as it is."""
-    shows = (before.change, before.model, before.chunker) if before else None
-    if before is None or before.ahead or shows != (part.change, part.model, part.chunker):
+    if before is None or not _shows(before, part):
         await store.keep(part, _here(origin))
-        if before is not None and not before.ahead and part.part == part.parts - 1 and _same(part, before):
-            # Its other parts went with the copy that is shown. It must not outlive a newer change that comes later.
-            return await _met(part, before, store, origin)
         return Outcome()
+    if before.change != part.change:
+        await store.keep(part, _here(origin))
+        if part.part < part.parts - 1:
+            return Outcome()
+        # Its other parts went with another copy. The log ends with it or with a later one, so it is sent again itself.
+        await _met(part, before, store, origin)
+        return Outcome(again=part.change)
     if origin.embeddings > before.end.beside(origin).embeddings:
         await store.keep(part, _here(origin))  # one more copy of what is shown
     if part.part < part.parts - 1:
@@ -211,10 +216,13 @@ async def _met(part: PageEmbeddings, shown: Head, store: PageStore, at: Origin) 
     return Outcome(again=shown.change if head.outlived else None)
 
 
-def _same(part: PageEmbeddings, shown: Head) -> bool:
-    """Whether it is of another copy of the change that is shown: a CMS, or Kafka, may deliver one twice."""
-    change, other = part.change, shown.change
-    return (change.revision, change.op, part.digest) == (other.revision, other.op, shown.digest)
+def _shows(head: Head | None, part: PageEmbeddings) -> bool:
+    """Whether the index shows this part's page, perhaps of another copy: a CMS, or Kafka, may deliver a change twice."""
+    if head is None or head.ahead:
+        return False
+    change, shown = part.change, head.change
+    made, found = (part.digest, part.model, part.chunker), (head.digest, head.model, head.chunker)
+    return (change.revision, change.op, *made) == (shown.revision, shown.op, *found)
 
 
 def _wins(a: ChangeRef, b: ChangeRef) -> bool:
@@ -261,7 +269,7 @@ def _told(part: PageEmbeddings, shown: Head, now: Callable[[], datetime]) -> Out
     by us, who died between the head and the receipt.
     """
     receipt = ReceiptEvent(change=part.change, state="searchable", at=now(), chunks=shown.cost, notes=part.notes)
-    return Outcome(receipt, again=part.change if shown.origin.embeddings == 0 or shown.outlived else None)
+    return Outcome(receipt, again=part.change if shown.unplaced or shown.outlived else None)
 
 
 def _head(
@@ -295,9 +303,12 @@ def _head(
         origin = origin.furthest(before.origin.beside(origin))
         end = end.furthest(before.end.beside(origin))
         losers = before.losers.beside(origin, for_sure=True)
-        if before.unplaced and before.change == change and end.embeddings:
-            # What the index before this one had met may stand behind it. A copy will stand behind it all.
-            losers = losers.furthest(Origin(embeddings=end.embeddings + 1, embeddings_in=at.embeddings_in))
+    copies = {place.change for place in places.values()}
+    unplaced = before is not None and before.unplaced and before.change == change
+    if (unplaced or len(copies) > 1) and end.embeddings:
+        # What the index before this one had met, or the rest of the other copies, may stand behind it. A copy that is
+        # sent now will stand behind it all.
+        losers = losers.furthest(Origin(embeddings=end.embeddings + 1, embeddings_in=at.embeddings_in))
     return Head(
         change=part.change,
         state="deleted" if part.change.op == "delete" else "live",
@@ -319,7 +330,7 @@ def _head(
 
 
 def _here(origin: Origin) -> Place:
-    return Place(origin.embeddings, origin.embeddings_in)
+    return Place(origin.embeddings, origin.embeddings_in, (origin.changes_in or 0, origin.changes))
 
 
 def _addresses(counts: Mapping[FieldName, int], but: Mapping[FieldName, int] | None = None) -> list[ChunkAddress]:

@@ -141,6 +141,8 @@ LONG = dict.fromkeys(REVISIONS, 5)
     ],
     0,
 )
+# Of two copies the earlier one's products stood behind the later one's, and pointed to a place where nothing is.
+@example({1: 3, 2: 0, 3: 0, 4: 0}, ("save", 1, "upsert", "bulk"), [("save", 1, "upsert", "save")], 14471567)
 # Of two copies the earlier one's parts stood behind some of the later one's, and the log held only the later one: for
 # another model nothing could be made of either.
 @example(

@@ -251,6 +251,31 @@ async def test_a_tombstone_of_the_revision_that_is_about_to_win_hides_nothing() 
     assert await apply(pages, tombstone, at=11) == Outcome()
 
 
+@pytest.mark.parametrize("crossing", [False, True])
+async def test_one_more_copy_of_what_is_shown_counts_when_all_of_it_is_there(crossing: bool) -> None:
+    pages, texts = FakePages(), {"content": ["a", "b"]}
+    shown, later, latest = (parts_of(change(5, offset=offset), texts, per_part=1) for offset in (1, 2, 3))
+    await apply(pages, *shown, at=5)
+    await apply(pages, later[0], at=6)
+    await apply(pages, *latest[:crossing], at=7)  # takes the place of the other copy's part
+    outcome = await apply(pages, later[1], at=8)
+    found = await head(pages)
+    assert (found.change.offset, found.origin.embeddings, found.outlived) == ((1, 5, True) if crossing else (2, 6, False))
+    assert outcome.again == (later[1].change if crossing else None)
+    assert (await apply(pages, *parts_of(change(5, offset=4), texts, per_part=1), at=9)).again is None
+
+
+async def test_a_page_that_was_put_together_of_two_copies_is_sent_again() -> None:
+    """The rest of the two may stand in any order, and the log holds one of them."""
+    pages, texts = FakePages(), {"content": ["a", "b"]}
+    one, other = (parts_of(change(5, offset=offset), texts, per_part=1) for offset in (1, 2))
+    await apply(pages, other[0], at=5)
+    outcome = await apply(pages, one[1], at=6)
+    assert (receipt(outcome).state, outcome.again) == ("searchable", one[1].change)
+    assert (await head(pages)).outlived, "also for a worker that dies before it sends"
+    assert (await apply(pages, *parts_of(change(5, offset=3), texts, per_part=1), at=7)).again is None
+
+
 # What if we die, or are overtaken, between two steps?
 
 
