@@ -185,6 +185,7 @@ async def _incomplete(
         return Outcome(again=part.change)
     if origin.embeddings > before.end.beside(origin).embeddings:
         await store.keep(part, _here(origin))  # one more copy of what is shown
+        await _extend(part, before, store, origin)
     if part.part < part.parts - 1:
         return Outcome(again=part.change if before.unplaced else None)
     await store.refresh()
@@ -197,15 +198,26 @@ async def _overwritten(part: PageEmbeddings, store: PageStore, origin: Origin) -
     Where the change that the index shows does have a part of this number, the tombstone may stand behind it in the
     topic and outlive it there: then that change is sent again, as for a loser.
     """
-    key = part.change.page_key
+    key, at = part.change.page_key, Origin(embeddings=origin.embeddings, embeddings_in=origin.embeddings_in)
     while shown := (await store.heads([key])).get(key):
-        if part.part >= shown.parts or newer(part.change, shown.change):
+        if newer(part.change, shown.change):
             break
         with suppress(HeadConflict):
-            return await _met(
-                part, shown, store, Origin(embeddings=origin.embeddings, embeddings_in=origin.embeddings_in)
-            )
+            if part.part < shown.parts:
+                return await _met(part, shown, store, at)
+            await _extend(part, shown, store, at)
+            break
     return Outcome()
+
+
+async def _extend(part: PageEmbeddings, shown: Head, store: PageStore, at: Origin) -> None:
+    """Remember that something stands so far back that does not harm what is shown: it could harm a newer change.
+
+    Raises: HeadConflict, Retryable, Permanent.
+    """
+    end = at.beside(shown.origin).embeddings
+    if end > shown.last_part and not shown.unplaced:  # a copy follows in any case
+        await store.write(part.model_copy(update={"chunks": ()}), shown.model_copy(update={"last_part": end}))
 
 
 async def _met(part: PageEmbeddings, shown: Head, store: PageStore, at: Origin) -> Outcome:

@@ -251,6 +251,22 @@ async def test_a_tombstone_of_the_revision_that_is_about_to_win_hides_nothing() 
     assert await apply(pages, tombstone, at=11) == Outcome()
 
 
+@pytest.mark.parametrize(
+    "late",
+    [{"part": 2, "superseded": True, "chunks": ()}, {"part": 0}],
+    ids=["a tombstone", "one part of a replay"],
+)
+async def test_what_harms_nothing_shown_is_remembered_for_a_newer_change_that_stands_before_it(
+    late: dict[str, object],
+) -> None:
+    pages = FakePages()
+    shown = parts_of(change(4), {"content": ["a", "b"]}, per_part=1)
+    await apply(pages, *shown, at=5)
+    assert (await apply(pages, shown[0].model_copy(update=late), at=20)).again is None
+    assert (await apply(pages, *parts_of(change(5, offset=9)), at=10)).again == change(5, offset=9)
+    assert (await apply(pages, *parts_of(change(5, offset=10)), at=21)).again is None
+
+
 @pytest.mark.parametrize("crossing", [False, True])
 async def test_one_more_copy_of_what_is_shown_counts_when_all_of_it_is_there(crossing: bool) -> None:
     pages, texts = FakePages(), {"content": ["a", "b"]}
