@@ -128,7 +128,7 @@ async def _apply(
     if part.ahead and change.op == "upsert":
         return Outcome(await regroup(part, before, store, now, origin))
     if change.op == "upsert" and (part.model, part.chunker) != (store.model, store.chunker):
-        return await _misfit(part, before, store, now) if part.part == part.parts - 1 else Outcome()
+        return await _misfit(part, before, store, now, origin)
     here = _here(origin)
     places = {part.part: here}
     if part.parts > 1:
@@ -265,13 +265,16 @@ def _having_met(winner: Head, loser: Origin) -> Head:
     return winner.model_copy(update={"losers": winner.losers.furthest(loser.beside(winner.origin))})
 
 
-async def _misfit(part: PageEmbeddings, before: Head | None, store: PageStore, now: Callable[[], datetime]) -> Outcome:
-    """Cut or embedded for another index, which was live a moment ago: made again for this one."""
-    change = part.change
-    if before is None or before.ahead or before.change.revision != change.revision:
-        return Outcome(remake=change)
-    if (before.model, before.chunker) != (store.model, store.chunker):
-        return Outcome(remake=change)
+async def _misfit(
+    part: PageEmbeddings, before: Head | None, store: PageStore, now: Callable[[], datetime], origin: Origin
+) -> Outcome:
+    """Cut or embedded for another index, which was live a moment ago: made again for this one. Of several parts each
+    says so: some may have come to the index before.
+    """
+    shown = before and (before.change, before.ahead, before.model, before.chunker)
+    if before is None or shown != (part.change, False, store.model, store.chunker):
+        return Outcome(remake=part.change)
+    await _extend(part, before, store, origin)
     await store.refresh()
     return _told(part, before, now)
 

@@ -266,6 +266,13 @@ burials = (
     ],
     6,
 )
+# The last part came before another index was promoted, for another model, and the first one was redriven after it.
+@example(
+    {1: 0, 2: 3, 3: 0, 4: 0},
+    ("save", 2, "upsert", "save"),
+    [("step", 0, 3, "goes on"), ("step", 1, 5, "goes on"), ("bury", "save"), ("promote", 1)],
+    0,
+)
 # Copies in two lanes overtook each other in each topic, and each made the next.
 @example(
     {1: 1, 2: 3, 3: 0, 4: 5},
