@@ -78,8 +78,14 @@ class Head(Wire):
     cost: ChunkCounts = ChunkCounts()
     # Compaction keeps the last record of a key: no product of an older change may outlive those of this one.
     origin: Origin = Field(default=Origin(), description="Where this change and its products stand; the first part.")
-    last_part: int = Field(default=0, ge=0, description="Offset of its last part in ingest.embeddings.")
-    losers: Origin = Field(default=Origin(), description="Where older changes were met that stand furthest back.")
+    last_part: int = Field(
+        default=0,
+        ge=0,
+        description="Offset of the last of its parts in ingest.embeddings, or of what could harm a newer change only.",
+    )
+    losers: Origin = Field(
+        default=Origin(), description="Where older changes and earlier copies were met that stand furthest back."
+    )
     settled_at: AwareDatetime = Field(description="When the index showed it.")
     digest: str = Field(default="", exclude_if=lambda digest: not digest, description="As in ingest.embeddings.")
     ahead: bool = Field(

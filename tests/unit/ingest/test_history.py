@@ -167,19 +167,33 @@ LONG = dict.fromkeys(REVISIONS, 5)
 @example(
     {1: 5, 2: 0, 3: 5, 4: 0},
     ("save", 1, "upsert", "save"),
-    [("step", 0, 99, "goes on")] * 3
-    + [("save", 2, "upsert", "bulk"), ("save", 3, "upsert", "save")]
-    + [("step", 1, 99, "goes on"), ("step", 0, 99, "goes on"), ("step", 1, 5, "goes on")]
-    + [("step", 0, 99, "goes on"), ("step", 0, 99, "goes on"), ("step", 1, 99, "goes on")],
+    [
+        *[("step", 0, 99, "goes on")] * 3,
+        ("save", 2, "upsert", "bulk"),
+        ("save", 3, "upsert", "save"),
+        ("step", 1, 99, "goes on"),
+        ("step", 0, 99, "goes on"),
+        ("step", 1, 5, "goes on"),
+        ("step", 0, 99, "goes on"),
+        ("step", 0, 99, "goes on"),
+        ("step", 1, 99, "goes on"),
+    ],
     0,
 )
 # A worker that was taken for dead sent the first of three parts once more, and then died: behind a newer page.
 @example(
     {1: 5, 2: 5, 3: 0, 4: 0},
     ("save", 1, "upsert", "bulk"),
-    [("save", 2, "upsert", "save"), ("step", 1, 99, "goes on"), ("step", 0, 99, "goes on")]
-    + [("step", 1, 2, "is paused"), ("step", 1, 99, "goes on"), ("step", 0, 99, "goes on")]
-    + [("step", 2, 3, "is killed"), ("step", 1, 99, "goes on")],
+    [
+        ("save", 2, "upsert", "save"),
+        ("step", 1, 99, "goes on"),
+        ("step", 0, 99, "goes on"),
+        ("step", 1, 2, "is paused"),
+        ("step", 1, 99, "goes on"),
+        ("step", 0, 99, "goes on"),
+        ("step", 2, 3, "is killed"),
+        ("step", 1, 99, "goes on"),
+    ],
     0,
 )
 # A rebuild and a worker put one page together in the index that had become live, and one took away the other's parts.

@@ -276,7 +276,9 @@ async def test_one_more_copy_of_what_is_shown_counts_when_all_of_it_is_there(cro
     await apply(pages, *latest[:crossing], at=7)  # takes the place of the other copy's part
     outcome = await apply(pages, later[1], at=8)
     found = await head(pages)
-    assert (found.change.offset, found.origin.embeddings, found.outlived) == ((1, 5, True) if crossing else (2, 6, False))
+    assert (found.change.offset, found.origin.embeddings, found.outlived) == (
+        (1, 5, True) if crossing else (2, 6, False)
+    )
     assert outcome.again == (later[1].change if crossing else None)
     assert (await apply(pages, *parts_of(change(5, offset=4), texts, per_part=1), at=9)).again is None
 

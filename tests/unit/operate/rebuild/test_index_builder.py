@@ -230,7 +230,9 @@ async def test_a_head_tells_what_the_save_cost_and_where_its_own_products_stand(
     bench = Bench("changes")
     cost = ChunkCounts(total=3, embedded=2, reused=1)
     stands = Origin(changes=2, chunks=5, embeddings=9)
-    shown = Head(change=change(1, offset=7 * copy), state="live", cost=cost, origin=stands, settled_at=NOON, model="old")
+    shown = Head(
+        change=change(1, offset=7 * copy), state="live", cost=cost, origin=stands, settled_at=NOON, model="old"
+    )
 
     async def heads(site: str, page_keys: Iterable[str]) -> Mapping[str, Head]:
         return dict.fromkeys(page_keys, shown)
