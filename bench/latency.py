@@ -26,6 +26,7 @@ from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.publish import Publication
 from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.search.search import Searcher
+from pipelines.runtime.record import Lane
 from schemas.base import Message
 from schemas.page import PageChange, PageDocument
 from schemas.query import Question, Rephrased
@@ -173,6 +174,8 @@ class _FirstToken:
     def __init__(self) -> None:
         self.at = 0.0
 
-    async def send(self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None) -> None:
+    async def send(
+        self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None, lane: Lane | None = None
+    ) -> None:
         if not self.at and '"type":"token"' in message.model_dump_json():
             self.at = perf_counter()

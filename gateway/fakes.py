@@ -495,7 +495,9 @@ class FakeLogSender:
     outcomes: FakeOutcomes
     error: PagewireError | None = None  # there is no broker
 
-    async def send(self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None) -> None:
+    async def send(
+        self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None, lane: Lane | None = None
+    ) -> None:
         if self.error is not None:
             raise self.error
         assert isinstance(message, OutcomeEvent)

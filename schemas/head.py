@@ -78,8 +78,14 @@ class Head(Wire):
     cost: ChunkCounts = ChunkCounts()
     # Compaction keeps the last record of a key: no product of an older change may outlive those of this one.
     origin: Origin = Field(default=Origin(), description="Where this change and its products stand; the first part.")
-    last_part: int = Field(default=0, ge=0, description="Offset of its last part in ingest.embeddings.")
-    losers: Origin = Field(default=Origin(), description="Where older changes were met that stand furthest back.")
+    last_part: int = Field(
+        default=0,
+        ge=0,
+        description="Offset of the last of its parts in ingest.embeddings, or of what could harm a newer change only.",
+    )
+    losers: Origin = Field(
+        default=Origin(), description="Where older changes and earlier copies were met that stand furthest back."
+    )
     settled_at: AwareDatetime = Field(description="When the index showed it.")
     digest: str = Field(default="", exclude_if=lambda digest: not digest, description="As in ingest.embeddings.")
     reading: Reading | None = Field(default=None, exclude_if=lambda reading: reading is None)
@@ -96,14 +102,19 @@ class Head(Wire):
         """Where the last of this change and its products stand."""
         return self.origin.model_copy(update={"embeddings": self.last_part, "changes_in": self.change.partition})
 
-    def behind(self, newer: Origin) -> Origin:
+    def behind(self, newer: Origin, *, for_sure: bool = False) -> Origin:
         """Of this change and those it won over, what might stand behind a newer one, in the same partitions."""
-        return self.losers.furthest(self.end).beside(newer)
+        return self.losers.furthest(self.end).beside(newer, for_sure=for_sure)
 
     @property
     def unseen(self) -> bool:
         """Whether it is of a page that is not shown before this change is embedded: only who may see it is known."""
         return self.ahead and self.change.op == "upsert" and self.state == "deleted"
+
+    @property
+    def unplaced(self) -> bool:
+        """Whether a rebuild has put it in before its products came, so nobody knows what stands behind them."""
+        return not (self.ahead or self.origin.embeddings or self.last_part)
 
     @property
     def outlived(self) -> bool:

@@ -122,6 +122,7 @@ class Worker:
             if record is None:
                 return
             self._work = self._one(record)
+            self._group.begun = max(self._group.begun, record.offset + 1)
         try:
             self._work.send(None)
         except StopIteration:
@@ -132,11 +133,12 @@ class Worker:
             self._work.close()
 
     def bury(self) -> Record | None:
-        """The next record cannot be read: it becomes a dead letter, unless it is being worked on."""
-        record = None if self.busy else self._group.log.next(self._at, self._group.lane)
-        if record is not None:
-            self._at = record.offset + 1
-            self._group.acknowledge(self, self._at)
+        """The next record cannot be read: it becomes a dead letter, unless somebody has read it and begun."""
+        record = self._group.log.next(self._at, self._group.lane)
+        if record is None or record.offset < self._group.begun:
+            return None
+        self._at = record.offset + 1
+        self._group.acknowledge(self, self._at)
         return record
 
     async def _one(self, record: Record) -> None:
@@ -160,6 +162,7 @@ class Group:
         self.lane = lane
         self.handler = handler
         self.committed = 0
+        self.begun = 0  # somebody has worked on records before this offset
         self.owner = Worker(self)
 
     def acknowledge(self, worker: Worker, offset: int) -> None:

@@ -28,7 +28,7 @@ from pipelines.runtime import metrics, tracing
 from pipelines.runtime.bus import Producer
 from pipelines.runtime.dead_letters import DeadLetter, Mark, describe, kind_of, mark_headers, to_headers
 from pipelines.runtime.errors import WAYS, Kind, PagewireError, Retryable, Way
-from pipelines.runtime.record import Headers, Record
+from pipelines.runtime.record import Headers, Lane, Record
 from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Handler, Sender, Stage
 from pipelines.runtime.stages import StageGroup
@@ -48,7 +48,7 @@ SEND_TIMEOUT = 30.0  # seconds until an unconfirmed dead letter is sent again
 
 
 class RecordSender:
-    """The Sender a handler gets: sends carry the trace and the lane of its record."""
+    """The Sender a handler gets: sends carry the trace and, unless it names another, the lane of its record."""
 
     def __init__(self, bus: Producer, record: Record) -> None:
         self._bus = bus
@@ -56,10 +56,12 @@ class RecordSender:
         self._lane = record.lane
         self.cut_off = False  # whether the time limit struck while the broker's confirmation was awaited
 
-    async def send(self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None) -> None:
+    async def send(
+        self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None, lane: Lane | None = None
+    ) -> None:
         try:
             await self._bus.send(
-                topic, key, message, partition_key=partition_key, trace_id=self._trace_id, lane=self._lane
+                topic, key, message, partition_key=partition_key, trace_id=self._trace_id, lane=lane or self._lane
             )
         except asyncio.CancelledError:
             self.cut_off = True

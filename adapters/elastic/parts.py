@@ -40,7 +40,7 @@ class WaitingParts:
             "page_key": part.change.page_key,
             "at": datetime.now(UTC).isoformat(),
             "offset": place.offset,
-            "part": {"json": part.encode().decode(), "partition": place.partition},
+            "part": {"json": part.encode().decode(), "partition": place.partition, "change": place.change},
         }
         write = Write(PARTS, _id(index, part, part.part), place.offset, document, aliased=False)
         await self._sweep()
@@ -53,11 +53,8 @@ class WaitingParts:
     async def kept(self, index: str, part: PageEmbeddings) -> Mapping[int, Place]:
         """Where those stand that are of the part's making, by their number; read in real time."""
         numbers = {_id(index, part, number): number for number in range(part.parts)}
-        found = await self._read(list(numbers), "offset", "part.partition")
-        return {
-            numbers[id]: Place(source["offset"], source.get("part", {}).get("partition"))
-            for id, source in found.items()
-        }
+        found = await self._read(list(numbers), "offset", "part.partition", "part.change")
+        return {numbers[id]: _place(source) for id, source in found.items()}
 
     async def take(self, index: str, part: PageEmbeddings, number: int) -> PageEmbeddings:
         """One of them. Raises: PartGone."""
@@ -92,6 +89,12 @@ class WaitingParts:
         old = [Write(PARTS, hit["_id"], hit["_version"], None, aliased=False) for hit in answer["hits"]["hits"]]
         await self._writer.write(old)
         self._swept = monotonic()
+
+
+def _place(source: Mapping[str, Any]) -> Place:
+    part = source.get("part", {})
+    change = part.get("change")
+    return Place(source["offset"], part.get("partition"), (change[0], change[1]) if change else None)
 
 
 def _id(index: str, part: PageEmbeddings, number: int) -> str:

@@ -146,10 +146,11 @@ class KafkaSender:
         *,
         partition_key: str | None = None,
         trace_id: str | None = None,
-        lane: Lane = "save",
+        lane: Lane | None = None,
     ) -> None:
         """Raises: Retryable: not confirmed. TooLarge."""
         trace = trace_id or current_trace.get() or None
+        lane = lane or "save"
         outgoing = Outgoing(topic, key, message, partition_key, trace, lane)
         # Only what a stage works on: an answer is hundreds of events, and whoever reads them has asked for it.
         if not (topic.dead_letters and tracing.is_on()):

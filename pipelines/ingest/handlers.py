@@ -129,6 +129,8 @@ def index_handler(sites: Sites[Any], log: LogReader) -> Handler:
             raise
         if outcome.again:
             await requeuer.send_again(outcome.again, sender)
+        if outcome.remake:
+            await requeuer.send_again(outcome.remake, sender, lane=None)
         if outcome.receipt:
             await sender.send(RECEIPTS, part.change.page_key, outcome.receipt)
             if outcome.receipt.state == "searchable":

@@ -25,18 +25,22 @@ from datetime import datetime
 
 from pipelines.ingest.accept import newer
 from pipelines.ingest.ahead import narrowed, regroup
-from pipelines.ingest.ports import ChunkAddress, HeadConflict, IndexReplaced, PageStore, Place, Sites, Store
+from pipelines.ingest.heads import having_met, head_of, place_of, shows, wins
+from pipelines.ingest.ports import ChunkAddress, HeadConflict, IndexReplaced, PageStore, Sites, Store
 from schemas.head import Head, Origin
-from schemas.ingest import ChunkCounts, PageEmbeddings, ReceiptEvent
+from schemas.ingest import PageEmbeddings, ReceiptEvent
 from schemas.page import FIELDS, ChangeRef, FieldName
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What to tell the editor (nothing before the last part), and what must be sent through the pipeline again."""
+    """What to tell the editor (nothing before the last part), and which change must be sent through the pipeline again:
+    to stand behind the losers in the topics, or to be remade for the index that is live now.
+    """
 
     receipt: ReceiptEvent | None = None
     again: ChangeRef | None = None
+    remake: ChangeRef | None = None
 
 
 async def index_part(
@@ -119,19 +123,21 @@ async def _apply(
     if part.ahead and known:
         return Outcome()  # it is shown, or what wins over it
     # Of a page that is not shown yet there are no chunks that could win over those of another copy of its change.
-    if before is not None and (newer if before.unseen else _wins)(before.change, change):
+    if before is not None and (newer if before.unseen else wins)(before.change, change):
         # An earlier try may have written chunks of ours before it died; the winner replaced only those it has, too.
         return await _lost(part, origin, before, store, now)
     if part.ahead and change.op == "upsert":
         return Outcome(await regroup(part, before, store, now, origin))
-    last = part.part == part.parts - 1
     if change.op == "upsert" and (part.model, part.chunker) != (store.model, store.chunker):
-        return await _misfit(part, before, store, now) if last else Outcome()
-    places = {part.part: _here(origin)}
+        return await _misfit(part, before, store, now, origin)
+    here = place_of(origin)
+    places = {part.part: here}
     if part.parts > 1:
-        places |= await store.kept(part)
+        kept = await store.kept(part)
+        # What is not shown yet may be put together of several copies. One more copy of what is shown counts by itself.
+        places |= {n: at for n, at in kept.items() if at.change == here.change or not shows(before, part)}
     gone = _addresses(before.counts, but=part.counts) if before else []
-    head = _head(part, store, origin, places, before, len(gone), now)
+    head = head_of(part, store, origin, places, before, len(gone), now)
     if len(places) < part.parts:
         outcome = await _incomplete(part, before, store, origin, now)
         # Another index may be live when the next part comes, one that knows nothing of the losers.
@@ -168,17 +174,21 @@ async def _incomplete(
     part: PageEmbeddings, before: Head | None, store: PageStore, origin: Origin, now: Callable[[], datetime]
 ) -> Outcome:
     """Other parts of the page are missing: this one is put aside, and what visitors see stays as it is."""
-    shows = (before.change, before.model, before.chunker) if before else None
-    if before is None or before.ahead or shows != (part.change, part.model, part.chunker):
-        await store.keep(part, _here(origin))
-        if before is not None and not before.ahead and part.part == part.parts - 1 and _same(part, before):
-            # Its other parts went with the copy that is shown. It must not outlive a newer change that comes later.
-            return await _met(part, before, store, origin)
+    if before is None or not shows(before, part):
+        await store.keep(part, place_of(origin))
         return Outcome()
+    if before.change != part.change:
+        await store.keep(part, place_of(origin))
+        if part.part < part.parts - 1:
+            return Outcome()
+        # Its other parts went with another copy. The log ends with it or with a later one, so it is sent again itself.
+        await _met(part, before, store, origin)
+        return Outcome(again=part.change)
     if origin.embeddings > before.end.beside(origin).embeddings:
-        await store.keep(part, _here(origin))  # one more copy of what is shown
+        await store.keep(part, place_of(origin))  # one more copy of what is shown
+        await _extend(part, before, store, origin)
     if part.part < part.parts - 1:
-        return Outcome()
+        return Outcome(again=part.change if before.unplaced else None)
     await store.refresh()
     return _told(part, before, now)
 
@@ -189,34 +199,34 @@ async def _overwritten(part: PageEmbeddings, store: PageStore, origin: Origin) -
     Where the change that the index shows does have a part of this number, the tombstone may stand behind it in the
     topic and outlive it there: then that change is sent again, as for a loser.
     """
-    key = part.change.page_key
+    key, at = part.change.page_key, Origin(embeddings=origin.embeddings, embeddings_in=origin.embeddings_in)
     while shown := (await store.heads([key])).get(key):
-        if part.part >= shown.parts or newer(part.change, shown.change):
+        if newer(part.change, shown.change):
             break
         with suppress(HeadConflict):
-            return await _met(
-                part, shown, store, Origin(embeddings=origin.embeddings, embeddings_in=origin.embeddings_in)
-            )
+            if part.part < shown.parts:
+                return await _met(part, shown, store, at)
+            await _extend(part, shown, store, at)
+            break
     return Outcome()
+
+
+async def _extend(part: PageEmbeddings, shown: Head, store: PageStore, at: Origin) -> None:
+    """Remember that something stands so far back that does not harm what is shown: it could harm a newer change.
+
+    Raises: HeadConflict, Retryable, Permanent.
+    """
+    end = at.beside(shown.origin).embeddings
+    if end > shown.last_part and not shown.unplaced:  # a copy follows in any case
+        await store.write(part.model_copy(update={"chunks": ()}), shown.model_copy(update={"last_part": end}))
 
 
 async def _met(part: PageEmbeddings, shown: Head, store: PageStore, at: Origin) -> Outcome:
     """Remember where something of no effect stands. Raises: HeadConflict, Retryable, Permanent."""
-    head = _having_met(shown, at)
+    head = having_met(shown, at)
     if head != shown:
         await store.write(part.model_copy(update={"chunks": ()}), head)
     return Outcome(again=shown.change if head.outlived else None)
-
-
-def _same(part: PageEmbeddings, shown: Head) -> bool:
-    """Whether it is of another copy of the change that is shown: a CMS, or Kafka, may deliver one twice."""
-    change, other = part.change, shown.change
-    return (change.revision, change.op, part.digest) == (other.revision, other.op, shown.digest)
-
-
-def _wins(a: ChangeRef, b: ChangeRef) -> bool:
-    """Whether `a` wins over `b`; of the same change sent twice, the later one."""
-    return newer(a, b) or (not newer(b, a) and a.partition == b.partition and a.offset > b.offset)
 
 
 async def _lost(
@@ -230,25 +240,23 @@ async def _lost(
     if left := _addresses(part.counts, but=winner.counts):
         await store.remove(change, left)
         await store.refresh()  # the winner's refresh may have made them visible
-    head = _having_met(winner, origin)
+    head = having_met(winner, origin)
     if (head.outlived or head.ahead) and head != winner:
         await store.write(part.model_copy(update={"chunks": ()}), head)
     receipt = ReceiptEvent(change=change, state="superseded", at=now())
     return Outcome(receipt, again=winner.change if head.outlived else None)
 
 
-def _having_met(winner: Head, loser: Origin) -> Head:
-    """The head, which remembers where the loser stands."""
-    return winner.model_copy(update={"losers": winner.losers.furthest(loser.beside(winner.origin))})
-
-
-async def _misfit(part: PageEmbeddings, before: Head | None, store: PageStore, now: Callable[[], datetime]) -> Outcome:
-    """Cut or embedded for another index, which was live a moment ago: made again for this one."""
-    change = part.change
-    if before is None or before.ahead or before.change.revision != change.revision:
-        return Outcome(again=change)
-    if (before.model, before.chunker) != (store.model, store.chunker):
-        return Outcome(again=change)
+async def _misfit(
+    part: PageEmbeddings, before: Head | None, store: PageStore, now: Callable[[], datetime], origin: Origin
+) -> Outcome:
+    """Cut or embedded for another index, which was live a moment ago: made again for this one. Of several parts each
+    says so: some may have come to the index before.
+    """
+    shown = before and (before.change, before.ahead, before.model, before.chunker)
+    if before is None or shown != (part.change, False, store.model, store.chunker):
+        return Outcome(remake=part.change)
+    await _extend(part, before, store, origin)
     await store.refresh()
     return _told(part, before, now)
 
@@ -258,62 +266,7 @@ def _told(part: PageEmbeddings, shown: Head, now: Callable[[], datetime]) -> Out
     by us, who died between the head and the receipt.
     """
     receipt = ReceiptEvent(change=part.change, state="searchable", at=now(), chunks=shown.cost, notes=part.notes)
-    return Outcome(receipt, again=part.change if shown.origin.embeddings == 0 or shown.outlived else None)
-
-
-def _head(
-    part: PageEmbeddings,
-    store: PageStore,
-    at: Origin,
-    places: Mapping[int, Place],
-    before: Head | None,
-    removed: int,
-    now: Callable[[], datetime],
-) -> Head:
-    """The head of a change whose parts stand at these `places` in ingest.embeddings."""
-    # Each part has a key of its own in the topic, so each must stand behind the losers: what counts is the first one.
-    # A copy that stands in another partition is taken for one that stands nowhere: the next copies are all in this one.
-    offsets = [place.offset if place.partition in (None, at.embeddings_in) else 0 for place in places.values()]
-    origin = at.model_copy(update={"embeddings": min(offsets)})
-    end = at.model_copy(update={"embeddings": max(offsets)})
-    change, limit = part.change, before.narrowed if before else None
-    cost = ChunkCounts(total=sum(part.counts.values()), embedded=part.embedded, reused=part.reused, removed=removed)
-    settled_at = now()
-    told = before is not None and before.ahead and (before.state == "live" or change.op == "delete")
-    if before is not None and told and before.change == change:
-        cost, settled_at = before.cost, before.settled_at
-    losers = Origin()
-    if before is not None and newer(part.change, before.change):
-        losers = before.behind(origin)
-    elif before is not None:
-        # At a replay the page's last products may stand further back than those at hand.
-        origin = origin.furthest(before.origin.beside(origin))
-        end = end.furthest(before.end.beside(origin))
-        # Of losers that an earlier version met nobody knows the partition. For them one copy has been sent: this one.
-        losers = before.losers.beside(origin, for_sure=True)
-    return Head(
-        change=part.change,
-        state="deleted" if part.change.op == "delete" else "live",
-        counts=part.counts,
-        # Ahead: as many as stand in ingest.embeddings until the change comes there; the embed stage overwrites them.
-        parts=before.parts if part.ahead and before else part.parts,
-        model=store.model if part.ahead else part.model,
-        chunker=store.chunker if part.ahead else part.chunker,
-        cost=cost,
-        origin=origin,
-        last_part=end.embeddings,
-        losers=losers,
-        settled_at=settled_at,
-        digest=part.digest,
-        reading=part.reading,
-        ahead=part.ahead,
-        narrowed=limit if limit and limit.revision > change.revision else None,
-        token=before.token if before else None,
-    )
-
-
-def _here(origin: Origin) -> Place:
-    return Place(origin.embeddings, origin.embeddings_in)
+    return Outcome(receipt, again=part.change if shown.unplaced or shown.outlived else None)
 
 
 def _addresses(counts: Mapping[FieldName, int], but: Mapping[FieldName, int] | None = None) -> list[ChunkAddress]:

@@ -42,10 +42,11 @@ class PartGone(Retryable):
 
 
 class Place(NamedTuple):
-    """Where a part stands in ingest.embeddings."""
+    """Where a part stands in ingest.embeddings, and its change in cms.changes."""
 
     offset: int
     partition: int | None = None  # None: it was not written down
+    change: tuple[int, int] | None = None  # partition, offset; None: it was not written down
 
 
 class PageStore(Protocol):

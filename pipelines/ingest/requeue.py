@@ -6,7 +6,11 @@ the topics. Until then `min.compaction.lag.ms` of `cms.changes` keeps the winner
 stages stood still for longer, a delete is made again from what the head knows of it, so no page comes back; of a text
 that is gone the head knows nothing.
 
-The same brings a page that was cut and embedded for another index back as the live one needs it.
+All copies of a winner take the bulk lane, so that none overtakes another: the last one comes to stand behind
+everything. In two lanes each may overtake the other, and each would send the next, without end.
+
+The same brings a page that was cut and embedded for another index back as the live one needs it, in its own lane: an
+editor may be waiting for it.
 
 A replay meets many losers of one winner. One copy answers for all: the head remembers where the losers stand, and when
 the copy gets there and is not behind them all, it is sent again.
@@ -19,6 +23,7 @@ import logging
 from cachetools import FIFOCache
 
 from pipelines.runtime.bus import LogReader
+from pipelines.runtime.record import Lane
 from pipelines.runtime.stage import Sender
 from schemas.page import ChangeRef, PageChange
 from schemas.topics import CHANGES
@@ -35,8 +40,12 @@ class Requeuer:
         self._changes = changes
         self._sent: FIFOCache[str, ChangeRef] = FIFOCache(REMEMBERED)  # the last one of each page
 
-    async def send_again(self, winner: ChangeRef, sender: Sender) -> None:
-        """Send a change again, as it stands in the log, unless its copy is on its way."""
+    async def send_again(self, winner: ChangeRef, sender: Sender, lane: Lane | None = "bulk") -> None:
+        """Send a change again, as it stands in the log, unless its copy is on its way.
+
+        Args:
+            lane: None: that of the record at hand.
+        """
         if self._sent.get(winner.page_key) == winner:
             return
         records = await self._changes.read(winner.partition, winner.offset, winner.offset + 1)
@@ -47,7 +56,7 @@ class Requeuer:
                 log.error("cannot requeue %s: revision %d is not at %d/%d of %s any more", *_where(winner))
                 return
             change = _deleted(winner)
-        await sender.send(CHANGES, change.page_key, change)
+        await sender.send(CHANGES, change.page_key, change, lane=lane)
         self._sent[winner.page_key] = winner
 
 

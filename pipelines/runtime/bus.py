@@ -23,13 +23,14 @@ class Producer(Protocol):
         *,
         partition_key: str | None = None,
         trace_id: str | None = None,
-        lane: Lane = "save",
+        lane: Lane | None = None,
     ) -> None:
         """Return once the broker has confirmed (all replicas).
 
         Args:
             partition_key: choose the partition by this key instead (a page's parts stay together).
             trace_id: default: the trace at hand.
+            lane: default: that of saves.
 
         Raises:
             Retryable: not confirmed. TooLarge.

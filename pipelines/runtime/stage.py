@@ -22,11 +22,14 @@ from schemas.topics import Topic
 class Sender(Protocol):
     """Puts messages on the bus."""
 
-    async def send(self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None) -> None:
+    async def send(
+        self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None, lane: Lane | None = None
+    ) -> None:
         """Return once the broker has confirmed (all replicas). Trace and lane of the record at hand go along.
 
         Args:
             partition_key: choose the partition by this key instead (a page's parts stay together).
+            lane: instead of that of the record at hand.
 
         Raises:
             Retryable: not confirmed. Permanent: too large for the bus, code `too-large`.

@@ -183,10 +183,10 @@ async def test_what_was_removed_is_not_written_again_by_an_older_revision(bench:
 async def test_parts_put_aside_wait_where_no_search_looks(bench: Bench) -> None:
     first, middle, last = parts_of(bench.change(2), {"content": ["a", "b", "c"]}, per_part=1)
     assert await bench.index.kept(last) == {}
-    await bench.index.keep(first, Place(7, 1))
+    await bench.index.keep(first, Place(7, 1, (0, 3)))
     await bench.index.keep(middle, Place(9, 1))
     await bench.index.keep(middle, Place(8, 1))  # an older copy
-    assert await bench.index.kept(last) == {0: Place(7, 1), 1: Place(9, 1)}
+    assert await bench.index.kept(last) == {0: Place(7, 1, (0, 3)), 1: Place(9, 1)}
     assert (await bench.index.take(last, 0)).encode() == first.encode()
     assert await bench.found("a", "b") == set()
     _, other, _ = parts_of(bench.change(3), {"content": ["a", "b", "c"]}, per_part=1)

@@ -69,12 +69,14 @@ class BatchedPageStore(PageStore):
     def _as_shown(self, head: Head) -> Head:
         """An editor's receipt tells of the save, not of the rebuild; and its products stand where they stood."""
         shown = self._shown.get(head.change.page_key)
-        if shown is None or shown.ahead or shown.change.revision != head.change.revision:
-            return head
+        if shown is not None and not shown.ahead and shown.change.revision == head.change.revision:
+            head = head.model_copy(update={"cost": shown.cost, "settled_at": shown.settled_at})
+        if shown is None or shown.ahead or shown.change != head.change:
+            # What the live index shows may stand behind it. So its place in ingest.embeddings does not count before
+            # the index stage has come there (Head.unplaced).
+            return head.model_copy(update={"origin": head.origin.model_copy(update={"embeddings": 0}), "last_part": 0})
         return head.model_copy(
             update={
-                "cost": shown.cost,
-                "settled_at": shown.settled_at,
                 "origin": shown.origin.furthest(head.origin.beside(shown.origin)),
                 "last_part": max(shown.last_part, head.last_part),
                 "losers": shown.losers.furthest(head.losers.beside(shown.origin)),

@@ -203,7 +203,7 @@ async def test_what_was_made_for_another_index_is_sent_again_and_nothing_is_told
     [part] = parts_of(change(5, offset=3), model="fake-2-4")
     await handlers.index_handler(pages, Log())(record(part), sender)
     [again] = sender.sent
-    assert (again.topic, again.message) == (CHANGES, saved(revision=5))
+    assert (again.topic, again.message, again.lane) == (CHANGES, saved(revision=5), None)  # an editor's is a save
 
 
 async def test_while_another_index_is_promoted_nothing_is_told_and_the_winner_sent_again_once() -> None:
@@ -219,7 +219,7 @@ async def test_while_another_index_is_promoted_nothing_is_told_and_the_winner_se
     for part in (*parts_of(change(5, offset=3)), late, late):
         with pytest.raises(IndexReplaced):
             await handle(record(part), sender)
-    assert [(sent.topic, sent.message) for sent in sender.sent] == [(CHANGES, saved(revision=5))]
+    assert [(sent.topic, sent.message, sent.lane) for sent in sender.sent] == [(CHANGES, saved(revision=5), "bulk")]
 
 
 async def test_receipts_are_stored_as_they_are() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import get_args
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +18,7 @@ from schemas.rebuild import RebuildSource
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS
 from tests.making import no_attachments
 from tests.page_history import Groups, SmallParts, View, World
-from tests.page_servers import KEY, Generation
+from tests.page_servers import KEY, Generation, Make, makes
 
 REVISIONS = range(1, 5)
 TROUBLES = ("is paused", "is killed", "replay", "promote", "roll_back", "compact", "forget")
@@ -46,9 +47,16 @@ def with_troubles(kinds: Collection[str]) -> st.SearchStrategy[list[Action]]:
 histories = st.sets(st.sampled_from(TROUBLES), max_size=4).map(sorted).flatmap(with_troubles)
 
 
-async def rebuilt(world: World, source: RebuildSource, lost: int = 0) -> Generation:
-    """A new index like the live one, filled from a topic; as many pages as `lost` are told to be so."""
-    make = world.live.make
+async def rebuilt(
+    world: World, source: RebuildSource, lost: int = 0, batch: int = 1, make: Make | None = None
+) -> Generation:
+    """A new index, filled from a topic; as many pages as `lost` are told to be so.
+
+    Args:
+        batch: records that are written at once.
+        make: what it is for; default: as the live one.
+    """
+    make = make or world.live.make
 
     async def model() -> Embedder:
         return make.model
@@ -57,8 +65,9 @@ async def rebuilt(world: World, source: RebuildSource, lost: int = 0) -> Generat
     target = BuildTarget("town", "fake", make.model.fingerprint, make.model.dims, make.chunker, model)
     embedding, policy = SmallParts(view, view), RetryPolicy(tries=1, retry_for=0)
     filler = IndexBuilder(source, target, new, view, embedding, world.logs[CHANGES], no_attachments, policy)
-    for record in list(world.logs[TOPICS[source]].records.values()):
-        await filler.write(await filler.decode([record]))
+    records = list(world.logs[TOPICS[source]].records.values())
+    for at in range(0, len(records), batch):
+        await filler.write(await filler.decode(records[at : at + batch]))
     assert filler.tally.failures == lost, filler.tally.failed
     new.refreshed()
     return new
@@ -119,6 +128,74 @@ LONG = dict.fromkeys(REVISIONS, 5)
     [("save", 3, "upsert", "bulk"), ("save", 4, "upsert", "bulk"), ("save", 3, "upsert", "save")],
     0,
 )
+# Copies in two lanes overtook each other in each topic, and each made the next.
+@example(
+    {1: 0, 2: 0, 3: 5, 4: 3},
+    ("save", 2, "delete", "bulk"),
+    [
+        ("save", 4, "upsert", "bulk"),
+        ("save", 4, "upsert", "save"),
+        ("save", 4, "upsert", "save"),
+        ("step", 0, 6, "goes on"),
+        ("step", 3, 1, "goes on"),
+    ],
+    0,
+)
+# Of two copies the earlier one's products stood behind the later one's, and pointed to a place where nothing is.
+@example({1: 3, 2: 0, 3: 0, 4: 0}, ("save", 1, "upsert", "bulk"), [("save", 1, "upsert", "save")], 14471567)
+# Of two copies the earlier one's parts stood behind some of the later one's, and the log held only the later one: for
+# another model nothing could be made of either.
+@example(
+    {1: 0, 2: 0, 3: 0, 4: 5},
+    ("save", 1, "upsert", "bulk"),
+    [
+        ("promote", 1),
+        ("save", 1, "upsert", "save"),
+        ("save", 1, "upsert", "save"),
+        ("save", 4, "upsert", "bulk"),
+        ("step", 0, 1, "goes on"),
+        ("step", 0, 1, "goes on"),
+        ("step", 1, 5, "goes on"),
+        ("step", 2, 1, "goes on"),
+        ("step", 0, 1, "goes on"),
+        ("step", 0, 2, "goes on"),
+        ("save", 1, "delete", "save"),
+    ],
+    2,
+)
+# A tombstone that hid nothing of what was shown hid a part of a longer, newer page that the index stage met later.
+@example(
+    {1: 5, 2: 0, 3: 5, 4: 0},
+    ("save", 1, "upsert", "save"),
+    [
+        *[("step", 0, 99, "goes on")] * 3,
+        ("save", 2, "upsert", "bulk"),
+        ("save", 3, "upsert", "save"),
+        ("step", 1, 99, "goes on"),
+        ("step", 0, 99, "goes on"),
+        ("step", 1, 5, "goes on"),
+        ("step", 0, 99, "goes on"),
+        ("step", 0, 99, "goes on"),
+        ("step", 1, 99, "goes on"),
+    ],
+    0,
+)
+# A worker that was taken for dead sent the first of three parts once more, and then died: behind a newer page.
+@example(
+    {1: 5, 2: 5, 3: 0, 4: 0},
+    ("save", 1, "upsert", "bulk"),
+    [
+        ("save", 2, "upsert", "save"),
+        ("step", 1, 99, "goes on"),
+        ("step", 0, 99, "goes on"),
+        ("step", 1, 2, "is paused"),
+        ("step", 1, 99, "goes on"),
+        ("step", 0, 99, "goes on"),
+        ("step", 2, 3, "is killed"),
+        ("step", 1, 99, "goes on"),
+    ],
+    0,
+)
 # A rebuild and a worker put one page together in the index that had become live, and one took away the other's parts.
 @example(
     {1: 0, 2: 3, 3: 0, 4: 5},
@@ -144,10 +221,34 @@ async def test_any_interleaving_ends_in_the_highest_revision(
     world.settle(seed)
     world.check_settled()
     world.compact()
-    sources: tuple[RebuildSource, ...] = ("chunks", "embeddings")
-    for source in sources:
-        new = await rebuilt(world, source)
-        assert new.shown == world.wanted(new), source
+    for source in get_args(RebuildSource):
+        for make in makes():
+            new = await rebuilt(world, source, make=make)
+            assert new.shown == world.wanted(new), (source, make)
+
+
+@pytest.mark.parametrize("source", get_args(RebuildSource))
+@pytest.mark.parametrize("length", [0, 5])
+async def test_what_the_old_index_had_met_does_not_outlive_what_a_rebuild_puts_in(
+    source: RebuildSource, length: int
+) -> None:
+    """An older delete overtakes a page in all topics and is shown; then another index becomes live, without it."""
+    world = World(dict.fromkeys(REVISIONS, length))
+    world.save(2, "upsert", "save")
+    world.save(1, "delete", "bulk")
+    chunk_save, chunk_bulk, embed_save, embed_bulk, _, index_bulk = (group.owner for group in world.groups)
+    for worker in (chunk_save, chunk_bulk, embed_save, embed_bulk, index_bulk):
+        while not worker.idle:
+            worker.step()
+    assert (head := world.live.head) is not None
+    assert head.change.revision == 1
+    world.live = await rebuilt(world, source, batch=100)
+    world.generations.append(world.live)
+    world.settle(0)
+    world.check_settled()
+    world.compact()
+    for topic in get_args(RebuildSource):
+        assert (await rebuilt(world, topic)).shown == world.wanted(world.live), topic
 
 
 burials = (
@@ -178,6 +279,38 @@ burials = (
         ("save", 2, "delete", "save"),
     ],
     6,
+)
+# The last part came before another index was promoted, for another model, and the first one was redriven after it.
+@example(
+    {1: 0, 2: 3, 3: 0, 4: 0},
+    ("save", 2, "upsert", "save"),
+    [("step", 0, 3, "goes on"), ("step", 1, 5, "goes on"), ("bury", "save"), ("promote", 1)],
+    0,
+)
+# Copies in two lanes overtook each other in each topic, and each made the next.
+@example(
+    {1: 1, 2: 3, 3: 0, 4: 5},
+    ("save", 3, "upsert", "bulk"),
+    [
+        ("save", 4, "upsert", "save"),
+        ("save", 3, "upsert", "bulk"),
+        ("save", 4, "upsert", "bulk"),
+        ("save", 4, "upsert", "save"),
+        ("bury", "bulk"),
+    ],
+    0,
+)
+# An older delete was shown, and stood behind the page that had just come into the next index with the log.
+@example(
+    SHORT,
+    ("save", 1, "delete", "bulk"),
+    [
+        ("save", 2, "upsert", "save"),
+        ("step", 0, 4, "goes on"),
+        ("step", 0, 5, "goes on"),
+        ("promote", 0),
+    ],
+    7946353,
 )
 async def test_a_page_is_shown_whole_whatever_becomes_a_dead_letter_and_in_the_end_all_of_it_is_redriven(
     lengths: Lengths, first: Action, history: Sequence[Action], seed: int

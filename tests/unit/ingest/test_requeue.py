@@ -46,7 +46,7 @@ WINNER = reference(saved(5), partition=0, offset=1)
 async def test_the_winner_is_sent_again_as_it_stands_in_the_log() -> None:
     sender = FakeSender()
     await Requeuer(FakeLog(saved(3), saved(5), saved(4))).send_again(WINNER, sender)
-    assert [(s.topic, s.key, s.message) for s in sender.sent] == [(CHANGES, "town:en:fees", saved(5))]
+    assert [(s.topic, s.key, s.message, s.lane) for s in sender.sent] == [(CHANGES, "town:en:fees", saved(5), "bulk")]
 
 
 @pytest.mark.parametrize(

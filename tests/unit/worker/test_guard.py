@@ -47,12 +47,13 @@ class FakeBus:
         *,
         partition_key: str | None = None,
         trace_id: str | None = None,
-        lane: Lane = "save",
+        lane: Lane | None = None,
     ) -> None:
         if self.hangs:
             await asyncio.Event().wait()
         self.sent.append((topic, key, trace_id))
         self.messages.append((message, partition_key))
+        assert lane is not None
         self.lanes.append(lane)
 
     async def send_bytes(
@@ -306,9 +307,12 @@ async def test_a_cancellation_nobody_asked_for_is_an_error_like_others(monkeypat
 
 
 @pytest.mark.parametrize("lane", LANES)
-async def test_what_comes_of_a_record_stays_in_its_lane(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_comes_of_a_record_stays_in_its_lane_or_takes_the_one_that_is_named(
+    lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def handler(record: Record, sender: Sender) -> None:
         await sender.send(CHUNKS, "k", Note())
+        await sender.send(CHUNKS, "k", Note(), lane="bulk")
         raise Permanent("no")
 
     async def on_dead(record: Record, letter: DeadLetter, sender: Sender) -> None:
@@ -316,8 +320,8 @@ async def test_what_comes_of_a_record_stays_in_its_lane(lane: Lane, monkeypatch:
 
     bench = Bench(on_dead=on_dead)
     await bench.run(handler, monkeypatch, replace(RECORD, headers=in_lane(RECORD.headers, lane)))
-    assert [topic for topic, *_ in bench.bus.sent] == [CHUNKS, RECEIPTS]
-    assert bench.bus.lanes == [lane, lane]
+    assert [topic for topic, *_ in bench.bus.sent] == [CHUNKS, CHUNKS, RECEIPTS]
+    assert bench.bus.lanes == [lane, "bulk", lane]
     ((_, _, _, headers),) = bench.bus.buried
     assert lane_of(headers) == lane  # and so a redrive does not overtake saves by accident
 

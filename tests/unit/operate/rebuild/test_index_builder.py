@@ -225,11 +225,14 @@ async def test_the_same_revision_once_more_stands_as_it_was_written_last() -> No
     assert bench.texts() == ["second"]
 
 
-async def test_a_head_tells_what_the_save_cost_and_where_its_products_stand() -> None:
+@pytest.mark.parametrize("copy", [False, True], ids=["the change itself", "another copy of it"])
+async def test_a_head_tells_what_the_save_cost_and_where_its_own_products_stand(copy: bool) -> None:
     bench = Bench("changes")
     cost = ChunkCounts(total=3, embedded=2, reused=1)
     stands = Origin(changes=2, chunks=5, embeddings=9)
-    shown = Head(change=change(1), state="live", cost=cost, origin=stands, settled_at=NOON, model="old")
+    shown = Head(
+        change=change(1, offset=7 * copy), state="live", cost=cost, origin=stands, settled_at=NOON, model="old"
+    )
 
     async def heads(site: str, page_keys: Iterable[str]) -> Mapping[str, Head]:
         return dict.fromkeys(page_keys, shown)
@@ -237,7 +240,8 @@ async def test_a_head_tells_what_the_save_cost_and_where_its_products_stand() ->
     bench.live.heads = heads  # type: ignore[method-assign]
     await bench.fill(bench.change(1, "text"), bench.change(2, "other", page_id="fees2"))
     head = (await bench.store.heads([KEY]))[KEY]
-    assert (head.cost, head.origin, head.settled_at) == (cost, stands, NOON)
+    assert (head.cost, head.settled_at, head.unplaced) == (cost, NOON, copy)
+    assert head.origin == stands or copy
     assert (head.model, head.chunker) == (bench.model.fingerprint, CHUNKER.fingerprint)
     other = (await bench.store.heads(["town:en:fees2"]))["town:en:fees2"]
     assert (other.cost.total, other.origin.chunks) == (1, 0)
