@@ -140,9 +140,9 @@ docs: setup
 docs-serve: setup
 	$(BIN)/python -m docs.site --serve
 
-# All benchmarks; one: `.venv/bin/pagewire bench NAME`.
+# All measurements; one: `.venv/bin/python -m bench NAME`.
 bench: setup
-	$(BIN)/pagewire bench all --data $(DATA)
+	$(BIN)/python -m bench all --data $(DATA)
 
 # The figures of docs/reference again: without PART what there is and how old; a part fits half an hour. With STAMP=1
 # nothing is run: date and commit go into the pages, into which you have copied what was printed.

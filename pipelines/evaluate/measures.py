@@ -19,7 +19,7 @@ from text.language import identified, spoken
 from text.markdown import plain
 
 DEPTH = 10  # pages of a ranking
-BUDGETS = (2_000, 4_000)  # characters of context; `pagewire bench quality` has the same
+BUDGETS = (2_000, 4_000)  # characters of context; `python -m bench quality` has the same
 
 
 class Passage(BaseModel):
