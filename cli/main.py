@@ -63,10 +63,6 @@ COMMANDS = {
         "cli.gaps:gaps",
         "Questions that were refused, disliked or badly grounded, grouped by meaning, those missed most first.",
     ),
-    "coverage": (
-        "cli.coverage:coverage",
-        "Topics of the site's pages and its visitors' questions together: asked and not covered.",
-    ),
     "status": ("cli.status:status", "Lag, rate, freshness and dead letters."),
     "audit": ("cli.audit:audit", "Compare the index with the change log."),
     "audit-log": (

@@ -26,7 +26,6 @@ from schemas.access_key import CreatedKey, KeptKey, ListedKey, NewKey
 from schemas.chat_switch import ChatState
 from schemas.connector_run import ConnectorRun
 from schemas.conversation import Feedback
-from schemas.coverage import CoverageReport
 from schemas.example import LikeExamples, WorkedExample
 from schemas.gaps import GapReport
 from schemas.http import IndexedPage, ListedPage, PageList, SearchHit, SearchKind, SystemStatus
@@ -346,26 +345,6 @@ class Gaps(Protocol):
         ...
 
 
-class Coverage(Protocol):
-    """What pages speak of beside what is asked (pipelines.query.log.coverage_reports)."""
-
-    async def report(
-        self,
-        site: str,
-        days: float,
-        until: datetime | None = None,
-        *,
-        groups: Iterable[str] | None = (),
-        wait: float | None = None,
-    ) -> CoverageReport | UnderWay:
-        """Of the `days` before `until` (now) and of the pages of these groups; UnderWay after `wait` seconds.
-
-        Raises:
-            Retryable. Permanent: of the embedder.
-        """
-        ...
-
-
 @dataclass(frozen=True)
 class Ports:
     """All of them, for `app.create_app`."""
@@ -391,7 +370,6 @@ class Ports:
     questions: QuestionReader
     indexed: IndexedPages
     gaps: Gaps
-    coverage: Coverage
     labelling: Labelling
     evaluations: RunStore
     notes: Notes

@@ -12,7 +12,6 @@ PICTURE_OF = {
     "/console/questions": "questions",
     "/console/questions/{request_id}": "question",
     "/console/gaps": "gaps",
-    "/console/coverage": "coverage",
     "/console/labels": "labels",
     "/console/labels/next": "label",
     "/console/labels/{request_id}": "label",

@@ -22,7 +22,6 @@ from adapters.elastic.examples import ElasticExamples
 from adapters.elastic.inventory import Inventories
 from adapters.elastic.labels import ElasticLabels
 from adapters.elastic.outcomes import ElasticOutcomes
-from adapters.elastic.page_vectors import ElasticPageVectors
 from adapters.elastic.page_view import ElasticPageView
 from adapters.elastic.states import ElasticStates
 from adapters.elastic.texts import ElasticTexts
@@ -52,11 +51,9 @@ from pipelines.operate.rebuild.rebuild import Rebuilder
 from pipelines.operate.status import StatusReader
 from pipelines.query.examples import ExampleComparison
 from pipelines.query.live_texts import LiveTexts
-from pipelines.query.log.coverage_reports import CoverageReports
 from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import grouped
 from pipelines.query.log.notes import Notes
-from pipelines.query.log.placing import placed
 from pipelines.query.privacy_changes import PrivacyChanges
 from pipelines.query.retrieve.search import Searcher
 from pipelines.query.site_privacy import SitePrivacy
@@ -206,12 +203,6 @@ class Clients:
         group = partial(in_own_process, grouped)
         questions, pages = self.questions(), self.page_view()
         reports = GapReports(questions, pages, self.models, group, await self.clock(), self._one_report)
-        self._stack.push_async_callback(reports.aclose)
-        return reports
-
-    async def coverage(self) -> CoverageReports:
-        pages, place = ElasticPageVectors(self.elastic.es), partial(in_own_process, placed)
-        reports = CoverageReports(self.questions(), pages, self.models, place, await self.clock(), self._one_report)
         self._stack.push_async_callback(reports.aclose)
         return reports
 

@@ -39,8 +39,6 @@ SCREENS = {
     "question": f"/console/questions/{CARD}",
     "failed": f"/console/questions/{FAILED}",
     "gaps": "/console/gaps?show=asked",
-    "coverage": "/console/coverage?days=90",
-    "unasked": "/console/coverage?days=90&show=unasked",
     "evaluations": "/console/evaluations",
     "evaluation": f"/console/evaluations/{run().id}",
     "evaluation-pair": f"/console/evaluations/compare?before={run().id}&after={run(1).id}",

@@ -92,7 +92,6 @@ EXAMPLE = {"kind": "answer", "question": "Is a library card free?", "output": "F
 # Of the console, besides those on the way from a question to its page: what it takes until they are whole.
 SCREENS = {
     "gaps": ("/console/gaps", ".rows li"),
-    "coverage": ("/console/coverage", ".rows li"),
     "label": ("/console/labels/next", "form.label"),
     "labels": ("/console/labels", "tbody tr"),
     "evaluations": ("/console/evaluations", ".chart rect"),

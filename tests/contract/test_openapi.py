@@ -72,7 +72,6 @@ ROUTES = {
     ("get", "/v1/admin/sites/{site}/evaluations/{run}"),
     ("delete", "/v1/admin/sites/{site}/evaluations/{run}"),
     ("get", "/v1/admin/sites/{site}/gaps"),
-    ("get", "/v1/admin/sites/{site}/coverage"),
     ("get", "/v1/admin/sites/{site}/pages"),
     ("get", "/v1/admin/sites/{site}/texts"),
     ("get", "/v1/admin/sites/{site}/chat"),

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.engine
 
 PREFIX = "town-"
 OF_SITE = (
-    *("questions", "labels", "labels/agreement", "labels/queue", "judge-agreement", "evaluations", "gaps", "coverage"),
+    *("questions", "labels", "labels/agreement", "labels/queue", "judge-agreement", "evaluations", "gaps"),
     *("pages", "trials", "audit-run", "rebuilds", "chat", "privacy", "examples", "texts"),
 )
 PAGE = {
