@@ -40,8 +40,7 @@ def judge_agreement(
     bar: Annotated[float, typer.Option(min=0, max=1, help="The judge says right from here on.")] = BAR,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say how far a judge agrees with people, in all and by language, and what share of the answers is right by few
-    labels and many judged answers together.
+    """Say how far a judge agrees with people, in all and by language.
 
     First write a sheet and let people fill in its last column, without seeing the judge's verdicts; then name it.
 
@@ -80,10 +79,10 @@ def print_trusted(found: Trusted) -> None:
     out.print(rows(table(*columns), [_line(name, group) for name, group in found.groups.items()]))
     out.print()
     shares = [
-        (name, group.judged, *(_range(each) for each in (group.judged_right, group.people_right, group.right)))
+        (name, group.judged, *(_range(each) for each in (group.judged_right, group.people_right)))
         for name, group in found.groups.items()
     ]
-    out.print(rows(table("right, of", "judged#", "by the judge alone#", "by labels alone#", "by both#"), shares))
+    out.print(rows(table("right, of", "judged#", "by the judge#", "by labels#"), shares))
     out.print()
     if found.constancy is not None:
         out.print(f"says the same of the same answer {found.constancy:.1%} of the time ({found.repeated:,} answers)")
@@ -115,7 +114,7 @@ def _worth(whole: Agreement) -> str:
             )
         case "not to be trusted":
             return "not to be trusted: it agrees with people hardly more than chance; take what labels say"
-        case "corrected by labels":
-            return "of use, but not as it stands: take the share by both, which is right with any judge"
+        case "with care":
+            return "of use, but not as it stands: label some of the answers that hang on it"
         case _:
-            return "may be taken as it stands for answers like these; the share by both is narrower than labels alone"
+            return "may be taken as it stands for answers like these"

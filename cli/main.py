@@ -85,7 +85,6 @@ COMMANDS = {
         "Experiments: a dataset asked under many settings, compared with one of them.",
     ),
     "evaluations": ("cli.evaluations:app", "Published runs of `evaluate`."),
-    "labels": ("cli.labels:app", "What people say of the answers in the question log."),
     "dlq": (
         "cli.letters:app",
         "Dead letters: messages that no try could work on, what they say, and putting them right.",

@@ -42,7 +42,6 @@ from gateway.operators import (
     evaluations,
     examples,
     gaps,
-    labels,
     letters,
     ops,
     page_list,
@@ -68,7 +67,6 @@ READY_KEPT = 1.0  # seconds that what Kafka and Elasticsearch said of themselves
 DELIVERIES, DELIVERIES_OF_ONE = 32, 8
 OPERATORS = (
     questions,
-    labels,
     evaluations,
     all_evaluations,
     erasing,

@@ -14,7 +14,6 @@ from adapters.embedders.fake import FakeEmbedder
 from adapters.fake_access_keys import FakeKeyStore
 from adapters.fake_audit_log import FakeAuditLog
 from adapters.fake_evaluations import FakeRuns
-from adapters.fake_labels import FakeLabels
 from adapters.fake_outcomes import FakeOutcomes
 from adapters.fake_states import FakeStates
 from adapters.fake_texts import FakeTextStore
@@ -22,7 +21,6 @@ from gateway.fake_conversations import FakeConversations
 from gateway.ports import Acceptance, Change, Followed, Ports
 from pipelines.conversations.ask import BadPosition, UnknownAnswer
 from pipelines.conversations.titles import Titles
-from pipelines.evaluate.labelling.labelling import Labelling
 from pipelines.operate.access_keys import AccessKeys, FiledKey
 from pipelines.operate.addresses import same_address
 from pipelines.operate.audit.audit import Progress, Report
@@ -556,7 +554,6 @@ class FakePorts:
             indexed=self.indexed,
             gaps=GapReports(self.outcomes, self.indexed, FakeModels(), _grouped, self.now),
             evaluations=self.runs,
-            labelling=Labelling(FakeLabels(self.outcomes), self.now),
             notes=Notes(FakeLogSender(self.outcomes), self.outcomes, self.sites),
             now=self.now,
             counts=lambda _, seconds: SharedCounts(seconds, lambda: self.now().timestamp()),

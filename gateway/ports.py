@@ -10,7 +10,6 @@ from typing import Protocol
 from pipelines.conversations.ask import Followed
 from pipelines.conversations.conversations import ConversationStore
 from pipelines.conversations.titles import Titles
-from pipelines.evaluate.labelling.labelling import Labelling
 from pipelines.evaluate.published.ports import RunStore
 from pipelines.ingest.accept import Acceptance, Change
 from pipelines.operate.audit.report import AuditReport, RepairReport
@@ -370,7 +369,6 @@ class Ports:
     questions: QuestionReader
     indexed: IndexedPages
     gaps: Gaps
-    labelling: Labelling
     evaluations: RunStore
     notes: Notes
     now: Callable[[], datetime]  # the time that all gateways go by

@@ -20,7 +20,6 @@ from adapters.elastic.conversations import ElasticConversations
 from adapters.elastic.evaluations import ElasticRuns
 from adapters.elastic.examples import ElasticExamples
 from adapters.elastic.inventory import Inventories
-from adapters.elastic.labels import ElasticLabels
 from adapters.elastic.outcomes import ElasticOutcomes
 from adapters.elastic.page_view import ElasticPageView
 from adapters.elastic.states import ElasticStates
@@ -33,7 +32,6 @@ from adapters.kafka.scan import LogScan
 from adapters.kafka.shared_tail import SharedTail
 from adapters.own_process import in_own_process
 from pipelines.conversations.ask import Asker
-from pipelines.evaluate.labelling.labelling import Labelling
 from pipelines.ingest.accept import Intake
 from pipelines.ingest.receipts import ReceiptReader
 from pipelines.operate.access_keys import AccessKeys, FiledKey
@@ -192,9 +190,6 @@ class Clients:
 
     def runs(self) -> ElasticRuns:
         return ElasticRuns(self.elastic.es, self.elastic.indexes)
-
-    async def labelling(self) -> Labelling:
-        return Labelling(ElasticLabels(self.elastic.es, self.elastic.indexes), await self.clock())
 
     def page_view(self) -> ElasticPageView:
         return ElasticPageView(self.elastic.es)

@@ -348,7 +348,7 @@ class Indexes:
     async def ensure_outcomes(self) -> None:
         """The one index of what became of all sites' questions."""
         await self._ensure("007_outcomes.json", OUTCOMES)
-        # What an index made before there were labels lacks; it may be added at any time.
+        # An index made before this field lacks it, and erasing a question empties it.
         properties = mapping("007_outcomes.json")["mappings"]["properties"]
         with explained(f"adding to the mapping of {OUTCOMES}"):
             await self._es.indices.put_mapping(

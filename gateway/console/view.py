@@ -56,7 +56,6 @@ NAVIGATION = (
     Screen("overview", HOME),
     Screen("questions", "/console/questions"),
     Screen("gaps", "/console/gaps"),
-    Screen("labels", "/console/labels"),
     Screen("evaluations", "/console/evaluations"),
     Screen("one-page", "/console/page"),
     Screen("playground", "/console/playground", scope="edit"),

@@ -1,7 +1,6 @@
 """A judge held against people: over all labelled answers, and in each language.
 
-run with verdicts, labels ─▶ answers that have both ─▶ agreement ─┐
-                        └─▶ answers that have a verdict alone ────┴▶ the share of right answers, with its interval
+run with verdicts, labels ─▶ answers that have both ─▶ agreement
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from pipelines.evaluate.judged.agreement import (
     Trust,
     constancy,
     kappa,
-    powered,
     share,
     true_negatives,
     true_positives,
@@ -54,7 +52,6 @@ class Agreement(BaseModel):
     true_negatives: Interval | None
     judged: int  # answers, also those without a label
     judged_right: Interval | None  # of them: what the judge alone says
-    right: Interval | None  # by labels and judge together
     trust: Trust
 
 
@@ -143,7 +140,6 @@ def agreement(people: Mapping[str, bool], judge: Mapping[str, bool], ids: Sequen
     """Of a group of answers."""
     counts = Counts.of((people[id], judge[id]) for id in ids if id in people and id in judge)
     judged = [judge[id] for id in ids if id in judge]
-    others = [judge[id] for id in ids if id in judge and id not in people]
     agreed = kappa(counts)
     return Agreement(
         counts=counts,
@@ -154,7 +150,6 @@ def agreement(people: Mapping[str, bool], judge: Mapping[str, bool], ids: Sequen
         true_negatives=true_negatives(counts),
         judged=len(judged),
         judged_right=share(sum(judged), len(judged)),
-        right=powered(counts, sum(others), len(others)),
         trust=trust(counts, agreed),
     )
 

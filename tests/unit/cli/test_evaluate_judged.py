@@ -169,38 +169,6 @@ def test_repeats_are_kept(model: Script) -> None:
     assert {verdict.repeat for verdict in Run.read(Path("r.ndjson")).verdicts.values()} == {0, 1, 2}
 
 
-def test_labels_of_people_stand_beside_the_judge() -> None:
-    """60 labels, 20 of them wrong, of a judge that calls everything right: kappa 0, and no help."""
-    cases = [case.id for case in dataset(150).cases if case.answers]
-    lines = [json.dumps({"case": case, "right": place % 3 != 0}) for place, case in enumerate(cases[:60])]
-    Path("l.ndjson").write_text("\n".join(lines), encoding="utf-8")
-    done = run(*ASKED, "--labels", "l.ndjson")
-    assert done.exit_code == 0
-    assert "all 60 0.667 1.000 0.000" in said(done)
-    assert "not to be trusted" in said(done)
-    held = json.loads(run(*ASKED, "--labels", "l.ndjson", "--json").stdout)["judged"]["trusted"]["groups"]["all"]
-    assert held["judged_right"]["value"] == 1
-    assert 0.6 < held["right"]["value"] < 0.7
-    assert held["trust"] == "not to be trusted"
-    alone = run("evaluate", "town", "--dataset", "town.yaml", "--judge", "context", "--labels", "l.ndjson")
-    assert alone.exit_code == 2
-    assert "ask for it with --judge score" in " ".join(alone.stderr.split())
-
-
-def test_answers_side_by_side_with_an_earlier_run(model: Script) -> None:
-    model.says["pairwise"] = {"reason": "", "better": "first"}
-    asked = ("evaluate", "town", "--dataset", "town.yaml", "--judge", "pairwise")
-    assert run(*asked).exit_code == 2
-    assert "name it with --against" in " ".join(run(*asked).stderr.split())
-    run("evaluate", "town", "--dataset", "town.yaml", "--run", "live.ndjson")
-    Town.answer = staticmethod(lambda case: right(case).model_copy(update={"answer": "Something else."}))
-    done = run(*asked, "--against", "live.ndjson", "--measure", "hit@1", "--run", "next.ndjson")
-    assert done.exit_code == 0
-    assert "preferred judged 150 of 150 150 0.500" in said(done)
-    assert "same in both orders judged 150 of 150 150 0.000" in said(done)  # it likes what stands first
-    assert len(model.asked) == 300
-
-
 def test_an_unknown_measure_is_wrong_use() -> None:
     done = run("evaluate", "town", "--dataset", "town.yaml", "--judge", "luck")
     assert done.exit_code == 2
