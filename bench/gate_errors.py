@@ -52,7 +52,7 @@ def main(
     margin: Annotated[float, typer.Option(min=0.001, max=0.5, help="Loss that is put up with.")] = 0.03,
     draws: Annotated[int, typer.Option(min=1, help="Candidates of each kind.")] = 10_000,
 ) -> None:
-    """How often `evaluate --against` lets a worse candidate through, or stops one that is as good: simulated."""
+    """How often `eval run --against` lets a worse candidate through, or stops one that is as good: simulated."""
     rng = np.random.default_rng(SEED)
     lines = [
         (kind.name, size, f"{loss:.2f}", *shares(kind, size, loss, margin, draws, rng))

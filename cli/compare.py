@@ -1,4 +1,4 @@
-"""Two runs that are there already, compared as `pagewire evaluate --against` compares a new one with an earlier one."""
+"""Two runs that are there already, compared as `pagewire eval run --against` compares a new one with an earlier one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pagewire evaluate`: a dataset asked of a running system, its figures, and whether it may take another's place."""
+"""`pagewire eval run`: a dataset asked of a running system, its figures, and whether it may take another's place."""
 
 from __future__ import annotations
 
@@ -113,13 +113,13 @@ def evaluate_site(
     Stopped or killed, the same command goes on where it was. Its questions are not logged; only those of a case with
     others before it count in the question log, without words.
 
-    Example: pagewire evaluate town --dataset town.yaml --run live.ndjson
+    Example: pagewire eval run town --dataset town.yaml --run live.ndjson
 
-    Example: pagewire evaluate town --dataset town.yaml --against live.ndjson --margin 0.05 --junit report.xml
+    Example: pagewire eval run town --dataset town.yaml --against live.ndjson --margin 0.05 --junit report.xml
 
-    Example: pagewire evaluate town --dataset town.yaml --publish --note "chunks of 1000"
+    Example: pagewire eval run town --dataset town.yaml --publish --note "chunks of 1000"
 
-    Example: pagewire evaluate town --dataset town.yaml --judge score --judge faithfulness --judge-calls 500
+    Example: pagewire eval run town --dataset town.yaml --judge score --judge faithfulness --judge-calls 500
     """  # fmt: skip
     with explained():
         settings = logged()
@@ -146,7 +146,7 @@ def evaluate_site(
     too_low = missed(report, bars)
     if xml:
         xml.write_text(
-            junit(f"pagewire evaluate {site}: {cases.label}", lines(report, comparison, bars)), encoding="utf-8"
+            junit(f"pagewire eval run {site}: {cases.label}", lines(report, comparison, bars)), encoding="utf-8"
         )
     if json:
         found: dict[str, Any] = {"file": str(made.path), "report": report.model_dump(mode="json"), "too_low": too_low}

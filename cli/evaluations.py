@@ -18,7 +18,7 @@ from schemas.evaluation import ListedRun, RunFigure, RunList
 if TYPE_CHECKING:
     from wiring.clients import Clients
 
-app = typer.Typer(no_args_is_help=True, help="Published runs of `evaluate`. They are published by its --publish.")
+app = typer.Typer(no_args_is_help=True, help="Published runs of `eval run`. They are published by its --publish.")
 
 Value = TypeVar("Value")
 Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]

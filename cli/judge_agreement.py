@@ -1,4 +1,4 @@
-"""`pagewire judge-agreement`: a judge held against people, and what its figures are worth."""
+"""`pagewire eval calibrate`: a judge held against people, and what its figures are worth."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHEET = 100  # answers to label: rates within about a tenth
 
 def judge_agreement(
     run: Annotated[
-        Path, typer.Argument(exists=True, dir_okay=False, help="File of a run that `evaluate --judge` has judged.")
+        Path, typer.Argument(exists=True, dir_okay=False, help="File of a run that `eval run --judge` has judged.")
     ],
     dataset: Annotated[Path, typer.Option(exists=True, help="Dataset of the run.")],
     labels: Annotated[
@@ -44,9 +44,9 @@ def judge_agreement(
 
     First write a sheet and let people fill in its last column, without seeing the judge's verdicts; then name it.
 
-    Example: pagewire judge-agreement live.ndjson --dataset town.yaml --sheet labels.csv --size 100
+    Example: pagewire eval calibrate live.ndjson --dataset town.yaml --sheet labels.csv --size 100
 
-    Example: pagewire judge-agreement live.ndjson --dataset town.yaml --labels labels.csv
+    Example: pagewire eval calibrate live.ndjson --dataset town.yaml --labels labels.csv
     """
     with explained():
         cases, judged = load_dataset(dataset), Run.read(run)

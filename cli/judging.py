@@ -1,4 +1,4 @@
-"""What `pagewire evaluate --judge` asks of a judge, and how it is told. Nothing is decided by it."""
+"""What `pagewire eval run --judge` asks of a judge, and how it is told. Nothing is decided by it."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def report(grid: Grid, dataset: Dataset, planned: Sequence[Planned]) -> Experime
     runs = [(each, each.read()) for each in planned]
     head = planned[0].head
     if not runs[0][1].observed:
-        raise NothingAsked(f"{grid.name}: nothing was asked yet; `pagewire experiment run` does")
+        raise NothingAsked(f"{grid.name}: nothing was asked yet; `pagewire eval sweep` does")
     cases = askable(dataset, head.site)
     whole = {each.arm.name: _figures(cases, run) for each, run in runs if run.complete}
     base = runs[0][0].arm.name

@@ -79,7 +79,7 @@ def judge_of(run: Run, measure: JudgedMeasure, name: str | None) -> str:
         return str(name)
     if name is None and len(found) == 1:
         return found[0]
-    there = f"there are {', '.join(found)}" if found else f"ask one: pagewire evaluate ... --judge {measure.name}"
+    there = f"there are {', '.join(found)}" if found else f"ask one: pagewire eval run ... --judge {measure.name}"
     raise NoVerdicts(f"{run.path}: no {measure.name} by {name or 'one judge alone'}; {there}")
 
 

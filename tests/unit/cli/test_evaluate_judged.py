@@ -1,4 +1,4 @@
-"""`pagewire evaluate --judge`: what a judge says stands beside the measures, and decides nothing."""
+"""`pagewire eval run --judge`: what a judge says stands beside the measures, and decides nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.asking import NOON
 from tests.unit.evaluate.judged.judges import Script
 from tests.unit.evaluate.runs import dataset, right
 
-ASKED = ("evaluate", "town", "--dataset", "town.yaml", "--judge", "score")
+ASKED = ("eval", "run", "town", "--dataset", "town.yaml", "--judge", "score")
 
 
 class Town:
@@ -85,7 +85,7 @@ def test_what_a_judge_says_is_published_with_the_run() -> None:
     figure = Town.published.judged["all"]["judge score"]
     assert (Town.published.judge, figure.judged, figure.of, figure.mean) == ("scripted", 60, 100, pytest.approx(0.8))
     assert figure.at_worst < figure.mean < figure.at_best
-    assert run(*ASKED[:4], "--publish").exit_code == 0
+    assert run(*ASKED[:5], "--publish").exit_code == 0
     assert (Town.published.judge, Town.published.judged) == ("", {})
 
 
@@ -132,7 +132,7 @@ def test_a_budget_is_told_and_the_same_command_goes_on(model: Script) -> None:
 
 def test_a_run_that_is_done_is_not_gone_on_with_for_a_judge_who_has_not_begun() -> None:
     """It may be hours old: whoever asks again wants the answers of now."""
-    run("evaluate", "town", "--dataset", "town.yaml")
+    run("eval", "run", "town", "--dataset", "town.yaml")
     run(*ASKED)
     assert Town.asked == 300
 
@@ -148,7 +148,7 @@ def test_what_is_not_judged_is_neither_wrong_nor_gone(model: Script) -> None:
 
 def test_a_judge_decides_nothing(model: Script) -> None:
     kept = ("--judge", "score", "--run", "live.ndjson")
-    assert run("evaluate", "town", "--dataset", "town.yaml", *kept).exit_code == 0
+    assert run("eval", "run", "town", "--dataset", "town.yaml", *kept).exit_code == 0
     model.says["score"] = {"reason": "bad", "score": 0}
     compared = ("--against", "live.ndjson", "--measure", "right", "--junit", "r.xml", "--run", "next.ndjson")
     done = run(*ASKED, *compared)
@@ -170,7 +170,7 @@ def test_repeats_are_kept(model: Script) -> None:
 
 
 def test_an_unknown_measure_is_wrong_use() -> None:
-    done = run("evaluate", "town", "--dataset", "town.yaml", "--judge", "luck")
+    done = run("eval", "run", "town", "--dataset", "town.yaml", "--judge", "luck")
     assert done.exit_code == 2
     assert "no judged measure 'luck'; there are all, claims" in " ".join(done.stderr.split())
     assert Town.asked == 0

@@ -1,4 +1,4 @@
-"""`pagewire judge-agreement`: from a judged run to a sheet, and from its labels to what the judge is worth."""
+"""`pagewire eval calibrate`: from a judged run to a sheet, and from its labels to what the judge is worth."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipelines.evaluate.run import Run
 from pipelines.evaluate.verdicts import Verdict
 from tests.unit.evaluate import runs
 
-RUN = ("judge-agreement", "live.ndjson", "--dataset", "town.yaml")
+RUN = ("eval", "calibrate", "live.ndjson", "--dataset", "town.yaml")
 
 
 @pytest.fixture(autouse=True)

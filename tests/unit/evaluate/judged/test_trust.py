@@ -93,7 +93,7 @@ def test_which_judge(tmp_path: Path) -> None:
     assert (judge_of(run, SCORE, None), judge_of(run, SCORE, "m")) == ("m", "m")
     with pytest.raises(NoVerdicts, match="no score by n; there are m"):
         judge_of(run, SCORE, "n")
-    with pytest.raises(NoVerdicts, match="ask one: pagewire evaluate"):
+    with pytest.raises(NoVerdicts, match="ask one: pagewire eval run"):
         judge_of(run, measure_of("faithfulness"), None)
     with Run.begin(run.path, run.head) as more:
         more.keep(Verdict(case="c0", measure="score", judge="n", prompts="old", figures={"judge right": 1.0}))
