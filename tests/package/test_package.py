@@ -40,7 +40,6 @@ print(json.dumps({"broken": broken, "owners": owners}))
 """
 # Modules that want an extra, or a checkout, and what they lack without.
 LACKING = {
-    "adapters.otlp_metrics": "opentelemetry.sdk",
     "connectors.cms.sitemap.discover": "protego",
     "connectors.cms.sitemap.source": "protego",
 }
