@@ -19,12 +19,11 @@ from cli.output import NOT_SO, err, explained, out, print_json
 from cli.wired import logged
 from pipelines.evaluate.comparison import GATED, WHOLE, Comparison
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
-from pipelines.evaluate.evaluation import Evaluation, against, evaluate
+from pipelines.evaluate.evaluation import Evaluation, Line, against, evaluate, junit
 from pipelines.evaluate.judged.registry import ALL, JUDGED, named
-from pipelines.evaluate.junit import Line, junit
 from pipelines.evaluate.measures import MEASURES
 from pipelines.evaluate.non_inferiority import MARGIN, fewest_cases
-from pipelines.evaluate.published.publication import publication
+from pipelines.evaluate.publication import publication
 from pipelines.evaluate.run import AT_ONCE, Asked, Head, Run, ask_all, askable
 from pipelines.runtime.errors import WrongUse
 from pipelines.runtime.secret import read as read_secret

@@ -12,7 +12,7 @@ from cli.output import explained, out, print_json, rows, table
 from cli.user import noted
 from cli.wired import connected, logged
 from pipelines.evaluate.comparison import GATED, WHOLE
-from pipelines.evaluate.published.ports import UnknownRun
+from pipelines.evaluate.publication import UnknownRun
 from schemas.evaluation import ListedRun, RunFigure, RunList
 
 if TYPE_CHECKING:

@@ -11,8 +11,17 @@ from cli.output import err, explained, out, print_json, rows, table
 from pipelines.evaluate.dataset import load_dataset
 from pipelines.evaluate.judged.agreement import FEWEST_OF_A_KIND, Interval
 from pipelines.evaluate.judged.evaluator import applying
-from pipelines.evaluate.judged.labels import load_labels, sheet
-from pipelines.evaluate.judged.trust import BAR, FIGURE, Agreement, Trusted, judge_of, measure_of, trusted
+from pipelines.evaluate.judged.trust import (
+    BAR,
+    FIGURE,
+    Agreement,
+    Trusted,
+    judge_of,
+    load_labels,
+    measure_of,
+    sheet,
+    trusted,
+)
 from pipelines.evaluate.run import Run, askable
 from pipelines.runtime.errors import WrongUse
 

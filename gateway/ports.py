@@ -10,7 +10,7 @@ from typing import Protocol
 from pipelines.conversations.ask import Followed
 from pipelines.conversations.conversations import ConversationStore
 from pipelines.conversations.titles import Titles
-from pipelines.evaluate.published.ports import RunStore
+from pipelines.evaluate.publication import RunStore
 from pipelines.ingest.accept import Acceptance, Change
 from pipelines.operate.audit.report import AuditReport, RepairReport
 from pipelines.operate.audit.runs import AuditOrder, AuditRun

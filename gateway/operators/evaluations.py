@@ -12,8 +12,7 @@ from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import MayEdit, MayView, TheEdge
 from gateway.edge.openapi import request_body
 from gateway.ports import Ports
-from pipelines.evaluate.published.ports import UnknownRun
-from pipelines.evaluate.published.publication import published
+from pipelines.evaluate.publication import UnknownRun, published
 from schemas.evaluation import ListedRun, NewRun, PublishedRun, RunId, RunList
 
 MAX_RUN = 12 * 2**20  # bytes: 2,000 cases with answers of 2,000 characters, some of them escaped

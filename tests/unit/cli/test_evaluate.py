@@ -16,7 +16,7 @@ from cli import evaluate
 from cli.main import app
 from pipelines.evaluate.dataset import Case, dumped, load_dataset
 from pipelines.evaluate.measures import Observed
-from pipelines.evaluate.published.publication import published
+from pipelines.evaluate.publication import published
 from pipelines.evaluate.run import Head, Run
 from pipelines.runtime import logs
 from pipelines.runtime.errors import Retryable

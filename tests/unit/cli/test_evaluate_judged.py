@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from cli.main import app
 from pipelines.evaluate.dataset import Case, dumped
 from pipelines.evaluate.measures import Observed
-from pipelines.evaluate.published.publication import published
+from pipelines.evaluate.publication import published
 from pipelines.evaluate.run import Run
 from pipelines.runtime import logs
 from schemas.evaluation import ListedRun, NewRun

@@ -13,8 +13,7 @@ from cli.main import app
 from pipelines.evaluate.dataset import dumped
 from pipelines.evaluate.judged.evaluator import key
 from pipelines.evaluate.judged.trust import measure_of
-from pipelines.evaluate.run import Run
-from pipelines.evaluate.verdicts import Verdict
+from pipelines.evaluate.run import Run, Verdict
 from tests.unit.evaluate import runs
 
 RUN = ("eval", "calibrate", "live.ndjson", "--dataset", "town.yaml")

@@ -11,11 +11,18 @@ import pytest
 from pipelines.evaluate.dataset import Dataset
 from pipelines.evaluate.judged.agreement import Counts
 from pipelines.evaluate.judged.evaluator import key
-from pipelines.evaluate.judged.labels import BadLabels, Label, load_labels, sheet
 from pipelines.evaluate.judged.measure import JudgedMeasure
-from pipelines.evaluate.judged.trust import NoVerdicts, judge_of, measure_of, trusted
-from pipelines.evaluate.run import Run
-from pipelines.evaluate.verdicts import Verdict
+from pipelines.evaluate.judged.trust import (
+    BadLabels,
+    Label,
+    NoVerdicts,
+    judge_of,
+    load_labels,
+    measure_of,
+    sheet,
+    trusted,
+)
+from pipelines.evaluate.run import Run, Verdict
 from pipelines.runtime.errors import WrongUse
 from tests.unit.evaluate import runs
 
