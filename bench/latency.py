@@ -83,7 +83,7 @@ async def _hops(client: httpx.AsyncClient, clients: Clients, rounds: int) -> tup
         asked = Rephrased(request=_question(n), question=QUESTION.format(n=n), mode="semantic")
         found = await retrieve(asked, searcher, clients.elastic.search, settings)
         to = Publication(sink, asked.request, 1)
-        await answering.answer(found, await models.for_site(SITE), to, asyncio.Event())
+        await answering.answer(found, to, asyncio.Event())
         return (sink.at - began) * 1000
 
     async def bus(n: int) -> float:

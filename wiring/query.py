@@ -167,7 +167,8 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending:
     async def setup() -> None:
         if reranker is not None:
             await reranker.start()
-        await models.warm()
+        if means:  # without a model nothing here is searched for
+            await models.warm()
         await asyncio.to_thread(rehearse_words, settings.spoken)
         await stops.start()
         await live_texts.start()
@@ -179,7 +180,7 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending:
         await stop_log.aclose()
         await _close(log, live_texts, chat)
 
-    handler = answer_handler(answering, models, log, stops, outcomes)
+    handler = answer_handler(answering, log, stops, outcomes)
     return Stage(
         name="answer",
         routes={RETRIEVED: guard(handler, retrieved)},

@@ -222,7 +222,7 @@ class System:
         outcomes = Outcomes(self.settings)
         self._work("rephrase", REQUESTS, rephrase_handler(self.settings, PROMPTS, Rewriter(self.chat, examples)))
         self._work("retrieve", REPHRASED, searching(self.es, self.models))
-        self._work("answer", RETRIEVED, answer_handler(answering, cast(Any, self.models), log, stops, outcomes))
+        self._work("answer", RETRIEVED, answer_handler(answering, log, stops, outcomes))
         self._work("log", OUTCOMES, keeping(self.es))
 
     def _work(self, name: str, topic: Topic, handler: Handler) -> None:

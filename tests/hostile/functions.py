@@ -24,7 +24,7 @@ from pipelines.conversations.turns import newest
 from pipelines.ingest.chunk import chunk_page
 from pipelines.ingest.documents import convert
 from pipelines.ingest.unit_plan import plan_units, sense
-from pipelines.query.answer import extract, narrowing, quotation
+from pipelines.query.answer import narrowing, quotation
 from pipelines.query.answer.cite import CitationParser
 from pipelines.query.answer.code import CodeSpans
 from pipelines.query.answer.entities import EntityReader
@@ -207,9 +207,6 @@ CALLS: Mapping[str, Call] = {
     "pipelines.query.answer.cite.CitationParser.feed": lambda text: CitationParser(SOURCES).feed(text),
     "pipelines.query.answer.code.CodeSpans.feed": lambda text: CodeSpans().feed(text),
     "pipelines.query.answer.entities.EntityReader.feed": lambda text: EntityReader().feed(text),
-    "pipelines.query.answer.extract.candidates": lambda text: extract.candidates(
-        [source(n, text[:2_000]) for n in range(1, 4)]
-    ),
     "pipelines.query.answer.grounding.Grounds.doubt": _doubted,
     "pipelines.query.answer.links.LinkFilter.feed": _written,
     "pipelines.query.answer.narrowing.narrower": lambda text: narrowing.narrower(

@@ -2,7 +2,7 @@
 
 query.retrieved ─▶ rephrased, sources ─▶ token, citation ... ─▶ answer, done ─▶ answer.events
                           model there ─▶ the site's strategy writes
-       none, or it breaks down for good ─▶ the best sentences are quoted
+       none, or it breaks down for good ─▶ the evidence of the search is quoted; without any, its pages are named
           the visitor has had enough ─▶ the model is hung up on, what there is is the answer
 """
 
@@ -35,7 +35,6 @@ from pipelines.query.settings import QuerySettings
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.spending import Spending
 from pipelines.query.translate import Translator
-from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.settings import StrategyName
 from prompts.loader import ChatMessage
@@ -115,14 +114,14 @@ class Answering:
         self._examples = examples
         self._spending = spending
 
-    async def answer(self, retrieved: Retrieved, embedder: Embedder, to: Publication, stopped: asyncio.Event) -> None:
+    async def answer(self, retrieved: Retrieved, to: Publication, stopped: asyncio.Event) -> None:
         """Publish the whole answer, `rephrased` to `done`.
 
         Args:
             stopped: set when the visitor wants no more: then the answer ends with what there is of it.
 
         Raises:
-            Retryable: the broker, or the embedder that picks quotes, is away.
+            Retryable: the broker is away.
         """
         began = perf_counter()
         request, retrieved = retrieved.request, with_whole_links(retrieved)
@@ -136,7 +135,7 @@ class Answering:
         elif datetime.now(UTC) > request.deadline:
             failed = "timeout"
         else:
-            failed = await self._write(self._task(retrieved), made, embedder, to, stopped)
+            failed = await self._write(self._task(retrieved), made, to, stopped)
         ms = (perf_counter() - began) * 1000
         if failed is not None:
             log.warning("not answered", code=failed, strategy=made.strategy, ms=round(ms))
@@ -196,9 +195,7 @@ class Answering:
             terms=terms(self._prompts.of(request.site).glossary_of(site), request.lang, shown),
         )
 
-    async def _write(
-        self, task: Task, made: _Made, embedder: Embedder, to: Publication, stopped: asyncio.Event
-    ) -> str | None:
+    async def _write(self, task: Task, made: _Made, to: Publication, stopped: asyncio.Event) -> str | None:
         """Publish the text. Returns: the code of what the visitor must be told instead."""
         if task.retrieved.courtesy is not None:
             return await self._reply(task, task.retrieved.courtesy, made, to, stopped)
@@ -228,17 +225,14 @@ class Answering:
                 log.warning("the model failed, quoting instead", code=failure.code, error=str(failure))
                 await to.restart()
         made.strategy, made.extractive, made.cut, made.left_out = "quote", True, False, 0
-        # What the strategy has found since is more than the gate knew.
-        if made.sources and not (refuses and made.sources == retrieved.sources):
-            # Evidence names the sources by number: what a strategy has found since has other numbers.
-            found = {"sources": made.sources} | (
-                {} if made.sources == retrieved.sources else {"evidence": (), "parts": (), "tables": ()}
-            )
-            quoted = replace(task, retrieved=retrieved.model_copy(update=found))
+        if retrieved.evidence and not refuses:
+            if made.sources != retrieved.sources:  # evidence names the sources by the numbers that they had
+                made.sources = retrieved.sources
+                await to.put(SourcesFound(grade=retrieved.grade, sources=retrieved.sources))
             lead_in = await self._said(phrases.lead_in(retrieved.request.lang), retrieved.request)
             closest = await self._said(phrases.say("closest", retrieved.request.lang), retrieved.request)
             missing = await self._said(phrases.say("missing", retrieved.request.lang), retrieved.request)
-            async with aclosing(Quote(embedder, lead_in, closest, missing).run(quoted)) as pieces:
+            async with aclosing(Quote(lead_in, closest, missing).run(task)) as pieces:
                 async for piece in pieces:
                     if stopped.is_set():
                         return None
@@ -246,7 +240,9 @@ class Answering:
         if not to.text:
             asked = retrieved.request
             contact = self._prompts.of(asked.site).reached_by(self._settings.site(asked.site), asked.lang)
-            await to.put(Token(text=await self._said(reply(retrieved, phrases, contact), retrieved.request)))
+            await to.put(
+                Token(text=await self._said(reply(retrieved, phrases, contact, made.sources), retrieved.request))
+            )
         return None
 
     async def _reply(

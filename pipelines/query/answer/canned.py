@@ -10,7 +10,7 @@ courtesy ──▶ a sentence in the visitor's language
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from prompts.phrases import Phrases
 from schemas.query import Grade, Retrieved, Source
@@ -26,15 +26,20 @@ def refused(grade: Grade) -> bool:
     return grade in NAMES
 
 
-def reply(retrieved: Retrieved, phrases: Phrases, contact: str = "") -> str:
-    """Markdown: what is missing, and links to the nearest pages. For grades that are not `refused`: nothing was found.
+def reply(retrieved: Retrieved, phrases: Phrases, contact: str = "", found: Sequence[Source] | None = None) -> str:
+    """Markdown: what is missing, and links to the nearest pages.
 
     Args:
         contact: the site's own text how to reach somebody.
+        found: the sources that there are by now; default: those that the gate knew.
     """
     lang = retrieved.request.lang
-    said = phrases.say(NAMES[retrieved.grade] if refused(retrieved.grade) else "nothing-found", lang)
-    pages = [f"- [{title}](<{url}>)" for title, url in candidates(retrieved.sources) if refused(retrieved.grade)]
+    sources = retrieved.sources if found is None else found
+    name = NAMES.get(retrieved.grade, "nothing-found")
+    if sources and (not refused(retrieved.grade) or sources != retrieved.sources):
+        name = "not-answered"
+    said = phrases.say(name, lang)
+    pages = [f"- [{title}](<{url}>)" for title, url in candidates(sources)]
     nearest = "\n".join([phrases.say("see-pages", lang), "", *pages]) if pages else ""
     return "\n\n".join(part for part in (said, nearest, contact) if part)
 

@@ -13,7 +13,6 @@ from pipelines.query.answer.stops import Stops
 from pipelines.query.outcomes import Outcomes
 from pipelines.query.publish import Published, begin
 from pipelines.runtime.bus import LogReader
-from pipelines.runtime.embedder import SiteEmbedders
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Handler, Sender
 from schemas.query import Retrieved
@@ -21,9 +20,7 @@ from schemas.query import Retrieved
 logger = structlog.get_logger(__name__)
 
 
-def answer_handler(
-    answering: Answering, models: SiteEmbedders, log: LogReader, stops: Stops, outcomes: Outcomes
-) -> Handler:
+def answer_handler(answering: Answering, log: LogReader, stops: Stops, outcomes: Outcomes) -> Handler:
     """Passages become an answer, streamed, until it is written or the visitor stops it."""
 
     async def handle(record: Record, sender: Sender) -> None:
@@ -33,8 +30,7 @@ def answer_handler(
             await outcomes.say(retrieved, publication, sender, again=True)
             return
         async with stops.watch(retrieved.request) as stopped:
-            embedder = await models.for_site(retrieved.request.site)
-            await answering.answer(retrieved, embedder, publication, stopped)
+            await answering.answer(retrieved, publication, stopped)
         await outcomes.say(retrieved, publication.published, sender)
 
     return handle

@@ -380,7 +380,7 @@ async def answered(log: FakeLog, fresh: bool) -> list[str]:
     sender = FakeSender()
     message = retrieved(source(1, "The pool opens at 9.")).model_copy(update={"request": asked()})
     stops = Stops(log, lambda deliver: tail)
-    handle = answer_handler(Answering(SETTINGS, SITE_PROMPTS, {}), Models(), log, stops, OUTCOMES)
+    handle = answer_handler(Answering(SETTINGS, SITE_PROMPTS, {}), log, stops, OUTCOMES)
     await handle(record(message, fresh), sender)
     assert {s.key for s in sender.sent} <= {message.request.request_id}
     return [s.message.event.type for s in sender.sent if isinstance(s.message, AnswerEvent)]
@@ -433,7 +433,7 @@ async def test_bytes_that_are_no_message_are_refused_for_good() -> None:
     handlers = [
         rephrase_handler(SETTINGS, SITE_PROMPTS, None),
         retrieve_handler(SETTINGS, None, None),  # type: ignore[arg-type]
-        answer_handler(None, Models(), FakeLog(), None, OUTCOMES),  # type: ignore[arg-type]
+        answer_handler(None, FakeLog(), None, OUTCOMES),  # type: ignore[arg-type]
     ]
     for handle in handlers:
         with pytest.raises(WireError):

@@ -10,7 +10,6 @@ import pytest
 from prometheus_client import REGISTRY
 
 from adapters.elastic.client import ElasticsearchDown
-from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeSender
 from pipelines.query import giving_up
 from pipelines.query.answer.answering import Answering
@@ -276,15 +275,10 @@ class Tail:
     async def aclose(self) -> None: ...
 
 
-class Models:
-    async def for_site(self, site: str) -> FakeEmbedder:
-        return FakeEmbedder()
-
-
 async def handled(known: Retrieved, log: Log, *, fresh: bool, sender: FakeSender | None = None) -> FakeSender:
     sender = sender or FakeSender()
     answering = Answering(settings(), SitePrompts(), {})
-    handle = answer_handler(answering, Models(), log, Stops(log, lambda deliver: Tail()), Outcomes(settings()))
+    handle = answer_handler(answering, log, Stops(log, lambda deliver: Tail()), Outcomes(settings()))
     await handle(Record("query.retrieved", 0, 9, b"c", known.encode(), fresh=fresh), sender)
     return sender
 

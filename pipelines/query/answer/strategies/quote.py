@@ -1,7 +1,6 @@
 """Quote: without a model, what the pages say in their own words, as far as that is sure.
 
-The evidence was measured with the search. Where there is none (an index made before units, sources that a strategy has
-found since), the sentences of the sources are embedded here.
+The evidence was measured with the search.
 """
 
 from __future__ import annotations
@@ -15,13 +14,9 @@ from babel.dates import format_date
 
 from pipelines.query.answer.canned import candidates
 from pipelines.query.answer.days import asked_day
-from pipelines.query.answer.extract import extract
 from pipelines.query.answer.quotation import Unsure, answering, by_part, describing, further, on_day, unsaid
 from pipelines.query.answer.strategies.base import Piece, Task, step
-from pipelines.runtime.embedder import Embedder
 from schemas.query import Evidence, Part, Retrieved, SureOf
-
-QUOTABLE = ("content", "description")
 
 
 class Quote:
@@ -33,50 +28,40 @@ class Quote:
         missing: what comes before the part of a question that nothing is sure to answer.
     """
 
-    def __init__(self, embedder: Embedder, lead_in: str, closest: str, missing: str) -> None:
-        self._embedder = embedder
+    def __init__(self, lead_in: str, closest: str, missing: str) -> None:
         self._lead_in = lead_in
         self._closest = closest
         self._missing = missing
 
     async def run(self, task: Task) -> AsyncGenerator[Piece, None]:
-        """Nothing where there is nothing to quote. Raises: Retryable: the embedder is away."""
+        """Quote the evidence, of which there is some."""
         began = perf_counter()
         retrieved = task.retrieved
         evidence: Sequence[Evidence] = retrieved.evidence
-        if evidence:
-            lead_in, closest = self._lead_in, self._closest
-            lang = retrieved.request.lang
-            asked = dict.fromkeys((retrieved.request.question, task.question))  # its own day before the topic's
-            if day := next((day for each in asked if (day := asked_day(each, task.now, lang))), None):
-                evidence = on_day(evidence, day, _language(retrieved), _on_page(evidence[0].n, retrieved))
-                lead_in, closest = (f"**{_written(day, lang)}**\n\n{text}" for text in (lead_in, closest))
-            sure = retrieved.sure is None or retrieved.sure.of == "unit"
-            if retrieved.request.replaced and (others := unsaid(evidence, retrieved.request.replaced)):
-                evidence, sure = others, False  # what was sure has been read, and was not what was wanted
-            elif retrieved.request.history:
-                evidence, again = further(evidence, retrieved.request.history[-1].answer)
-                sure = sure and not again  # with what stands around it, it is not the same answer
-            parts = [] if retrieved.request.replaced else [_dated(part, task, lang) for part in retrieved.parts]
-            if answered := [part for part in parts if _sure_of(part) == "unit"]:
-                unsure = [self._unsure(part, answered, retrieved) for part in parts if part not in answered]
-                quotation = by_part([part.evidence for part in answered], lead_in, unsure, retrieved.tables)
-            elif not sure:
-                quotation = describing(evidence, _linked(closest, evidence[0].n, retrieved), retrieved.tables)
-            else:
-                there = _on_page(evidence[0].n, retrieved)
-                quotation = answering([each for each in evidence if each.n in there], lead_in, retrieved.tables)
-            for event in quotation.events:
-                yield event
-            yield step("quote", task.question, f"{len(quotation.citations)} units", began)
-            return
-        # A title says that its page is about the question, but answers nothing.
-        sources = task.retrieved.sources
-        worth = [source for source in sources if source.field in QUOTABLE] or sources
-        extracted = await extract(task.question, worth, self._embedder, self._lead_in)
-        for event in extracted.events:
+        lead_in, closest = self._lead_in, self._closest
+        lang = retrieved.request.lang
+        asked = dict.fromkeys((retrieved.request.question, task.question))  # its own day before the topic's
+        if day := next((day for each in asked if (day := asked_day(each, task.now, lang))), None):
+            evidence = on_day(evidence, day, _language(retrieved), _on_page(evidence[0].n, retrieved))
+            lead_in, closest = (f"**{_written(day, lang)}**\n\n{text}" for text in (lead_in, closest))
+        sure = retrieved.sure is None or retrieved.sure.of == "unit"
+        if retrieved.request.replaced and (others := unsaid(evidence, retrieved.request.replaced)):
+            evidence, sure = others, False  # what was sure has been read, and was not what was wanted
+        elif retrieved.request.history:
+            evidence, again = further(evidence, retrieved.request.history[-1].answer)
+            sure = sure and not again  # with what stands around it, it is not the same answer
+        parts = [] if retrieved.request.replaced else [_dated(part, task, lang) for part in retrieved.parts]
+        if answered := [part for part in parts if _sure_of(part) == "unit"]:
+            unsure = [self._unsure(part, answered, retrieved) for part in parts if part not in answered]
+            quotation = by_part([part.evidence for part in answered], lead_in, unsure, retrieved.tables)
+        elif not sure:
+            quotation = describing(evidence, _linked(closest, evidence[0].n, retrieved), retrieved.tables)
+        else:
+            there = _on_page(evidence[0].n, retrieved)
+            quotation = answering([each for each in evidence if each.n in there], lead_in, retrieved.tables)
+        for event in quotation.events:
             yield event
-        yield step("quote", task.question, f"{len(extracted.citations)} sentences", began)
+        yield step("quote", task.question, f"{len(quotation.citations)} units", began)
 
     def _unsure(self, part: Part, answered: Sequence[Part], retrieved: Retrieved) -> Unsure:
         asked = f"“{part.question}”"

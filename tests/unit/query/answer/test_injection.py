@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeSender
 from adapters.llm.fake import FakeChat, Reply
 from pipelines.query.answer.answering import Answering
@@ -177,7 +176,7 @@ async def answered(*said: str, sources: Sequence[Source] = (POOL,)) -> Answered:
     found = retrieved(*sources)
     request = found.request.model_copy(update={"deadline": datetime.now(UTC) + timedelta(seconds=60)})
     to = Publication(sender, request, 1)
-    await answering.answer(found.model_copy(update={"request": request}), FakeEmbedder(), to, asyncio.Event())
+    await answering.answer(found.model_copy(update={"request": request}), to, asyncio.Event())
     [answer] = [
         s.message.event
         for s in sender.sent
