@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: help setup setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test test-rest test-all containers kubernetes faults mutants check fix docs docs-serve bench figures dist sbom release-check lock wordpress-plugin widget pictures
+.PHONY: help setup setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test test-rest test-all containers kubernetes faults mutants check fix docs docs-serve bench figures size dist sbom release-check lock wordpress-plugin widget pictures
 
 # What each target does.
 help:
@@ -148,6 +148,10 @@ bench: setup
 # nothing is run: date and commit go into the pages, into which you have copied what was printed.
 figures: setup
 	$(BIN)/python -m docs.figures $(PART) $(if $(PART),--data $(DATA)) $(if $(STAMP),--stamp)
+
+# How large the code is, as docs/scope.md has it; COMMIT=: of another commit.
+size: setup
+	$(BIN)/python -m docs.size $(COMMIT)
 
 # What is released: wheel and source of Pagewire, and the Wagtail app's wheel. `dist/pagewire-*.whl` is one file.
 dist: setup
