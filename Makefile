@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: help setup setup-run servers setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test test-rest test-all containers kubernetes faults mutants check fix docs docs-serve bench figures dist sbom release-check lock wordpress-plugin widget pictures
+.PHONY: help setup setup-run servers setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test test-rest test-all containers kubernetes faults mutants check fix docs docs-serve bench figures size dist sbom release-check lock wordpress-plugin widget pictures
 
 # What each target does.
 help:
@@ -159,14 +159,18 @@ docs: setup
 docs-serve: setup
 	$(BIN)/python -m docs.site --serve
 
-# All benchmarks; one: `.venv/bin/pagewire bench NAME`.
+# All measurements; one: `.venv/bin/python -m bench NAME`.
 bench: setup
-	$(BIN)/pagewire bench all --data $(DATA)
+	$(BIN)/python -m bench all --data $(DATA)
 
 # The figures of docs/reference again: without PART what there is and how old; a part fits half an hour. With STAMP=1
 # nothing is run: date and commit go into the pages, into which you have copied what was printed.
 figures: setup
 	$(BIN)/python -m docs.figures $(PART) $(if $(PART),--data $(DATA)) $(if $(STAMP),--stamp)
+
+# How large the code is, as docs/scope.md has it; COMMIT=: of another commit.
+size: setup
+	$(BIN)/python -m docs.size $(COMMIT)
 
 # What is released: wheel and source of Pagewire, and the Wagtail app's wheel. `dist/pagewire-*.whl` is one file.
 dist: setup

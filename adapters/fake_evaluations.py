@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 
-from pipelines.evaluate.published.ports import MAX_RUNS
+from pipelines.evaluate.publication import MAX_RUNS
 from schemas.evaluation import ListedRun, PublishedRun
 
 

@@ -10,7 +10,6 @@ from datetime import datetime
 from pipelines.query.log.ports import Asked, AskedHit, BadCursor
 from pipelines.runtime.errors import PagewireError
 from schemas.conversation import Feedback
-from schemas.label import AnswerLabel
 from schemas.outcome import (
     Forgotten,
     LoggedQuestion,
@@ -37,8 +36,6 @@ class _Kept:
     feedback: Feedback | None = None
     verdict: Verdict | None = None
     forgotten: bool = False
-    labels: tuple[AnswerLabel, ...] = ()  # see fake_labels.py
-    settled: AnswerLabel | None = None
 
 
 @dataclass
@@ -140,7 +137,6 @@ class FakeOutcomes:
 
 
 def _erase(kept: _Kept) -> None:
-    kept.labels, kept.settled = (), None
     if kept.outcome is not None:
         kept.outcome = kept.outcome.model_copy(update=dict.fromkeys(("question", "rephrased", "answer", "vector")))
     if kept.feedback is not None:

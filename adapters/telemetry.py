@@ -1,5 +1,4 @@
-"""Where spans go, and what is counted: by OTLP over HTTP to the collector that OpenTelemetry's own variables name
-(`OTEL_*`).
+"""Where spans go: by OTLP over HTTP to the collector that OpenTelemetry's own variables name (`OTEL_*`).
 
 The SDK is the extra `otel`, and is imported when tracing is switched on. Its provider stays ours: what other libraries
 would tell of by themselves (URLs, query strings, errors with visitors' words in them) goes to the global one, and that
@@ -9,11 +8,10 @@ is not set.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from threading import Thread
-from time import monotonic
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -26,11 +24,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
 
-    from adapters.otlp_metrics import SentMetrics
-
 PROTOCOL = "http/protobuf"
-INTERVAL = "OTEL_METRIC_EXPORT_INTERVAL"  # milliseconds
-EVERY = 60_000  # milliseconds, as OpenTelemetry has it where the variable does not say
 LAST_SPANS = 5.0  # seconds for them to get out when the process ends; a collector that is away must not hold it up
 
 
@@ -41,11 +35,6 @@ class TracingSettings(SettingsGroup):
         default=False,
         description="Whether the gateway and the workers send traces by OpenTelemetry (docs/howto/traces.md); needs "
         "the extra `otel`. Where to, and how many, the usual `OTEL_*` variables say.",
-    )
-    tracing_metrics: bool = Field(
-        default=False,
-        description="With `tracing`: whether counters and histograms are sent to the collector, too, every minute. "
-        "Prometheus reads the same ones without it.",
     )
 
 
@@ -60,19 +49,13 @@ def traced(settings: TracingSettings, service: str) -> Iterator[None]:
         SettingsError: the extra is not installed, or the variables want what is not there.
     """
     if not settings.tracing:
-        if settings.tracing_metrics:
-            raise SettingsError("tracing_metrics (PAGEWIRE_TRACING_METRICS): needs tracing (PAGEWIRE_TRACING)")
         yield
         return
     from pipelines.runtime import tracing
 
-    _check("TRACES")
-    if settings.tracing_metrics:
-        _check("METRICS")
+    _check()
     try:
-        resource = _resource(service)
-        provider = _provider(resource)
-        metrics = _metrics(resource) if settings.tracing_metrics else None
+        provider = _provider(_resource(service))
     except ImportError as err:
         raise SettingsError(
             "tracing (PAGEWIRE_TRACING): OpenTelemetry's SDK is not installed: `pip install 'pagewire[otel]'`"
@@ -84,26 +67,19 @@ def traced(settings: TracingSettings, service: str) -> Iterator[None]:
         yield
     finally:
         tracing.switch_off()
-        _end(provider.shutdown, *([metrics.shutdown] if metrics is not None else []))
+        # Its own limit is 30 seconds, after which whoever stops us has long lost patience.
+        ending = Thread(target=provider.shutdown, name="last spans", daemon=True)
+        ending.start()
+        ending.join(LAST_SPANS)
 
 
-def _end(*shutdowns: Callable[[], None]) -> None:
-    """Side by side. Their own limit is 30 seconds, after which whoever stops us has long lost patience."""
-    ending = [Thread(target=shutdown, name="last spans", daemon=True) for shutdown in shutdowns]
-    until = monotonic() + LAST_SPANS
-    for thread in ending:
-        thread.start()
-    for thread in ending:
-        thread.join(max(0.0, until - monotonic()))
-
-
-def _check(signal: str) -> None:
+def _check() -> None:
     """What the libraries would pass over, or log with a key in it."""
-    protocols = (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")  # the first that is set counts
+    protocols = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")  # the first that is set counts
     wanted = next((value for name in protocols if (value := os.environ.get(name))), PROTOCOL)
     if wanted != PROTOCOL:
         raise SettingsError(f"OTEL_EXPORTER_OTLP_PROTOCOL: must be {PROTOCOL}, not {wanted!r}")
-    for name in ("OTEL_EXPORTER_OTLP_HEADERS", f"OTEL_EXPORTER_OTLP_{signal}_HEADERS"):
+    for name in ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"):
         if any("=" not in one for one in os.environ.get(name, "").split(",") if one.strip()):
             raise SettingsError(f"{name}: must be NAME=VALUE, several with commas between them")
 
@@ -115,7 +91,7 @@ def _resource(service: str) -> Resource:
         "service.name": service,
         "service.namespace": "pagewire",
         "service.version": version("pagewire"),
-        "service.instance.id": str(uuid4()),  # of two workers of a stage, each has counts of its own
+        "service.instance.id": str(uuid4()),  # two workers of a stage are two
     }
     said = OTELResourceDetector().detect().attributes  # OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES
     return Resource.create({name: value for name, value in about.items() if name not in said})
@@ -129,18 +105,3 @@ def _provider(resource: Resource) -> TracerProvider:
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return provider
-
-
-def _metrics(resource: Resource) -> SentMetrics | None:
-    """None: OTEL_SDK_DISABLED says that nothing is to be sent, as it does of spans."""
-    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-    from prometheus_client import REGISTRY
-
-    from adapters.otlp_metrics import SentMetrics
-
-    if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
-        return None
-    every = os.environ.get(INTERVAL) or str(EVERY)
-    if not every.isdecimal() or int(every) == 0:
-        raise SettingsError(f"{INTERVAL}: must be milliseconds, not {every!r}")
-    return SentMetrics(OTLPMetricExporter(), REGISTRY, resource, int(every) / 1000)

@@ -21,11 +21,13 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
+import typer
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from adapters.reranker import make_reranker
 from bench.report import RESAMPLES, report
+from cli.output import explained
 from pipelines.query.answer.grounding import Doubt, Grounds
 from pipelines.query.answer.judging import Judge
 from pipelines.query.live.site_prompts import SitePrompts
@@ -144,9 +146,18 @@ async def judge_of(name: JudgeName) -> AsyncIterator[Judge | None]:
                 await each.aclose()
 
 
-def main(part: Part, show: bool, judge: JudgeName) -> None:
-    """Judge every sentence of a part, print what came of it. Raises: SettingsError."""
-    asyncio.run(_main(part, show, judge))
+def main(
+    part: Annotated[
+        Part, typer.Option(help="`tune` to look at, `report` to report (its single sentences are not shown), or `all`.")
+    ] = "report",
+    show: Annotated[bool, typer.Option("--show", help="Print the sentences that were judged wrongly.")] = False,
+    judge: Annotated[
+        JudgeName, typer.Option(help="Asked beside the rules: `none`, the `model` or the `reranker` of the settings.")
+    ] = "none",
+) -> None:
+    """True and false sentences against the passages they cite: which are found not to be borne out. Needs no system."""
+    with explained():
+        asyncio.run(_main(part, show, judge))
 
 
 async def _main(part: Part, show: bool, name: JudgeName) -> None:

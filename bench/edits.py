@@ -18,11 +18,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.progress import track
 
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeIndex, FakePages
+from bench.given import numbers
 from bench.report import percentile, report
 from bench.xquad import load
 from pipelines.ingest.embed import Embedding, VectorCache
@@ -62,13 +65,17 @@ class Text:
         return [sentence for paragraph in self.paragraphs if is_prose(paragraph) for sentence in paragraph]
 
 
-def main(data: Path | None, sizes: Sequence[int], edits: int) -> None:
-    """Embeddings per edit: percentiles, the worst, and how many of 10,000 are above the target."""
+def main(
+    data: Annotated[Path | None, typer.Option(help="Folder with xquad.LANG.json, for texts beside our own.")] = None,
+    sizes: Annotated[str, typer.Option(help="Comma-separated chunk sizes.")] = "512,1000",
+    edits: Annotated[int, typer.Option(min=15, help="Edits per text and size.")] = 3000,
+) -> None:
+    """Embeddings that a sentence inserted, changed or removed in a page of 50 chunks costs."""
     texts = [*generated(), *sample_site(), *(xquad(data) if data else ())]
     chunker = Settings().chunker
     lines = []
     for text in texts:
-        for size in sizes:
+        for size in numbers(sizes):
             lines.append(measure(text, chunker.model_copy(update={"size": size}), edits))
     columns = ("text", "size", "chunks", "core", "edits", "mean", "p50", "p95", "p99", "worst", f"> {TARGET} of 10,000")
     report("edits", "embeddings that a one-sentence edit of a long page costs", columns, lines)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import process_time
+from typing import Annotated
 
+import typer
 from bs4 import BeautifulSoup, Tag
 
 from bench.report import report
@@ -85,14 +87,25 @@ class Tally:
         )
 
 
-def main(folders: Sequence[Path], *, as_json: bool = False) -> None:
-    """Read the sample site's pages, and those of each folder. Raises: ValueError: a folder holds no pages."""
-    corpora = {"sample site, in a frame": [*sample()], **{str(folder): [*pages_in(folder)] for folder in folders}}
-    for name, pages in corpora.items():
-        if not pages:
-            raise ValueError(f"{name}: no NAME/source.html with an expected.html beside it")
-    lines = [measured(pages).line(name) for name, pages in corpora.items()]
-    report("fidelity", "what arrives of what pages say", COLUMNS, lines, as_json=as_json)
+def main(
+    pages: Annotated[
+        list[Path] | None,
+        typer.Option(exists=True, file_okay=False, help="Folder of NAME/source.html and NAME/expected.html."),
+    ] = None,
+) -> None:
+    """What arrives of what pages say: words, figures, structure; which pages are flagged. Needs no system.
+
+    Of the sample site's pages in a frame, and of those of folders. `go mod download -json
+    codeberg.org/readeck/go-readability/v2@v2.1.3` fetches Mozilla's 130, whose folder is `test-pages` in its `Dir`.
+
+    Example: python -m bench fidelity --pages test-pages
+    """
+    corpora = {"sample site, in a frame": [*sample()], **{str(folder): [*pages_in(folder)] for folder in pages or []}}
+    for name, found in corpora.items():
+        if not found:
+            raise typer.BadParameter(f"{name}: no NAME/source.html with an expected.html beside it")
+    lines = [measured(found).line(name) for name, found in corpora.items()]
+    report("fidelity", "what arrives of what pages say", COLUMNS, lines)
 
 
 def sample() -> Iterator[Page]:

@@ -1,36 +1,55 @@
-"""Which cosines still mean something, per embedder: from these its profile is taken (adapters/embedders).
+"""What an embedder's vectors are like: from this its profile is taken (adapters/embedders).
 
-Pages are cut as in production; a question's right chunk is one of the right page that holds the answer.
+    XQuAD, cut as in production ─▶ cosines of right and of random pairs ─▶ floors
+    units of it, some of each language ─▶ mean of each language ─▶ their mean, as base64 to paste ─▶ `common`
+
+A question's right chunk is one of the right page that holds the answer. In what is common each language counts the
+same, so that what is left does not depend on the language of the pages.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import random
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 from more_itertools import chunked
 from numpy.typing import NDArray
 from rich.progress import track
 
 from adapters.embedders.base import Embedder
 from adapters.embedders.registry import make_embedder
+from bench.given import Data, names
 from bench.report import percentile, report
-from bench.xquad import Corpus, load
+from bench.xquad import TRAINING, Corpus, load
 from pipelines.ingest.chunk import chunk_field, embedded_text
 from pipelines.ingest.documents.convert import convert
+from schemas.compact import compact
+from text.units import units
 from wiring.settings import Settings
 
 LOSS = 0.5  # percent of right hits that may fall below a floor
 SLICE = 32
+EACH = 100  # units of a language: with 250 of two languages the common direction is hardly another
+SEED = 1
 
 
-def main(data: Path, langs: str = "en,de,en:de", embedder: str = "lite") -> None:
-    """Cosines of right and of random pairs; `langs` is `PAGES` or `PAGES:QUESTIONS`, separated by commas."""
-    asyncio.run(_run(data, langs.split(","), embedder))
+def main(
+    data: Data,
+    pairs: Annotated[str, typer.Option(help="Comma-separated: `PAGES` or `PAGES:QUESTIONS`.")] = "en,de,en:de",
+    common: Annotated[str, typer.Option(help="Comma-separated languages.")] = "de,en,ar,ro,th,zh",
+    embedder: Annotated[str, typer.Option(help="As PAGEWIRE_EMBEDDER.")] = "lite",
+) -> None:
+    """Cosines of right and of random pairs, the floors that follow from them, and what all vectors have in common."""
+    asyncio.run(_run(data, names(pairs), names(common), embedder))
 
 
-async def _run(data: Path, pairs: list[str], spec: str) -> None:
+async def _run(data: Path, pairs: Sequence[str], langs: Sequence[str], spec: str) -> None:
     settings = Settings()
     model = make_embedder(spec, settings)
     await model.start()
@@ -39,10 +58,29 @@ async def _run(data: Path, pairs: list[str], spec: str) -> None:
         for pair in pairs:
             pages, _, asked = pair.partition(":")
             lines += await _measure(pair, load(data, pages), load(data, asked or pages), model, settings)
+        means = [(await model.passages(_senses(load(data, lang)))).mean(axis=0) for lang in langs]
     finally:
         await model.aclose()
     columns = ("pages:questions", "field", "pairs", "lowest", f"{LOSS} %", "median", "random median", "random 99 %")
     report("floors", f"cosine of right and of random pairs, {model.fingerprint}", columns, lines)
+    mean = np.mean(means, axis=0)
+    direction = mean / np.linalg.norm(mean)
+    along = [(lang, float(np.linalg.norm(m)), float(m @ direction)) for lang, m in zip(langs, means, strict=True)]
+    report("common", f"mean of {EACH} vectors, {spec}", ("language", "length", "along the common direction"), along)
+    print(base64.b64encode(compact(direction[None])[0]).decode())
+
+
+def _senses(corpus: Corpus) -> list[str]:
+    """Some of a language's units, by chance."""
+    articles = corpus.articles[:TRAINING]
+    senses = [
+        unit.sense(article.title)
+        for article in articles
+        for paragraph in article.paragraphs
+        for unit in units(paragraph, corpus.lang)
+    ]
+    random.Random(SEED).shuffle(senses)
+    return senses[:EACH]
 
 
 async def _measure(

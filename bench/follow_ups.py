@@ -50,7 +50,7 @@ class Pair:
 
 
 def main() -> None:
-    """Print weights, and what thresholds would give."""
+    """Fit whether a question leans on the one before it, on follow-ups and changes of topic on the sample site."""
     every = list(pairs())
     found = asyncio.run(_signals(every))
     names = list(found[0])

@@ -15,7 +15,7 @@ SITE = "footprint"
 
 
 def main() -> None:
-    """Resident memory per part of `pagewire up`, MiB."""
+    """Memory of the running system."""
     asyncio.run(_run())
 
 

@@ -15,8 +15,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
 from adapters.elastic.bundle import Elastic
@@ -31,13 +33,14 @@ from bench.gate_sites import (
     sites_of,
     variants,
 )
+from bench.given import Data, names
 from bench.report import report
 from bench.servers import servers
 from bench.system import home
 from bench.vectors import KeptVectors
 from bench.website import publish
 from bench.xquad import load
-from pipelines.evaluate import charts
+from pipelines.evaluate.charts import lines as lines_chart
 from pipelines.query.search.ports import Calibration, Scores
 from wiring.settings import Settings
 from wiring.settings_file import load as load_settings
@@ -54,13 +57,23 @@ FOREIGN_QUICK = ("top", "mean", "known")
 FOREIGN_FULL = (*FOREIGN_QUICK, "sentence")
 
 
-def main(data: Path, pairs: Sequence[str], embedder: str, fit: bool, charts_to: Path | None) -> None:
-    """Refusals of both kinds at the same false refusals."""
+def main(
+    data: Data,
+    langs: Annotated[str, typer.Option(help="Comma-separated: pages and questions in that language.")] = "en,de",
+    cross: Annotated[
+        str, typer.Option(help="Comma-separated pairs; `de:en` asks in German on English pages.")
+    ] = "de:en",
+    fit: Annotated[bool, typer.Option("--fit", help="Fit the weights and print them for the profile.")] = False,
+    charts: Annotated[Path | None, typer.Option(help="Folder for the curve and the calibration, as SVG.")] = None,
+    embedder: Annotated[str, typer.Option(help="As PAGEWIRE_EMBEDDER.")] = "lite",
+) -> None:
+    """Questions that cannot be answered: how many are refused, and how many others with them."""
+    pairs = names(langs) + names(cross)
     settings = load_settings()
     kept = settings.home / "bench"
-    langs = {pair.rpartition(":")[2] for pair in pairs}
-    with home([*SAMPLE_SITES, *(site for lang in langs for site in sites_of(lang))]) as configured:
-        asyncio.run(_run(data, pairs, embedder, fit, charts_to, kept, configured))
+    of_pages = {pair.rpartition(":")[2] for pair in pairs}
+    with home([*SAMPLE_SITES, *(site for lang in of_pages for site in sites_of(lang))]) as configured:
+        asyncio.run(_run(data, pairs, embedder, fit, charts, kept, configured))
 
 
 async def _run(
@@ -277,7 +290,7 @@ def _draw(samples: Sequence[Sample], native: Scores, other: Scores | None, folde
             curves[f"{pair}, {kind}"] = [
                 (share, float((bad < np.quantile(good, share)).mean())) for share in np.linspace(0, 0.3, 31)
             ]
-    curve = charts.lines(curves, "falsely refused", "refused", (0, 0.3), (0.5, 1))
+    curve = lines_chart(curves, "falsely refused", "refused", (0, 0.3), (0.5, 1))
     (folder / "gate-curve.svg").write_text(curve, encoding="utf-8")
     bins: dict[str, list[tuple[float, float]]] = {}
     for pair in dict.fromkeys(each.sample.pair for each in unseen):
@@ -291,7 +304,7 @@ def _draw(samples: Sequence[Sample], native: Scores, other: Scores | None, folde
             for n in range(10)
             if (places == n).any()
         ]
-    calibration = charts.lines(bins, "score", "answerable", (0, 1), (0, 1), diagonal=True)
+    calibration = lines_chart(bins, "score", "answerable", (0, 1), (0, 1), diagonal=True)
     (folder / "gate-calibration.svg").write_text(calibration, encoding="utf-8")
 
 

@@ -9,11 +9,14 @@ worked out once for each.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+import typer
 
+from bench.given import numbers
 from bench.report import report
 from pipelines.evaluate.non_inferiority import verdict
 from schemas.quality_gate import State
@@ -44,13 +47,17 @@ KINDS = (
 )
 
 
-def main(sizes: Sequence[int], margin: float, draws: int) -> None:
-    """Draw candidates of each kind, size and loss; print what becomes of them."""
+def main(
+    sizes: Annotated[str, typer.Option(help="Comma-separated numbers of cases.")] = "100,300,1000",
+    margin: Annotated[float, typer.Option(min=0.001, max=0.5, help="Loss that is put up with.")] = 0.03,
+    draws: Annotated[int, typer.Option(min=1, help="Candidates of each kind.")] = 10_000,
+) -> None:
+    """How often `eval run --against` lets a worse candidate through, or stops one that is as good: simulated."""
     rng = np.random.default_rng(SEED)
     lines = [
         (kind.name, size, f"{loss:.2f}", *shares(kind, size, loss, margin, draws, rng))
         for kind in KINDS
-        for size in sizes
+        for size in numbers(sizes)
         for loss in LOSSES
     ]
     about = f"share of {draws:,} candidates each, margin {margin:g}"

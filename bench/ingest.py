@@ -1,7 +1,7 @@
 """Bulk import of XQuAD English, accepted to searchable, against the embedder alone on the same texts, same run.
 
 What Kafka, Elasticsearch and the workers need is missing to the import, on as few cores as here. The engine that the
-weights come with is there to compare with: `pagewire bench engine` has more of it.
+weights come with is there to compare with.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from time import perf_counter
+from typing import Annotated
 
 import httpx
+import typer
 from rich.progress import track
 
+from bench.given import Data
 from bench.report import report
 from bench.system import resident, system
 from bench.xquad import Corpus, load
@@ -29,8 +31,12 @@ SITE = "import"
 WARM_UP, WARMING = "warm", 6  # a site, and its pages: servers that have just been started compile for a minute
 
 
-def main(data: Path, lang: str, pages: int) -> None:
-    """Chunks per second through all stages, as a share of the model alone."""
+def main(
+    data: Data,
+    lang: Annotated[str, typer.Option(help="Language of the pages.")] = "en",
+    pages: Annotated[int, typer.Option(help="Pages imported, at most.")] = 48,
+) -> None:
+    """Bulk import against the embedder alone, and that against the engine that its weights come with."""
     corpus = load(data, lang)
     asyncio.run(_run(replace(corpus, articles=corpus.articles[:pages])))
 

@@ -14,8 +14,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import perf_counter
+from typing import Annotated
 
 import httpx
+import typer
 from rich.progress import track
 
 from adapters.elastic.bundle import Elastic
@@ -42,8 +44,12 @@ TARGET = 2.0  # times the idle figure
 Save = Callable[[], Awaitable[float]]
 
 
-def main(chunks: int, saves: int, pages: int) -> None:
-    """Percentiles per load, and their ratio to the idle ones."""
+def main(
+    chunks: Annotated[int, typer.Option(min=25, help="Chunks of the site.")] = 20_000,
+    saves: Annotated[int, typer.Option(min=2, help="Saves measured beside each load.")] = 60,
+    pages: Annotated[int, typer.Option(min=1, help="Pages of the import; it must outlast the saves.")] = 200,
+) -> None:
+    """A save until searchable: idle, during an import, during rebuilds."""
     with home([SITE]) as settings:
         asyncio.run(_run(settings, chunks, saves, pages))
 

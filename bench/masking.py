@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+import typer
 import yaml
 
 from bench.report import interval, report
@@ -94,8 +95,13 @@ def judged(case: Case) -> Judged:
     )
 
 
-def main(part: Part, show: bool) -> None:
-    """Mask every case of a part, print what came of it."""
+def main(
+    part: Annotated[
+        Part, typer.Option(help="`tune` to look at, `hold-out` to report (its single cases are not shown), or `all`.")
+    ] = "tune",
+    show: Annotated[bool, typer.Option("--show", help="Print the cases that were masked wrongly.")] = False,
+) -> None:
+    """What of visitors' words is masked before it is logged: recall and precision, per kind and language."""
     every = cases()
     results = [judged(case) for case in part_of(every, part)]
     without = [each for each in results if not each.case.marked]

@@ -1,11 +1,9 @@
-"""How good the answers can be: XQuAD as websites, our search and quotations beside what others would have found.
+"""How good the search is: XQuAD as websites, ours beside each kind of search alone.
 
-    pages ─ our stages ─▶ Elasticsearch ─ the retrieve stage's own functions ─▶ page, context, quotation ─┐
-       └── LlamaIndex, Haystack, LangChain, with the same embedder ──────────▶ page, context ─────────────┴▶ tables
+    pages ─ our stages ─▶ Elasticsearch ─ the retrieve stage's own functions ─▶ page, context ─▶ tables
 
-A question is answered within N characters when its gold answer stands in the context that N characters allow: ours as
-the answer stage would get it with that budget, theirs by laying chunk after chunk. Weights were chosen on the pages
-0-23; every figure comes for all pages and for 24-47.
+A question is answered within N characters when its gold answer stands in the context that the answer stage would get
+with that budget. Weights were chosen on the pages 0-23; every figure comes for all pages and for 24-47.
 """
 
 from __future__ import annotations
@@ -14,22 +12,22 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 from rich.progress import track
 
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import make_embedder
-from bench import peers
+from bench.given import Data, names
 from bench.report import paired_interval, report
 from bench.servers import servers
 from bench.system import home
 from bench.vectors import KeptVectors
 from bench.website import OneModel, publish
 from bench.xquad import Asked, Corpus, load
-from pipelines.query.extractive.quotation import Quotation, answering
-from pipelines.query.extractive.quote import by_words
 from pipelines.query.search.fuse import fuse
 from pipelines.query.search.ports import Candidate, Hit
 from pipelines.query.search.search import Retrieval, Searcher, scored
@@ -52,23 +50,27 @@ class Judged:
     right: NDArray[np.bool_]
 
 
-def main(data: Path, pairs: Sequence[str], with_peers: bool, extractive: bool, embedder: str) -> None:
-    """Retrieval beside the peers', and quotations."""
-    kept = load_settings().home / "bench"
-    absent = peers.missing() if with_peers else None
-    if absent:
-        print(f"without the peers: {absent}\n")
-    sites = sorted({site_of(pair) for pair in pairs})
-    with home(sites) as settings:
-        asyncio.run(_run(data, pairs, with_peers and absent is None, extractive, embedder, kept, settings))
-
-
-async def _run(
-    data: Path, pairs: Sequence[str], with_peers: bool, extractive: bool, spec: str, kept: Path, settings: Settings
+def main(
+    data: Data,
+    langs: Annotated[str, typer.Option(help="Comma-separated: pages and questions in that language.")] = "en,de",
+    cross: Annotated[
+        str, typer.Option(help="Comma-separated pairs; `de:en` asks in German on English pages.")
+    ] = "de:en",
+    embedder: Annotated[str, typer.Option(help="As PAGEWIRE_EMBEDDER.")] = "lite",
 ) -> None:
+    """Right page first, answer within the context: ours beside each kind of search alone.
+
+    Vectors are kept in PAGEWIRE_HOME/bench; the second run takes seconds where the first takes minutes.
+    """
+    kept = load_settings().home / "bench"
+    pairs = names(langs) + names(cross)
+    with home(sorted({site_of(pair) for pair in pairs})) as settings:
+        asyncio.run(_run(data, pairs, embedder, kept, settings))
+
+
+async def _run(data: Path, pairs: Sequence[str], spec: str, kept: Path, settings: Settings) -> None:
     corpora = {lang: load(data, lang) for pair in pairs for lang in pair.split(":")}
     found: dict[str, list[Judged]] = {}
-    quoted: dict[str, list[bool]] = {}
     async with (
         servers(settings) as configured,
         Elastic(str(configured.elasticsearch), configured) as elastic,
@@ -79,27 +81,12 @@ async def _run(
         searching = Searching(elastic, model, configured)
         for pair in pairs:
             asking, answering = corpora[pair.partition(":")[0]], corpora[pair.rpartition(":")[2]]
-            questions = together(asking, answering)
-            ours, quotes = await searching.judged(pair, questions, extractive)
-            found[pair] = ours
-            quoted[pair] = quotes
-            if with_peers:
-                texts = [asked.question for asked in questions]
-                theirs = await peers.retrieved(answering, texts, model)
-                found[pair] += [Judged(name, judged_chunks(chunks, questions)) for name, chunks in theirs.items()]
+            found[pair] = await searching.judged(pair, together(asking, answering))
         about = f"{model.fingerprint}, chunks {configured.chunker.fingerprint}"
     unseen = {
         pair: np.array([not asked.training for asked in corpora[pair.partition(":")[0]].questions]) for pair in pairs
     }
     _tables(found, unseen, about)
-    if extractive:
-        lines = [
-            (pair, *(float(np.mean(part)) for part in (hits, np.asarray(hits)[unseen[pair]])))
-            for pair, hits in quoted.items()
-        ]
-        report(
-            "quotations", "gold answer in at most three quoted sentences", ("questions", "all pages", "24-47"), lines
-        )
 
 
 def site_of(pair: str) -> str:
@@ -123,29 +110,20 @@ class Searching:
         self._searcher = Searcher(elastic.search, OneModel(model), settings)
         self._settings = settings
 
-    async def judged(self, pair: str, questions: Sequence[Asked], extractive: bool) -> tuple[list[Judged], list[bool]]:
-        """Our figures, those of each kind of search alone, and whether the quotations hold the answer."""
+    async def judged(self, pair: str, questions: Sequence[Asked]) -> list[Judged]:
+        """Our figures, and those of each kind of search alone."""
         right: dict[str, list[list[bool]]] = {OURS: [], VECTORS: [], KEYWORDS: []}
-        quoted = []
         for asked in track(questions, description=f"asking {pair}"):
             found = await self._searcher.find(site_of(pair), asked.question, kind="hybrid", size=DEEP)
             for name, hits in (await self._rankings(found)).items():
                 right[name].append(await self._right(asked, hits))
-            if extractive:
-                quoted.append(await self._quoted(asked, found.hits[: self._settings.content_hits]))
-        return [Judged(name, np.array(values)) for name, values in right.items()], quoted
+        return [Judged(name, np.array(values)) for name, values in right.items()]
 
     async def _right(self, asked: Asked, hits: Sequence[Hit]) -> list[bool]:
         best = hits[: self._settings.content_hits]
         around = await self._around(best)
         contexts = [[source.text for source in passages(best, around, budget)] for budget in BUDGETS]
         return [*_pages(asked, [hit.page_id for hit in hits]), *(holds(context, asked.answer) for context in contexts)]
-
-    async def _quoted(self, asked: Asked, hits: Sequence[Hit]) -> bool:
-        sources = passages(hits, await self._around(hits), self._settings.context_chars)
-        evidence = by_words(asked.question, sources)
-        quotation = answering(evidence, "") if evidence else Quotation(())
-        return holds([citation.quote or "" for citation in quotation.citations], asked.answer)
 
     async def _around(self, hits: Sequence[Hit]) -> list[Hit]:
         return await self._chunks.chunks(hits[0].index, wanted(hits, self._settings.neighbours)) if hits else []
@@ -161,28 +139,6 @@ class Searching:
         places = [each.place for each in candidates]
         read = await self._chunks.chunks(candidates[0].index, places) if candidates else ()
         return scored(candidates, {hit.place: hit for hit in read})
-
-
-def judged_chunks(found: Sequence[Sequence[peers.Chunk]], questions: Sequence[Asked]) -> NDArray[np.bool_]:
-    """A peer's chunks by the same figures: shape (questions, 4)."""
-    return np.array(
-        [
-            [
-                *_pages(asked, [page for page, _ in chunks]),
-                *(holds(laid(chunks, budget), asked.answer) for budget in BUDGETS),
-            ]
-            for chunks, asked in zip(found, questions, strict=True)
-        ]
-    )
-
-
-def laid(chunks: Iterable[peers.Chunk], budget: int) -> list[str]:
-    """Chunk after chunk, the last one cut."""
-    texts = []
-    for _, text in chunks:
-        texts.append(text[:budget])
-        budget -= len(texts[-1])
-    return texts
 
 
 def holds(texts: Sequence[str], answer: str) -> bool:
@@ -208,7 +164,7 @@ def _tables(found: Mapping[str, Sequence[Judged]], unseen: Mapping[str, NDArray[
     report(
         "quality-differences",
         "ours minus the best other, 95 % interval (paired bootstrap)",
-        ("questions -> pages", "figure", "against", "best other", "difference", "from", "to"),
+        ("questions -> pages", "figure", "best other", "difference", "from", "to"),
         [line for pair, judged in found.items() for line in differences(pair, judged)],
     )
 
@@ -217,11 +173,6 @@ def differences(pair: str, judged: Sequence[Judged]) -> Iterable[tuple[object, .
     """Ours against the best of the others, figure by figure."""
     ours, *others = judged
     for number, figure in enumerate(FIGURES):
-        for group, some in (
-            ("one kind of search", [each for each in others if each.name in (VECTORS, KEYWORDS)]),
-            ("peers", [each for each in others if each.name not in (VECTORS, KEYWORDS)]),
-        ):
-            if some:
-                best = max(some, key=lambda each: float(each.right[:, number].mean()))
-                gap = ours.right[:, number].astype(float) - best.right[:, number].astype(float)
-                yield (pair, figure, group, best.name, float(gap.mean()), *paired_interval(gap))
+        best = max(others, key=lambda each: float(each.right[:, number].mean()))
+        gap = ours.right[:, number].astype(float) - best.right[:, number].astype(float)
+        yield (pair, figure, best.name, float(gap.mean()), *paired_interval(gap))

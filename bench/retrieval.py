@@ -16,15 +16,18 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
+from typing import Annotated
 from uuid import uuid4
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 from rich.progress import track
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.pages import Pages
 from adapters.elastic.writer import Writer
+from bench.given import numbers
 from bench.report import percentile, report
 from bench.servers import servers
 from bench.synthetic import CHUNKS_A_PAGE, Model, change, embeddings, words
@@ -66,10 +69,14 @@ class Asking:
         return np.stack([await self.query(text) for text in texts])
 
 
-def main(sizes: Sequence[int], questions: int, visitors: int) -> None:
-    """Milliseconds a question, and questions a second, at each size."""
+def main(
+    chunks: Annotated[str, typer.Option(help="Comma-separated sizes, multiples of 25.")] = "10000",
+    questions: Annotated[int, typer.Option(min=10, help="Questions asked each way.")] = 200,
+    visitors: Annotated[int, typer.Option(min=1, help="At once, for the throughput.")] = 8,
+) -> None:
+    """The retrieve stage's work against one raw kNN request to Elasticsearch."""
     with home([SITE]) as settings:
-        asyncio.run(_run(settings, sorted(sizes), questions, visitors))
+        asyncio.run(_run(settings, sorted(numbers(chunks)), questions, visitors))
 
 
 async def _run(settings: Settings, sizes: Sequence[int], questions: int, visitors: int) -> None:

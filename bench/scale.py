@@ -2,8 +2,8 @@
 
     synthetic pages ─▶ the three ingest topics ─▶ pagewire rebuild --from embeddings ─▶ pagewire audit ─▶ questions
 
-The commands run as processes of their own, whose resident memory is looked at ten times a second. From what they took
-`pagewire bench sizing` computes larger installations.
+The commands run as processes of their own, whose resident memory is looked at ten times a second. What larger
+installations need is computed from such figures: bench.sizing.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import perf_counter
+from typing import Annotated
 
 import numpy as np
+import typer
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.search import Pinned, SiteSearch
-from bench import sizing
+from bench.given import numbers
 from bench.report import percentile, report
 from bench.servers import command, servers
 from bench.synthetic import CHUNKS_A_PAGE, Model, send, words
 from bench.system import home
-from bench.topic_sizes import topic_sizes
 from pipelines.query.search.ports import Floors
 from pipelines.runtime.indexes import IndexInfo
-from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS
 from wiring.settings import Settings
 
 SITE = "scale"
@@ -49,15 +49,15 @@ class Step:
     question_p50_ms: float
     question_p95_ms: float
     index_mib: float
-    changes_mib: float
-    chunks_mib: float
-    embeddings_mib: float
 
 
-def main(sizes: Sequence[int], dims: int) -> None:
-    """Each figure at each size, and how its cost per chunk grew from the first to the last."""
+def main(
+    chunks: Annotated[str, typer.Option(help="Comma-separated sizes, multiples of 25.")] = "10000,100000",
+    dims: Annotated[int, typer.Option(min=1, max=4096, help="Length of the vectors.")] = 384,
+) -> None:
+    """Rebuild, audit and search at several sizes: cost per chunk, memory, disk."""
     with home([SITE]) as settings:
-        asyncio.run(_run(settings, sorted(sizes), Model("lite", f"synthetic-{dims}", dims)))
+        asyncio.run(_run(settings, sorted(numbers(chunks)), Model("lite", f"synthetic-{dims}", dims)))
 
 
 async def _run(settings: Settings, sizes: Sequence[int], model: Model) -> None:
@@ -77,7 +77,7 @@ async def _run(settings: Settings, sizes: Sequence[int], model: Model) -> None:
             pages = size // CHUNKS_A_PAGE
             await send(configured, SITE, range(sent, pages), model)
             sent = pages
-            step, looks = await _measure(configured, elastic, pages * CHUNKS_A_PAGE)
+            step, looks = await _measure(elastic, pages * CHUNKS_A_PAGE)
             steps.append(step)
             memory |= {f"{size} {name}": _thinned(resident) for name, resident in looks.items()}
     columns = ("figure", *(f"{step.chunks:,} chunks" for step in steps), "per chunk, last : first")
@@ -88,11 +88,10 @@ async def _run(settings: Settings, sizes: Sequence[int], model: Model) -> None:
         _lines(steps),
         steps=[asdict(step) for step in steps],
         resident_mib=memory,
-        units=asdict(sizing.units(asdict(steps[-1]), model.dims)),
     )
 
 
-async def _measure(settings: Settings, elastic: Elastic, chunks: int) -> tuple[Step, Mapping[str, list[int]]]:
+async def _measure(elastic: Elastic, chunks: int) -> tuple[Step, Mapping[str, list[int]]]:
     rebuilt = await command("rebuild", SITE, "--from", "embeddings", "--fresh", "--json")
     made = json.loads(rebuilt.output)
     assert made["rebuild"]["chunks"] == chunks, made["rebuild"]
@@ -103,7 +102,6 @@ async def _measure(settings: Settings, elastic: Elastic, chunks: int) -> tuple[S
     [info] = [info for info in await elastic.indexes.generations(SITE) if info.name == index]
     times = await _ask(elastic, info)
     stored = await elastic.rebuilds.sizes(SITE)
-    topics = await topic_sizes(settings)
     step = Step(
         chunks=chunks,
         rebuild_s=made["rebuild"]["seconds"],
@@ -113,9 +111,6 @@ async def _measure(settings: Settings, elastic: Elastic, chunks: int) -> tuple[S
         question_p50_ms=percentile(times, 50) * 1000,
         question_p95_ms=percentile(times, 95) * 1000,
         index_mib=stored[index][1] / 2**20,
-        changes_mib=topics[CHANGES] / 2**20,
-        chunks_mib=topics[CHUNKS] / 2**20,
-        embeddings_mib=topics[EMBEDDINGS] / 2**20,
     )
     return step, {"rebuild": rebuilt.resident, "audit": audited.resident}
 
@@ -165,9 +160,6 @@ def _lines(steps: Sequence[Step]) -> list[tuple[object, ...]]:
         (*_plain("a question by vector and keywords, p50 ms", "question_p50_ms", steps), ""),
         (*_plain("... p95 ms", "question_p95_ms", steps), ""),
         line("index on disk, KiB per chunk", "index_mib", 1024),
-        line("cms.changes on disk, KiB per chunk", "changes_mib", 1024),
-        line("ingest.chunks", "chunks_mib", 1024),
-        line("ingest.embeddings", "embeddings_mib", 1024),
     ]
 
 

@@ -15,7 +15,9 @@ import os
 from collections.abc import Collection
 from contextlib import AsyncExitStack
 from time import perf_counter, time
+from typing import Annotated
 
+import typer
 from more_itertools import chunked
 from rich.progress import track
 
@@ -40,8 +42,12 @@ PATIENCE = 1_800.0  # seconds for anything to become searchable
 TARGET = 8.0  # times alone
 
 
-def main(pages: int, rounds: int, milliseconds: float) -> None:
-    """Seconds of a small site's pages, alone and beside the import of so many pages, and their ratio."""
+def main(
+    pages: Annotated[int, typer.Option(min=100, help="Pages of the large site.")] = 1_000,
+    rounds: Annotated[int, typer.Option(min=1, help="Small sites, one after the other.")] = 3,
+    milliseconds: Annotated[float, typer.Option(min=0, help="That the simulated model takes for a text.")] = 4.0,
+) -> None:
+    """A small site's 20 pages beside the import of a large one, over the same alone."""
     sites = [f"bench-{kind}-{number}" for kind in ("alone", "beside") for number in range(rounds)]
     with models(milliseconds / 1000) as url, home([LARGE, WARM, *sites]) as settings:
         os.environ |= {

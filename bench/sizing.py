@@ -1,20 +1,23 @@
 """What an installation of any size needs, computed from measured unit costs and the vendors' own formulas.
 
-    Units (one chunk, measured by `pagewire bench scale`) ─▶ sizing ─▶ Sizing (a million chunks, a billion)
+    Units (one chunk, measured) ─▶ sizing ─▶ Sizing (a million chunks, a billion)
 
-Pure: the tables in docs/reference/scale.md are printed by `pagewire bench sizing --markdown`, and a test compares them.
+Pure: the tables in docs/reference/scale.md are printed by `bench sizing --markdown`, and a test compares them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import Annotated
 
+import typer
+
+from bench.given import numbers
 from bench.report import report
 
 GB = 10**9
-MIB = 2**20
 DAY = 24 * 3600  # seconds
 
 # Elastic Docs, "Tune approximate kNN search", section "Ensure data nodes have enough memory": bytes a vector takes in
@@ -34,8 +37,8 @@ PAGE = 25  # chunks a page: a head record for so many
 AUDIT_ROW = 80  # bytes of a temporary file per chunk (pipelines.operate.audit.index_diff)
 BUSY = 0.7  # share of its time a worker may work, so that a queue stays short
 DEFAULT_PARTITIONS = 4
-EDIT_EMBEDDINGS = 3.2  # of a one-sentence edit of a long page, mean (`pagewire bench edits`)
-LITE_RATE = 4.7  # chunks per second of an embed worker with the bundled model on two cores (`pagewire bench ingest`)
+EDIT_EMBEDDINGS = 3.2  # of a one-sentence edit of a long page, mean (`python -m bench edits`)
+LITE_RATE = 4.7  # chunks per second of an embed worker with the bundled model on two cores (`python -m bench ingest`)
 RATES = (LITE_RATE, 100, 1000)  # the others stand for a GPU, or an endpoint; not measured
 CHUNKS = (1_000_000, 100_000_000, 1_000_000_000)
 SAVES = (1, 10, 100)  # a second
@@ -80,24 +83,6 @@ class Sizing:
     rebuild: float  # from embeddings, one process
     audit: float  # one process
     audit_disk: float
-
-
-def units(step: Mapping[str, float], dims: int) -> Units:
-    """Unit costs from one column of `pagewire bench scale`."""
-    chunks = step["chunks"]
-
-    def each(name: str) -> float:
-        return round(step[name] * MIB / chunks)
-
-    return Units(
-        dims=dims,
-        index_bytes=each("index_mib"),
-        changes_bytes=each("changes_mib"),
-        chunks_bytes=each("chunks_mib"),
-        embeddings_bytes=each("embeddings_mib"),
-        rebuild_rate=round(chunks / step["rebuild_s"]),
-        audit_rate=round(chunks / step["audit_s"]),
-    )
 
 
 def vector_bytes(dims: int) -> tuple[float, float]:
@@ -170,13 +155,17 @@ def markdown(chunks: Sequence[int] = CHUNKS, measured: Sequence[Units] = MEASURE
     )
 
 
-def main(chunks: Sequence[int], dims: Sequence[int], as_markdown: bool) -> None:
-    """Print the tables."""
-    wanted = [unit for unit in MEASURED if unit.dims in dims]
+def main(
+    chunks: Annotated[str, typer.Option(help="Comma-separated sizes.")] = ",".join(map(str, CHUNKS)),
+    dims: Annotated[str, typer.Option(help="Comma-separated lengths of vectors, as measured.")] = "384,1024",
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="As in docs/reference/scale.md.")] = False,
+) -> None:
+    """What a site of any size needs: memory, disk, shards, partitions, workers, hours. Computed, nothing is run."""
+    wanted = [unit for unit in MEASURED if unit.dims in numbers(dims)]
     if as_markdown:
-        print(markdown(chunks, wanted), end="")
+        print(markdown(numbers(chunks), wanted), end="")
         return
-    for title, columns, lines in tables(chunks, wanted):
+    for title, columns, lines in tables(numbers(chunks), wanted):
         report(f"sizing-{title.lower().replace(' ', '-')}", title, columns, lines)
 
 

@@ -14,15 +14,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import product
+from typing import Annotated
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 from rich.progress import track
 
 from bench.gate import logistic
 from bench.report import report
 from bench.system import system
-from bench.visitors import LANGUAGES, SITE, Case, Shown, Verdict, cases, fill, judged, part_of
+from bench.visitors import LANGUAGES, ROOTS, SITE, Case, Shown, Site, Verdict, cases, fill, judged, part_of
 from pipelines.query.extractive.follow_ups import earlier
 from pipelines.query.extractive.quotation import Quotation, answering, describing
 from pipelines.query.rephrase.rewrite import search_mode
@@ -51,24 +53,26 @@ class Sample:
     page_right: bool
 
 
-def main(sites: Sequence[str]) -> None:
-    """Print weights for pipelines.query.search.ports.SurenessProfile, and what thresholds would give."""
-    by_site = {site: asyncio.run(_samples(site)) for site in sites}
+def main(
+    site: Annotated[Site | None, typer.Option(help="Whose questions it is fitted on; without it, all.")] = None,
+) -> None:
+    """Fit how sure an embedder's best sentence is, on the tuned parts of the everyday questions."""
+    by_site = {name: asyncio.run(_samples(name)) for name in ([site] if site else ROOTS)}
     found = [each for own in by_site.values() for each in own]
-    names, values, good, right = _table(found)
+    signals, values, good, right = _table(found)
     for said, label in (("unit", good), ("page", right)):
-        fitted = logistic(values, label.astype(float), names)
+        fitted = logistic(values, label.astype(float), signals)
         print(f"{said}={rounded(fitted)}")
-    unit, page = across(values, good, names), across(values, right, names)
+    unit, page = across(values, good, signals), across(values, right, signals)
     columns = ("unit", "page", "useful", "wrong material", "false refusals", "pages")
-    lines = [(u, p, *_outcome(found, unit >= u, page >= p)) for u, p in product(THRESHOLDS, THRESHOLDS)]
-    about = f"{len(found)} everyday questions (tune) on {', '.join(sites)}, each judged by weights fitted on others"
+    lines = [(u, p, *outcome(found, unit >= u, page >= p)) for u, p in product(THRESHOLDS, THRESHOLDS)]
+    about = f"{len(found)} everyday questions (tune) on {', '.join(by_site)}, each judged by weights fitted on others"
     report("sureness", about, columns, lines)
-    for site, own in by_site.items():
-        if elsewhere := [each for other in sites if other != site for each in by_site[other]]:
+    for name, own in by_site.items():
+        if elsewhere := [each for other in by_site if other != name for each in by_site[other]]:
             unit, page = elsewhere_fitted(elsewhere, own)
-            lines = [(u, p, *_outcome(own, unit >= u, page >= p)) for u, p in product(THRESHOLDS, THRESHOLDS)]
-            report(f"sureness-{site}", f"{len(own)} on {site}, by weights fitted elsewhere alone", columns, lines)
+            lines = [(u, p, *outcome(own, unit >= u, page >= p)) for u, p in product(THRESHOLDS, THRESHOLDS)]
+            report(f"sureness-{name}", f"{len(own)} on {name}, by weights fitted elsewhere alone", columns, lines)
 
 
 def elsewhere_fitted(fitted_on: Sequence[Sample], judged_on: Sequence[Sample]) -> tuple[Floats, Floats]:
@@ -77,13 +81,6 @@ def elsewhere_fitted(fitted_on: Sequence[Sample], judged_on: Sequence[Sample]) -
     fitted = [logistic(values, label.astype(float), names) for label in (good, right)]
     unit, page = (np.array([each.score(sample.signals) for sample in judged_on]) for each in fitted)
     return unit, page
-
-
-def outcome(found: Sequence[Sample], least_unit: float, least_page: float) -> tuple[float, float, float, float]:
-    """Useful, wrong material, false refusals, pages shown: shares, by weights fitted on other questions."""
-    names, values, good, right = _table(found)
-    unit, page = across(values, good, names), across(values, right, names)
-    return _outcome(found, unit >= least_unit, page >= least_page)
 
 
 def _table(found: Sequence[Sample]) -> tuple[list[str], Floats, NDArray[np.bool_], NDArray[np.bool_]]:
@@ -164,7 +161,7 @@ def across(values: Floats, label: NDArray[np.bool_], names: Sequence[str]) -> Fl
     return chances
 
 
-def _outcome(
+def outcome(
     samples: Sequence[Sample], unit: NDArray[np.bool_], page: NDArray[np.bool_]
 ) -> tuple[float, float, float, float]:
     useful = wrong = refused = pages = 0

@@ -16,9 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import httpx
+import typer
 import yaml
 from rich.progress import track
 
@@ -39,6 +40,7 @@ SEED = 20_261_123  # of the split; another one would let tuned questions into th
 LONGEST = 600  # characters of a useful answer
 
 Part = Literal["tune", "hold-out", "all"]
+Site = Literal["demo", "radhaus"]  # of `ROOTS`
 
 
 class Case(dataset.Case):
@@ -115,8 +117,15 @@ def judged(case: Case, shown: Shown) -> Verdict:
     return Verdict(case, useful, wrong, refused, page_first, len(shown.answer))
 
 
-def main(site: str, part: Part, show: bool, shared: bool) -> None:
-    """Ask a site every case of a part, print what came of it. `shared`: its index is that of the other sites, too."""
+def main(
+    part: Annotated[
+        Part, typer.Option(help="`tune` to look at, `hold-out` to report (its single answers are not shown), or `all`.")
+    ] = "tune",
+    show: Annotated[bool, typer.Option("--show", help="Print the questions that were not answered usefully.")] = False,
+    site: Annotated[Site, typer.Option(help="`demo`, the sample site, or `radhaus`, a bicycle shop.")] = "demo",
+    shared: Annotated[bool, typer.Option("--shared", help="The site shares its index with the other one.")] = False,
+) -> None:
+    """Everyday questions on an invented site: useful answers, wrong material, false refusals, per kind and language."""
     wanted = part_of(cases(site), part)
     verdicts = asyncio.run(_asked(site, wanted, shared))
     clocked = sum(case.now is not None for case in wanted)

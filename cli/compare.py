@@ -1,4 +1,4 @@
-"""Two runs that are there already, compared as `pagewire evaluate --against` compares a new one with an earlier one."""
+"""Two runs that are there already, compared as `pagewire eval run --against` compares a new one with an earlier one."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from cli.evaluation_print import comparison_told, print_evaluation
 from cli.output import NOT_SO, explained, print_json
 from pipelines.evaluate.comparison import GATED
 from pipelines.evaluate.dataset import load_dataset
-from pipelines.evaluate.evaluation import against, evaluate
-from pipelines.evaluate.junit import junit
+from pipelines.evaluate.evaluation import against, evaluate, junit
 from pipelines.evaluate.non_inferiority import MARGIN
 from pipelines.evaluate.run import Run
 

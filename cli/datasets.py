@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from cli.output import explained, out, print_json, rows, table
-from pipelines.evaluate.conversions import labelled_questions, question_log, squad
+from pipelines.evaluate.conversions import question_log, squad
 from pipelines.evaluate.dataset import BadDataset, Dataset, dumped, load_dataset
 from pipelines.evaluate.non_inferiority import MARGIN, fewest_cases
 from pipelines.evaluate.question_sets import hotpotqa, openbookqa, pairs, recognised
@@ -27,7 +27,6 @@ class Format(StrEnum):
     HOTPOTQA = "hotpotqa"
     OPENBOOKQA = "openbookqa"
     QUESTIONS = "questions"
-    LABELS = "labels"
 
 
 # Formats that bring their pages with them.
@@ -64,15 +63,14 @@ def import_dataset(
         Format,
         typer.Argument(
             help="squad, hotpotqa, openbookqa: files in their formats. pairs: questions with answers. questions: what "
-            "`pagewire questions --json` prints. labels: what `pagewire labels export` writes. auto: what it looks "
-            "like."
+            "`pagewire questions --json` prints. auto: what it looks like."
         ),
     ],
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="File to read.")],
     to: Annotated[Path, typer.Argument(dir_okay=False, help="Dataset to write: .yaml or .ndjson.")],
     name: Annotated[str | None, typer.Option(help="Of the dataset; default: the file's.")] = None,
     version: Annotated[str, typer.Option(help="Of the dataset, as you count them.")] = "1",
-    lang: Annotated[str, typer.Option(help="Of the questions and pages; not with questions and labels.")] = "en",
+    lang: Annotated[str, typer.Option(help="Of the questions and pages; not with questions.")] = "en",
     pages: Annotated[
         Path | None,
         typer.Option(dir_okay=False, help="Write the file's passages as NDJSON for `pagewire import`."),
@@ -88,15 +86,11 @@ def import_dataset(
     Example: pagewire datasets import auto faq.json town.yaml --lang de --pages pages.ndjson
 
     Example: pagewire datasets import questions asked.json town.yaml --per-stratum 20
-
-    Example: pagewire datasets import labels labels.ndjson town.yaml
     """
     with explained():
         kind = Format(recognised(file)) if kind is Format.AUTO else kind
         if kind is Format.QUESTIONS:
             cases = question_log(file, per_stratum)
-        elif kind is Format.LABELS:
-            cases = labelled_questions(file)
         else:
             cases, passages = WITH_PAGES[kind](file, lang)
             if pages:

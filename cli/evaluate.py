@@ -1,4 +1,4 @@
-"""`pagewire evaluate`: a dataset asked of a running system, its figures, and whether it may take another's place."""
+"""`pagewire eval run`: a dataset asked of a running system, its figures, and whether it may take another's place."""
 
 from __future__ import annotations
 
@@ -14,19 +14,16 @@ from pydantic import SecretStr
 
 from cli.bars import Bars
 from cli.evaluation_print import comparison_told, print_evaluation
-from cli.judging import CALLS, NO_JUDGE, PAIRWISE, TOKENS, Judging, hear, measures_of, print_heard
+from cli.judging import CALLS, NO_JUDGE, TOKENS, Judging, hear, print_heard
 from cli.output import NOT_SO, err, explained, out, print_json
 from cli.wired import logged
 from pipelines.evaluate.comparison import GATED, WHOLE, Comparison
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
-from pipelines.evaluate.evaluation import Evaluation, against, evaluate
-from pipelines.evaluate.judged.labels import load_labels
-from pipelines.evaluate.judged.registry import ALL, JUDGED
-from pipelines.evaluate.judged.trust import FIGURE
-from pipelines.evaluate.junit import Line, junit
+from pipelines.evaluate.evaluation import Evaluation, Line, against, evaluate, junit
+from pipelines.evaluate.judged.registry import ALL, JUDGED, named
 from pipelines.evaluate.measures import MEASURES
 from pipelines.evaluate.non_inferiority import MARGIN, fewest_cases
-from pipelines.evaluate.published.publication import publication
+from pipelines.evaluate.publication import publication
 from pipelines.evaluate.run import AT_ONCE, Asked, Head, Run, ask_all, askable
 from pipelines.runtime.errors import WrongUse
 from pipelines.runtime.secret import read as read_secret
@@ -82,8 +79,7 @@ def evaluate_site(
         list[str] | None,
         typer.Option(
             help="Have a model judge the answers by this measure; may be repeated. "
-            f"One of {', '.join((ALL, *(measure.name for measure in JUDGED)))}, and {PAIRWISE} with --against. "
-            "Decides nothing."
+            f"One of {', '.join((ALL, *(measure.name for measure in JUDGED)))}. Decides nothing."
         ),
     ] = None,
     judge_model: Annotated[
@@ -98,14 +94,6 @@ def evaluate_site(
     judge_repeats: Annotated[
         int, typer.Option(min=1, max=20, help="How often each answer is judged, to see whether the judge is constant.")
     ] = 1,
-    labels: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            help="What people say of answers of this run (see `judge-agreement`), to hold the judge's marks against.",
-        ),
-    ] = None,
     publish: Annotated[
         bool,
         typer.Option(
@@ -124,24 +112,21 @@ def evaluate_site(
     Stopped or killed, the same command goes on where it was. Its questions are not logged; only those of a case with
     others before it count in the question log, without words.
 
-    Example: pagewire evaluate town --dataset town.yaml --run live.ndjson
+    Example: pagewire eval run town --dataset town.yaml --run live.ndjson
 
-    Example: pagewire evaluate town --dataset town.yaml --against live.ndjson --margin 0.05 --junit report.xml
+    Example: pagewire eval run town --dataset town.yaml --against live.ndjson --margin 0.05 --junit report.xml
 
-    Example: pagewire evaluate town --dataset town.yaml --publish --note "chunks of 1000"
+    Example: pagewire eval run town --dataset town.yaml --publish --note "chunks of 1000"
 
-    Example: pagewire evaluate town --dataset town.yaml --judge score --judge faithfulness --judge-calls 500
+    Example: pagewire eval run town --dataset town.yaml --judge score --judge faithfulness --judge-calls 500
     """  # fmt: skip
     with explained():
         settings = logged()
         measures = [known_measure(name) for name in measure or GATED]
         bars = dict(_least(text) for text in least or ())
         before = Run.read(live) if live else None
-        wanted, model = measures_of(judge or (), before), judge_model or settings.judge_of_answers
-        if labels and not any(FIGURE in each.figures for each in wanted):
-            raise WrongUse(f"--labels are held against `{FIGURE}`: ask for it with --judge score")
-        people = tuple(load_labels(labels)) if labels else ()
-        judging = Judging(model, wanted, judge_calls, judge_tokens, judge_repeats, people) if wanted and model else None
+        wanted, model = named(judge or ()), judge_model or settings.judge_of_answers
+        judging = Judging(model, wanted, judge_calls, judge_tokens, judge_repeats) if wanted and model else None
         cases = load_dataset(dataset)
         if not askable(cases, site):
             raise BadDataset(f"{dataset}: no case for site {site} that can be asked at any time")
@@ -160,7 +145,7 @@ def evaluate_site(
     too_low = missed(report, bars)
     if xml:
         xml.write_text(
-            junit(f"pagewire evaluate {site}: {cases.label}", lines(report, comparison, bars)), encoding="utf-8"
+            junit(f"pagewire eval run {site}: {cases.label}", lines(report, comparison, bars)), encoding="utf-8"
         )
     if json:
         found: dict[str, Any] = {"file": str(made.path), "report": report.model_dump(mode="json"), "too_low": too_low}

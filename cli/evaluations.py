@@ -12,13 +12,13 @@ from cli.output import explained, out, print_json, rows, table
 from cli.user import noted
 from cli.wired import connected, logged
 from pipelines.evaluate.comparison import GATED, WHOLE
-from pipelines.evaluate.published.ports import UnknownRun
+from pipelines.evaluate.publication import UnknownRun
 from schemas.evaluation import ListedRun, RunFigure, RunList
 
 if TYPE_CHECKING:
     from wiring.clients import Clients
 
-app = typer.Typer(no_args_is_help=True, help="Published runs of `evaluate`. They are published by its --publish.")
+app = typer.Typer(no_args_is_help=True, help="Published runs of `eval run`. They are published by its --publish.")
 
 Value = TypeVar("Value")
 Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]

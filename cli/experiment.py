@@ -1,4 +1,4 @@
-"""`pagewire experiment`: a dataset asked of a running system under many settings, and which of them are better."""
+"""`pagewire eval sweep`: a dataset asked of a running system under many settings, and which of them are better."""
 
 from __future__ import annotations
 
@@ -109,9 +109,9 @@ def run(
     Stopped or killed, the same command goes on where it was; answers that are there are never asked again, those of
     other grids among them.
 
-    Example: pagewire experiment run hits.yaml --dry-run
+    Example: pagewire eval sweep hits.yaml --dry-run
 
-    Example: pagewire experiment run prompts.yaml --most-calls 2000
+    Example: pagewire eval sweep prompts.yaml --most-calls 2000
     """  # fmt: skip
     from adapters.http_trials import HttpTrials
 
@@ -154,7 +154,7 @@ def run(
 def report_again(grid: GridFile, to: OutFolder = None, json: Json = False) -> None:
     """Write the report of what has been asked so far; asks nothing, and needs no running system.
 
-    Example: pagewire experiment report hits.yaml --json
+    Example: pagewire eval report hits.yaml --json
     """
     with explained():
         experiment = Experiment.read(grid)
@@ -162,7 +162,7 @@ def report_again(grid: GridFile, to: OutFolder = None, json: Json = False) -> No
         try:
             asked = _Asked.model_validate_json((folder / "asked.json").read_bytes())
         except (OSError, ValidationError):
-            raise WrongUse(f"{folder}: nothing was asked yet; `pagewire experiment run` does") from None
+            raise WrongUse(f"{folder}: nothing was asked yet; `pagewire eval sweep` does") from None
         _tell(experiment, experiment.planned(asked.url, asked.system), folder, json)
 
 

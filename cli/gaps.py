@@ -1,4 +1,4 @@
-"""`pagewire gaps`: what visitors ask and the site does not answer, grouped by meaning."""
+"""`pagewire eval gaps`: what visitors ask and the site does not answer, grouped by meaning."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def gaps(
     """Questions that were refused, disliked or badly grounded, grouped by meaning, those missed most first; how many
     there were in the period before, and which pages are near them.
 
-    Example: pagewire gaps town --since 7d
+    Example: pagewire eval gaps town --since 7d
 
-    Example: pagewire gaps town --all --json
+    Example: pagewire eval gaps town --all --json
     """
     with explained():
         begin, end = point("--since", since), point("--until", until)

@@ -1,4 +1,4 @@
-"""`pagewire judge-agreement`: a judge held against people, and what its figures are worth."""
+"""`pagewire eval calibrate`: a judge held against people, and what its figures are worth."""
 
 from __future__ import annotations
 
@@ -11,8 +11,17 @@ from cli.output import err, explained, out, print_json, rows, table
 from pipelines.evaluate.dataset import load_dataset
 from pipelines.evaluate.judged.agreement import FEWEST_OF_A_KIND, Interval
 from pipelines.evaluate.judged.evaluator import applying
-from pipelines.evaluate.judged.labels import load_labels, sheet
-from pipelines.evaluate.judged.trust import BAR, FIGURE, Agreement, Trusted, judge_of, measure_of, trusted
+from pipelines.evaluate.judged.trust import (
+    BAR,
+    FIGURE,
+    Agreement,
+    Trusted,
+    judge_of,
+    load_labels,
+    measure_of,
+    sheet,
+    trusted,
+)
 from pipelines.evaluate.run import Run, askable
 from pipelines.runtime.errors import WrongUse
 
@@ -21,7 +30,7 @@ SHEET = 100  # answers to label: rates within about a tenth
 
 def judge_agreement(
     run: Annotated[
-        Path, typer.Argument(exists=True, dir_okay=False, help="File of a run that `evaluate --judge` has judged.")
+        Path, typer.Argument(exists=True, dir_okay=False, help="File of a run that `eval run --judge` has judged.")
     ],
     dataset: Annotated[Path, typer.Option(exists=True, help="Dataset of the run.")],
     labels: Annotated[
@@ -40,14 +49,13 @@ def judge_agreement(
     bar: Annotated[float, typer.Option(min=0, max=1, help="The judge says right from here on.")] = BAR,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say how far a judge agrees with people, in all and by language, and what share of the answers is right by few
-    labels and many judged answers together.
+    """Say how far a judge agrees with people, in all and by language.
 
     First write a sheet and let people fill in its last column, without seeing the judge's verdicts; then name it.
 
-    Example: pagewire judge-agreement live.ndjson --dataset town.yaml --sheet labels.csv --size 100
+    Example: pagewire eval calibrate live.ndjson --dataset town.yaml --sheet labels.csv --size 100
 
-    Example: pagewire judge-agreement live.ndjson --dataset town.yaml --labels labels.csv
+    Example: pagewire eval calibrate live.ndjson --dataset town.yaml --labels labels.csv
     """
     with explained():
         cases, judged = load_dataset(dataset), Run.read(run)
@@ -80,10 +88,10 @@ def print_trusted(found: Trusted) -> None:
     out.print(rows(table(*columns), [_line(name, group) for name, group in found.groups.items()]))
     out.print()
     shares = [
-        (name, group.judged, *(_range(each) for each in (group.judged_right, group.people_right, group.right)))
+        (name, group.judged, *(_range(each) for each in (group.judged_right, group.people_right)))
         for name, group in found.groups.items()
     ]
-    out.print(rows(table("right, of", "judged#", "by the judge alone#", "by labels alone#", "by both#"), shares))
+    out.print(rows(table("right, of", "judged#", "by the judge#", "by labels#"), shares))
     out.print()
     if found.constancy is not None:
         out.print(f"says the same of the same answer {found.constancy:.1%} of the time ({found.repeated:,} answers)")
@@ -115,7 +123,7 @@ def _worth(whole: Agreement) -> str:
             )
         case "not to be trusted":
             return "not to be trusted: it agrees with people hardly more than chance; take what labels say"
-        case "corrected by labels":
-            return "of use, but not as it stands: take the share by both, which is right with any judge"
+        case "with care":
+            return "of use, but not as it stands: label some of the answers that hang on it"
         case _:
-            return "may be taken as it stands for answers like these; the share by both is narrower than labels alone"
+            return "may be taken as it stands for answers like these"

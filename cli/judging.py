@@ -1,4 +1,4 @@
-"""What `pagewire evaluate --judge` asks of a judge, and how it is told. Nothing is decided by it."""
+"""What `pagewire eval run --judge` asks of a judge, and how it is told. Nothing is decided by it."""
 
 from __future__ import annotations
 
@@ -7,20 +7,14 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from cli.bars import Bars
-from cli.judge_agreement import print_trusted
 from cli.output import out, rows, table
 from pipelines.evaluate.comparison import WHOLE
 from pipelines.evaluate.dataset import Dataset
 from pipelines.evaluate.judged.evaluator import applying, judge_all, key
 from pipelines.evaluate.judged.judge import Budget, BudgetSpent, Judge
-from pipelines.evaluate.judged.labels import Label
 from pipelines.evaluate.judged.measure import JudgedMeasure
-from pipelines.evaluate.judged.pairwise import Pairwise
-from pipelines.evaluate.judged.registry import named
 from pipelines.evaluate.judged.report import Advice, Judged, advice, judged
-from pipelines.evaluate.judged.trust import FIGURE, Trusted, trusted
 from pipelines.evaluate.run import Run, askable
-from pipelines.runtime.errors import WrongUse
 from prompts.loader import fence
 
 if TYPE_CHECKING:
@@ -28,7 +22,6 @@ if TYPE_CHECKING:
 
 CALLS = 10_000  # about 1,000 answers by all measures
 TOKENS = 10_000_000
-PAIRWISE = "pairwise"  # needs an earlier run
 NO_JUDGE = "no judge: PAGEWIRE_LLM_MODEL names no model; all else is measured without one"
 
 
@@ -41,7 +34,6 @@ class Judging:
     calls: int
     tokens: int
     repeats: int
-    labels: tuple[Label, ...] = ()
 
     def unfinished(self, cases: Dataset, run: Run) -> bool:
         """Whether this judge has begun with a run, and was stopped before it had asked all."""
@@ -64,24 +56,12 @@ class Heard:
     tokens: int
     stopped: str  # why not all was asked; empty: all was
     advice: tuple[Advice, ...] = ()
-    trusted: Trusted | None = None  # where people have labelled answers
 
     def told(self) -> dict[str, Any]:
         """For `--json`."""
         spent = {"calls": self.calls, "tokens": self.tokens, "stopped": self.stopped or None}
-        held = self.trusted and self.trusted.model_dump(mode="json")
         advised = [asdict(each) for each in self.advice]
-        return {**self.report.model_dump(mode="json"), **spent, "advice": advised, "trusted": held}
-
-
-def measures_of(names: Sequence[str], live: Run | None) -> tuple[JudgedMeasure, ...]:
-    """What is asked of the judge. Raises: WrongUse: there is no such measure, or no run to compare with."""
-    found = named([name for name in names if name != PAIRWISE])
-    if PAIRWISE not in names:
-        return found
-    if live is None:
-        raise WrongUse(f"--judge {PAIRWISE} compares with an earlier run: name it with --against")
-    return (*found, Pairwise(live))
+        return {**self.report.model_dump(mode="json"), **spent, "advice": advised}
 
 
 async def hear(
@@ -104,8 +84,7 @@ async def hear(
             )
     told = advice(cases, live, run, judging.measures, judging.model, margin) if live else []
     report = judged(cases, run, judging.measures, judging.model)
-    held = trusted(cases, run, judging.labels, judging.model) if judging.labels and _has_marks(report) else None
-    return Heard(report, budget.asked, budget.used, stopped, tuple(told), held)
+    return Heard(report, budget.asked, budget.used, stopped, tuple(told))
 
 
 def print_heard(heard: Heard) -> None:
@@ -130,17 +109,10 @@ def print_heard(heard: Heard) -> None:
     if heard.stopped:
         more = "; a later run of the same command goes on" if heard.stopped == BudgetSpent.code else ""
         out.print(f"[yellow]stopped[/]: {heard.stopped}{more}")
-    if heard.trusted:
-        out.print()
-        print_trusted(heard.trusted)
     if heard.advice:
         lines = [_advice(each) for each in heard.advice]
         out.print()
         out.print(rows(table("advisory", "", "before#", "now#", "difference#", "90 %#", ""), lines))
-
-
-def _has_marks(report: Judged) -> bool:
-    return any(FIGURE in part.groups[WHOLE].figures for part in report.parts)
 
 
 def _advice(each: Advice) -> tuple[object, ...]:

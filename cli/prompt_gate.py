@@ -2,7 +2,7 @@
 
 dataset ─▶ trials (adapters.http_trials) ─▶ a run of each ─▶ not worse by the margin? ─▶ promoted
 
-Runs are kept in PAGEWIRE_HOME, beside those of `pagewire evaluate`: what was stopped goes on with the same command.
+Runs are kept in PAGEWIRE_HOME, beside those of `pagewire eval run`: what was stopped goes on with the same command.
 """
 
 from __future__ import annotations

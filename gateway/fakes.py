@@ -14,16 +14,13 @@ from adapters.embedders.fake import FakeEmbedder
 from adapters.fake_access_keys import FakeKeyStore
 from adapters.fake_audit_log import FakeAuditLog
 from adapters.fake_evaluations import FakeRuns
-from adapters.fake_labels import FakeLabels
 from adapters.fake_outcomes import FakeOutcomes
-from adapters.fake_page_vectors import FakePageVectors
 from adapters.fake_states import FakeStates
 from adapters.fake_texts import FakeTextStore
 from gateway.fake_conversations import FakeConversations
 from gateway.ports import Acceptance, Change, Followed, Ports
 from pipelines.conversations.ask import BadPosition, UnknownAnswer
 from pipelines.conversations.titles import Titles
-from pipelines.evaluate.labelling.labelling import Labelling
 from pipelines.ingest.documents.convert import convert
 from pipelines.operate.access_keys import AccessKeys, FiledKey
 from pipelines.operate.addresses import same_address
@@ -39,11 +36,9 @@ from pipelines.operate.dead_letters.letters import LetterHandled, LetterUnreadab
 from pipelines.operate.last_uses import LastUses
 from pipelines.operate.rebuild.rebuild import NothingThere, StillLive
 from pipelines.query.examples import ExampleComparison
-from pipelines.query.log.coverage_reports import CoverageReports
 from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import Numbers, grouped
 from pipelines.query.log.notes import Notes
-from pipelines.query.log.placing import Placed, placed
 from pipelines.query.log.readable import PageName
 from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.embedder import Matrix32
@@ -519,17 +514,6 @@ async def _grouped(vectors: Matrix32, langs: Sequence[str], asked: Sequence[int]
     return grouped(vectors, langs, asked, common)
 
 
-async def _placed(
-    pages: Matrix32,
-    page_langs: Sequence[str],
-    questions: Matrix32,
-    question_langs: Sequence[str],
-    often: Sequence[int],
-    common: bytes,
-) -> Placed:
-    return placed(pages, page_langs, questions, question_langs, often, common)
-
-
 @dataclass(frozen=True)
 class FakePorts:
     """All fakes, by their own types; `ports` is what the gateway takes."""
@@ -552,7 +536,6 @@ class FakePorts:
     outcomes: FakeOutcomes = field(default_factory=FakeOutcomes)
     runs: FakeRuns = field(default_factory=FakeRuns)
     indexed: FakeIndexedPages = field(default_factory=FakeIndexedPages)
-    page_vectors: FakePageVectors = field(default_factory=FakePageVectors)
     sites: Mapping[str, Site] = field(default_factory=lambda: {"town": Site()})
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     titles: Titles | None = None
@@ -581,9 +564,7 @@ class FakePorts:
             questions=self.outcomes,
             indexed=self.indexed,
             gaps=GapReports(self.outcomes, self.indexed, FakeModels(), _grouped, self.now),
-            coverage=CoverageReports(self.outcomes, self.page_vectors, FakeModels(), _placed, self.now),
             evaluations=self.runs,
-            labelling=Labelling(FakeLabels(self.outcomes), self.now),
             notes=Notes(FakeLogSender(self.outcomes), self.outcomes, self.sites),
             now=self.now,
             counts=lambda _, seconds: SharedCounts(seconds, lambda: self.now().timestamp()),

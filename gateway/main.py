@@ -90,8 +90,6 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
                 questions=clients.questions(),
                 indexed=clients.page_view(),
                 gaps=await clients.gaps(),
-                coverage=await clients.coverage(),
-                labelling=await clients.labelling(),
                 evaluations=clients.runs(),
                 notes=await clients.notes(),
                 now=await clients.clock(),

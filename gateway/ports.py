@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -10,25 +10,24 @@ from typing import Protocol
 from pipelines.conversations.ask import Followed
 from pipelines.conversations.conversations import ConversationStore
 from pipelines.conversations.titles import Titles
-from pipelines.evaluate.labelling.labelling import Labelling
-from pipelines.evaluate.published.ports import RunStore
+from pipelines.evaluate.publication import RunStore
 from pipelines.ingest.accept import Acceptance, Change
+from pipelines.operate.access_keys import AccessKeys
 from pipelines.operate.audit.report import AuditReport, RepairReport
-from pipelines.operate.audit.runs import AuditOrder, AuditRun
+from pipelines.operate.audit.runs import AuditRuns
 from pipelines.operate.audit_log import AuditLog
+from pipelines.operate.chat_switches import ChatSwitches
+from pipelines.operate.connector_runs import ConnectorRuns
+from pipelines.operate.last_uses import LastUses
+from pipelines.query.examples import ExampleComparison
 from pipelines.query.live.live_texts import TextStore
-from pipelines.query.log.kept_reports import UnderWay
+from pipelines.query.log.gap_reports import GapReports
+from pipelines.query.log.notes import Notes
 from pipelines.query.log.ports import QuestionReader
 from pipelines.query.log.readable import PageRights
 from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.record import Lane
-from schemas.access_key import CreatedKey, KeptKey, ListedKey, NewKey
-from schemas.chat_switch import ChatState
-from schemas.connector_run import ConnectorRun
-from schemas.conversation import Feedback
-from schemas.coverage import CoverageReport
-from schemas.example import LikeExamples, WorkedExample
-from schemas.gaps import GapReport
+from schemas.example import WorkedExample
 from schemas.http import IndexedPage, ListedPage, PageList, SearchHit, SearchKind, SystemStatus
 from schemas.ingest import Receipt
 from schemas.letters import (
@@ -209,16 +208,6 @@ class Audits(Protocol):
         ...
 
 
-class AuditRuns(Protocol):
-    """Audits and repairs that nobody waits for (pipelines.operate.audit.runs). All raise Retryable."""
-
-    async def last(self, site: str) -> AuditRun | None: ...
-
-    async def start(self, site: str, order: AuditOrder, by: str) -> AuditRun:
-        """Raises: AuditRunning."""
-        ...
-
-
 class Rebuilds(Protocol):
     """Generations of a site's index. All raise Retryable; those with a number NothingThere."""
 
@@ -263,117 +252,6 @@ class Examples(Protocol):
         ...
 
 
-class ExampleLikeness(Protocol):
-    """Tells what a new example is like (pipelines.query.examples)."""
-
-    async def like(self, new: WorkedExample) -> LikeExamples:
-        """The nearest first. Raises: Retryable."""
-        ...
-
-
-class AccessKeys(Protocol):
-    """Keys that are made and revoked while the system runs (pipelines.operate.access_keys)."""
-
-    def known(self) -> Sequence[KeptKey]:
-        """Those that are good at this moment; waits for nothing."""
-        ...
-
-    async def create(self, new: NewKey, by: str) -> CreatedKey:
-        """Raises: KeyTaken, TooManyKeys, Retryable."""
-        ...
-
-    async def revoke(self, name_or_id: str) -> ListedKey:
-        """Raises: UnknownKey, KeyInFile, Retryable."""
-        ...
-
-    async def list(self) -> list[ListedKey]:
-        """Those of pagewire.yaml first. Raises: Retryable."""
-        ...
-
-
-class LastUses(Protocol):
-    """When keys and connectors were used last (pipelines.operate.last_uses)."""
-
-    def note(self, name: str) -> None:
-        """Waits for nothing."""
-        ...
-
-    async def known(self) -> Mapping[str, datetime]:
-        """Raises: Retryable."""
-        ...
-
-
-class ConnectorRuns(Protocol):
-    """What came of connectors' runs (pipelines.operate.connector_runs)."""
-
-    async def last(self) -> Mapping[tuple[str, str], ConnectorRun]:
-        """By site and name. Raises: Retryable."""
-        ...
-
-
-class ChatSwitches(Protocol):
-    """Whether sites' chats are on (pipelines.operate.chat_switches)."""
-
-    def off(self, site: str) -> bool:
-        """Waits for nothing."""
-        ...
-
-    def state(self, site: str) -> ChatState: ...
-
-    async def throw(self, site: str, *, on: bool, by: str) -> ChatState:
-        """Raises: ChatOffInFile, Retryable."""
-        ...
-
-
-class Notes(Protocol):
-    """What visitors do about answers, for the question log (pipelines.query.log.notes). All raise Retryable."""
-
-    async def rated(self, site: str, conversation: str, request_id: str, feedback: Feedback) -> None: ...
-
-    async def forgotten(self, site: str, conversation: str, requests: Sequence[str], at: datetime) -> None: ...
-
-
-class Gaps(Protocol):
-    """What is asked and not answered (pipelines.query.log.gap_reports)."""
-
-    async def report(
-        self,
-        site: str,
-        days: float,
-        until: datetime | None = None,
-        *,
-        groups: Iterable[str] | None = (),
-        wait: float | None = None,
-    ) -> GapReport | UnderWay:
-        """Of the `days` before `until` (now), beside as many before these, with the pages that these groups may read;
-        UnderWay after `wait` seconds.
-
-        Raises:
-            Retryable. Permanent: of the embedder.
-        """
-        ...
-
-
-class Coverage(Protocol):
-    """What pages speak of beside what is asked (pipelines.query.log.coverage_reports)."""
-
-    async def report(
-        self,
-        site: str,
-        days: float,
-        until: datetime | None = None,
-        *,
-        groups: Iterable[str] | None = (),
-        wait: float | None = None,
-    ) -> CoverageReport | UnderWay:
-        """Of the `days` before `until` (now) and of the pages of these groups; UnderWay after `wait` seconds.
-
-        Raises:
-            Retryable. Permanent: of the embedder.
-        """
-        ...
-
-
 @dataclass(frozen=True)
 class Ports:
     """All of them, for `app.create_app`."""
@@ -389,7 +267,7 @@ class Ports:
     audit_runs: AuditRuns
     rebuilds: Rebuilds
     examples: Examples
-    alike: ExampleLikeness
+    alike: ExampleComparison
     texts: TextStore
     keys: AccessKeys
     uses: LastUses
@@ -398,9 +276,7 @@ class Ports:
     audit_log: AuditLog
     questions: QuestionReader
     indexed: IndexedPages
-    gaps: Gaps
-    coverage: Coverage
-    labelling: Labelling
+    gaps: GapReports
     evaluations: RunStore
     notes: Notes
     now: Callable[[], datetime]  # the time that all gateways go by

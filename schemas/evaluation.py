@@ -1,4 +1,4 @@
-"""Published runs of `pagewire evaluate`: what a dataset said of a site, and a part of each case, for people."""
+"""Published runs of `pagewire eval run`: what a dataset said of a site, and a part of each case, for people."""
 
 from __future__ import annotations
 

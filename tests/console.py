@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from gateway.fakes import FakeModels, FakePages, FakePorts, Step
+from gateway.fakes import FakePages, FakePorts, Step
 from gateway.ports import Change
-from pipelines.query.log.ports import SitePage
 from schemas.access_key import KeptKey, digest_of
 from schemas.answer import (
     Answered,
@@ -357,11 +356,6 @@ async def fill(fakes: FakePorts, site: str = "town") -> None:
         ),
         total=3,
     )
-    for id, title in {"library": "Town library", "twins": f"Twin towns and long-distance-friendships {EVIL}"}.items():
-        found = SitePage(id, "en", title, f"https://www.town.example/{id}")
-        fakes.page_vectors.put(site, found, await FakeModels().model.passages([title]))
-    board = SitePage("board", "en", "Minutes of the board", "https://www.town.example/board")
-    fakes.page_vectors.put(site, board, await FakeModels().model.passages([board.title]), groups=("staff",))
 
 
 def tried(question: Question) -> list[Step]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from pipelines.evaluate.published.publication import published
+from pipelines.evaluate.publication import published
 from schemas.evaluation import NewRun, PublishedRun
 from tests.asking import NOON
 

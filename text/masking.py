@@ -4,7 +4,7 @@
 
 Found are e-mail addresses, phone numbers, bank accounts (IBAN, ISO 13616) and payment cards (ISO/IEC 7812). Names,
 postal addresses, birthdays and file numbers are not: patterns cannot tell them from what a website is asked about, and
-what can is a model of hundreds of megabytes. How much is found of what should be: `pagewire bench masking`.
+what can is a model of hundreds of megabytes. How much is found of what should be: `python -m bench masking`.
 """
 
 from __future__ import annotations

@@ -20,9 +20,7 @@ from adapters.elastic.conversations import ElasticConversations
 from adapters.elastic.evaluations import ElasticRuns
 from adapters.elastic.examples import ElasticExamples
 from adapters.elastic.inventory import Inventories
-from adapters.elastic.labels import ElasticLabels
 from adapters.elastic.outcomes import ElasticOutcomes
-from adapters.elastic.page_vectors import ElasticPageVectors
 from adapters.elastic.page_view import ElasticPageView
 from adapters.elastic.states import ElasticStates
 from adapters.elastic.texts import ElasticTexts
@@ -34,7 +32,6 @@ from adapters.kafka.scan import LogScan
 from adapters.kafka.shared_tail import SharedTail
 from adapters.own_process import in_own_process
 from pipelines.conversations.ask import Asker
-from pipelines.evaluate.labelling.labelling import Labelling
 from pipelines.ingest.accept import Intake
 from pipelines.ingest.receipts import ReceiptReader
 from pipelines.operate.access_keys import AccessKeys, FiledKey
@@ -55,11 +52,9 @@ from pipelines.query.live.live_texts import LiveTexts
 from pipelines.query.live.privacy_changes import PrivacyChanges
 from pipelines.query.live.site_privacy import SitePrivacy
 from pipelines.query.live.text_changes import TextChanges
-from pipelines.query.log.coverage_reports import CoverageReports
 from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import grouped
 from pipelines.query.log.notes import Notes
-from pipelines.query.log.placing import placed
 from pipelines.query.search.search import Searcher
 from pipelines.runtime.record import Record
 from pipelines.runtime.servers_clock import ServersClock
@@ -196,9 +191,6 @@ class Clients:
     def runs(self) -> ElasticRuns:
         return ElasticRuns(self.elastic.es, self.elastic.indexes)
 
-    async def labelling(self) -> Labelling:
-        return Labelling(ElasticLabels(self.elastic.es, self.elastic.indexes), await self.clock())
-
     def page_view(self) -> ElasticPageView:
         return ElasticPageView(self.elastic.es)
 
@@ -206,12 +198,6 @@ class Clients:
         group = partial(in_own_process, grouped)
         questions, pages = self.questions(), self.page_view()
         reports = GapReports(questions, pages, self.models, group, await self.clock(), self._one_report)
-        self._stack.push_async_callback(reports.aclose)
-        return reports
-
-    async def coverage(self) -> CoverageReports:
-        pages, place = ElasticPageVectors(self.elastic.es), partial(in_own_process, placed)
-        reports = CoverageReports(self.questions(), pages, self.models, place, await self.clock(), self._one_report)
         self._stack.push_async_callback(reports.aclose)
         return reports
 

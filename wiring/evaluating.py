@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.outcomes import ElasticOutcomes
 from adapters.kafka.log import LogReader
-from pipelines.evaluate.judged.ports import JudgeModel
+from pipelines.evaluate.judged.judge import JudgeModel
 from pipelines.evaluate.live.allowance import Allowance
-from pipelines.evaluate.live.handler import Named, begin_counting, judge_handler
-from pipelines.evaluate.live.in_line import InLine
+from pipelines.evaluate.live.handler import InLine, Named, begin_counting, judge_handler
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.stage import Stage
 from schemas.topics import ANSWERS, OUTCOMES, VERDICTS

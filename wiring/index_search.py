@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from elasticsearch import AsyncElasticsearch
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.search import Pinned, SiteSearch
+from adapters.embedders.registry import Models
 from pipelines.evaluate.quality_gate import DEPTH, Ask, FoundPage
 from pipelines.query.ports import IndexNotTried
 from pipelines.query.rephrase.rewrite import search_mode
@@ -21,12 +21,6 @@ from wiring.settings import Settings
 HITS = 5 * DEPTH  # chunks, so that there are ten pages among them
 
 
-class NamedModels(Protocol):
-    """Loads models by what indexes call them (adapters.embedders.registry.Models)."""
-
-    async def by_name(self, spec: str) -> SearchEmbedder: ...
-
-
 class _OneModel:
     def __init__(self, model: SearchEmbedder) -> None:
         self._model = model
@@ -35,7 +29,7 @@ class _OneModel:
         return self._model
 
 
-async def pinned(info: IndexInfo, es: AsyncElasticsearch, models: NamedModels, settings: Settings) -> Ask:
+async def pinned(info: IndexInfo, es: AsyncElasticsearch, models: Models, settings: Settings) -> Ask:
     """Raises: SettingsError: the model of the index is not the one that is there. Permanent, Retryable: no model."""
     searcher = Searcher(SiteSearch(es, Pinned(info)), await _model_of(info, models), settings)
 
@@ -50,7 +44,7 @@ async def pinned(info: IndexInfo, es: AsyncElasticsearch, models: NamedModels, s
 class SiteIndexes:
     """All indexes of a site, to try one that is not live (pipelines.query.search.ports.OtherIndexes)."""
 
-    def __init__(self, elastic: Elastic, models: NamedModels) -> None:
+    def __init__(self, elastic: Elastic, models: Models) -> None:
         self._elastic = elastic
         self._models = models
 
@@ -66,7 +60,7 @@ class SiteIndexes:
         return SiteSearch(self._elastic.es, Pinned(known[name])), model
 
 
-async def _model_of(info: IndexInfo, models: NamedModels) -> _OneModel:
+async def _model_of(info: IndexInfo, models: Models) -> _OneModel:
     """Raises: SettingsError: another one than the index is of. Permanent, Retryable: none."""
     model = await models.by_name(info.embedder)
     if model.fingerprint != info.model:

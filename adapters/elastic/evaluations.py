@@ -11,12 +11,12 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 from adapters.elastic.client import explained
 from adapters.elastic.expiry import expire, older
 from adapters.elastic.indexes import EVALUATIONS, Indexes
-from pipelines.evaluate.published.ports import MAX_RUNS
+from pipelines.evaluate.publication import MAX_RUNS
 from schemas.evaluation import ListedRun, PublishedRun
 
 
 class ElasticRuns:
-    """Reads and writes `pagewire.evaluations`: pipelines.evaluate.published.ports.RunStore."""
+    """Reads and writes `pagewire.evaluations`: pipelines.evaluate.publication.RunStore."""
 
     def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
         self._es = es

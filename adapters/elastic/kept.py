@@ -1,7 +1,7 @@
 """What only Elasticsearch has, read whole for a backup and put back: pipelines.operate.backup.ports.Documents.
 
 Each index has a rule of what wins when a document that is to be put back is there already: the newer conversation, the
-newer example; of a question both, for its outcome, its rating, its labels and its erasure come one by one; the version
+newer example; of a question both, for its outcome, its rating and its erasure come one by one; the version
 of a text that is there, which nothing overwrites.
 """
 
@@ -16,7 +16,7 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import DocumentRefused, ElasticsearchDown, explained, refusal
 from adapters.elastic.indexes import CONVERSATIONS, EXAMPLES, OUTCOMES, TEXTS, Indexes
-from adapters.elastic.outcomes import ERASED, LABELS
+from adapters.elastic.outcomes import ERASED
 from adapters.elastic.reading import batches, point_in_time
 from pipelines.operate.backup.manifest import PartName
 from pipelines.operate.backup.ports import Document, PutBack
@@ -44,27 +44,14 @@ def version_there(there: Source, kept: Source) -> Source | None:
 
 
 def whole_question(there: Source, kept: Source) -> Source | None:
-    """What is there, with what it lacks; its newest rating; and no words of it when either was erased.
-
-    Labels are those of one of the two: where there are more, or where they are settled; else what is there.
-    """
+    """What is there, with what it lacks; its newest rating; and no words of it when either was erased."""
     outcome = _filled(there.get("outcome") or {}, kept.get("outcome") or {})
-    raters, labels = max(_labels(there), _labels(kept), key=lambda each: (len(each[0]), bool(each[1].get("settled"))))
-    if raters:
-        outcome[LABELS] = labels
-    merged = (
-        _filled(there, kept) | ({"outcome": outcome} if outcome else {}) | ({"labelled_by": raters} if raters else {})
-    )
+    merged = _filled(there, kept) | ({"outcome": outcome} if outcome else {})
     newest = kept if _at(kept.get("rated_at")) > _at(there.get("rated_at")) else there
     merged |= {name: newest[name] for name in ("rating", "comment", "rated_at") if name in newest}
     if there.get("forgotten") or kept.get("forgotten"):
         merged |= ERASED | {"outcome": {**outcome, **ERASED["outcome"]}}
     return merged if merged != there else None
-
-
-def _labels(source: Source) -> tuple[list[str], Source]:
-    """Who has labelled a question, and what they say."""
-    return source.get("labelled_by") or [], (source.get("outcome") or {}).get(LABELS) or {}
 
 
 def _filled(there: Source, kept: Source) -> dict[str, Any]:

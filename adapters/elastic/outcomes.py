@@ -40,7 +40,7 @@ from schemas.query import QuestionVector
 
 NEWEST: list[dict[str, Any]] = [{"asked_at": {"order": "desc", "format": "epoch_millis"}}, {"request_id": "asc"}]
 WORDS = ("question", "rephrased", "comment")
-LABELS = "labels"  # what people say of the answer, within `outcome` (labels.py beside this file)
+LABELS = "labels"  # within `outcome`: what raters said of the answer, in logs of before 0.3
 # An update merges objects: what else is in `outcome` stays. Words can be read from a vector, and labels repeat them.
 ERASED: dict[str, Any] = {
     "forgotten": True,

@@ -39,18 +39,6 @@ def shares(columns: Sequence[tuple[float, float, float]]) -> list[Rect]:
     return made
 
 
-def rows(parts: Sequence[tuple[str, int]]) -> list[Rect]:
-    """One bar that lies: its parts from the left, by kind and number. All of them fill the chart."""
-    total = sum(count for _, count in parts)
-    made, x = [], 0.0
-    for kind, count in parts:
-        if count:
-            width = WIDTH * count / total
-            made.append(Rect(kind, round(x, 1), 0, round(width, 1), HEIGHT))
-            x += width
-    return made
-
-
 def bars(columns: Sequence[Sequence[tuple[str, int]]]) -> list[Rect]:
     """A bar for each column: its parts from the bottom up, by kind and number. The highest fills the chart."""
     top = max((sum(count for _, count in parts) for parts in columns), default=0) or 1

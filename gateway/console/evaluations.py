@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import RedirectResponse
@@ -16,7 +16,7 @@ from gateway.console.view import ConsoleRoute, Editor, OnSite, confirmed
 from gateway.operators.evaluations import named, run_of, unknown
 from pipelines.evaluate.comparison import GATED, WHOLE
 from pipelines.evaluate.non_inferiority import MARGIN
-from pipelines.evaluate.published.side_by_side import (
+from pipelines.evaluate.side_by_side import (
     ORDER,
     PairedCase,
     failures_first,
@@ -26,13 +26,10 @@ from pipelines.evaluate.published.side_by_side import (
     side_by_side,
 )
 from schemas.evaluation import ListedRun, RunFigure, RunId
-from schemas.label import JudgeFigure
 
 LISTED = 50  # cases at once
 TREND = 12  # runs in a chart
 BADGES = {"lost": "bad", "wrong": "fair", "gained": "good", "other": "calm", "same": ""}
-
-TRUST_BADGES = {"as it stands": "good", "corrected by labels": "fair", "not to be trusted": "bad"}
 
 Id = Annotated[RunId, Path()]
 Skip = Annotated[int, Query(ge=0, le=10_000)]
@@ -81,18 +78,6 @@ async def compare_runs(view: OnSite, before: RunId, after: RunId, skip: Skip = 0
         badges=BADGES,
         skip=skip,
         listed=LISTED,
-    )
-
-
-@router.get("/evaluations/judge")
-async def show_judge(view: OnSite, figure: JudgeFigure = "faithfulness") -> Response:
-    """How far the judge of the site's answers agrees with its raters, or that there is none."""
-    return view.page(
-        "judge.html",
-        found=await view.edge.ports.labelling.judge_agreement(view.site, figure),
-        share=view.edge.settings.site(view.site).judging.share,
-        figures=get_args(JudgeFigure),
-        badges=TRUST_BADGES,
     )
 
 

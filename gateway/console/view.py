@@ -56,8 +56,6 @@ NAVIGATION = (
     Screen("overview", HOME),
     Screen("questions", "/console/questions"),
     Screen("gaps", "/console/gaps"),
-    Screen("coverage", "/console/coverage"),
-    Screen("labels", "/console/labels"),
     Screen("evaluations", "/console/evaluations"),
     Screen("one-page", "/console/page"),
     Screen("playground", "/console/playground", scope="edit"),

@@ -21,7 +21,6 @@ from schemas.conversation import FeedbackOrder, Rename
 from schemas.evaluation import NewRun
 from schemas.example import NewExample
 from schemas.http import BulkLine, ChatRequest, VisitorTokenOrder
-from schemas.label import NewLabel
 from schemas.letters import DeadLetterFilter, Redrive
 from schemas.page import PageDocument
 from schemas.privacy import PrivacyChange, PrivacyOrder
@@ -50,7 +49,6 @@ HAND_READ: tuple[type[BaseModel], ...] = (
     TextChange,
     PrivacyOrder,
     PrivacyChange,
-    NewLabel,
     NewRun,
     AuditOrder,
     ChatOrder,

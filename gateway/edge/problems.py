@@ -34,8 +34,6 @@ STATUS_OF_CODE = {
     "letter-handled": 409,
     "unknown-question": 404,
     "unknown-run": 404,
-    "labels-stand": 409,
-    "nothing-to-settle": 409,
     "key-taken": 409,
     "key-in-file": 409,
     "chat-off-in-file": 409,

@@ -12,7 +12,7 @@ from gateway.edge.edge import Edge, MayEditSomewhere, MayViewSomewhere, TheEdge,
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import FieldProblem, Problem
 from gateway.operators.evaluations import Id, named, publish_evaluation, remove_evaluation, show_evaluation
-from pipelines.evaluate.published.ports import UnknownRun
+from pipelines.evaluate.publication import UnknownRun
 from schemas.access_key import Scope
 from schemas.evaluation import ListedRun, NewRun, PublishedRun, RunList
 

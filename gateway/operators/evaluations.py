@@ -12,8 +12,7 @@ from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import MayEdit, MayView, TheEdge
 from gateway.edge.openapi import request_body
 from gateway.ports import Ports
-from pipelines.evaluate.published.ports import UnknownRun
-from pipelines.evaluate.published.publication import published
+from pipelines.evaluate.publication import UnknownRun, published
 from schemas.evaluation import ListedRun, NewRun, PublishedRun, RunId, RunList
 
 MAX_RUN = 12 * 2**20  # bytes: 2,000 cases with answers of 2,000 characters, some of them escaped
@@ -37,7 +36,7 @@ async def list_evaluations(
 
 @router.post("", status_code=201, openapi_extra=request_body(NewRun))
 async def publish_evaluation(site: str, caller: MayEdit, edge: TheEdge, request: Request) -> ListedRun:
-    """Publish a run of `pagewire evaluate`, as `--publish` does: its figures and a part of each case, 2,000 at most.
+    """Publish a run of `pagewire eval run`, as `--publish` does: its figures and a part of each case, 2,000 at most.
     The same run published twice is kept once."""
     new = parse(NewRun, await read_body(request, MAX_RUN))
     run = published(new, site, caller.name, edge.ports.now())
@@ -54,7 +53,7 @@ async def show_evaluation(site: str, run: Id, caller: MayView, edge: TheEdge) ->
 
 @router.delete("/{run}", status_code=204)
 async def remove_evaluation(site: str, run: Id, caller: MayEdit, edge: TheEdge) -> None:
-    """Take a run away. What it was made of stays where `pagewire evaluate` has kept it."""
+    """Take a run away. What it was made of stays where `pagewire eval run` has kept it."""
     async with edge.act(caller, "evaluations.remove", site, run):
         if not await edge.ports.evaluations.remove(site, run):
             raise unknown(site, run)

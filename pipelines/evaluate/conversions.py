@@ -1,4 +1,4 @@
-"""Datasets out of what there is: files in SQuAD's format, the question log, and what people say of its answers."""
+"""Datasets out of what there is: files in SQuAD's format, and the question log."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from pipelines.evaluate.dataset import BadDataset, Case
-from pipelines.evaluate.labelling.labelled import is_right
 from schemas.base import problems
-from schemas.label import Mark
-from schemas.outcome import Became, QuestionList, QuestionRow
+from schemas.outcome import QuestionList, QuestionRow
 from schemas.page import PageDocument
 
 SEED = 7  # of a sample: the same questions every time
@@ -71,66 +69,6 @@ def question_log(path: Path, per_stratum: int | None = None) -> list[Case]:
         raise BadDataset(f"{path}: not what `pagewire questions --json` prints: {problems(err)}") from err
     rows = tuple(sorted((row for row in rows if row.question), key=lambda row: row.asked_at))
     return [_logged(row, rows) for row in _sample(rows, per_stratum)]
-
-
-class _Labelled(BaseModel):
-    """A line of `pagewire labels export`, as far as a case is made of it."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    case: str
-    lang: str
-    question: str
-    history: tuple[str, ...] = ()
-    answer: str
-    became: Became
-    cited: tuple[str, ...] = ()
-    mark: Mark | None
-    why: str = ""
-    reference: str = ""
-    pages: tuple[str, ...] = ()
-
-
-def labelled_questions(path: Path) -> list[Case]:
-    """What `pagewire labels export` wrote: a case of each question whose label counts; what raters differ on is left
-    out.
-
-    Right pages are those that the label names, or else those that a right answer cites; the reference answer is the
-    better one, or else a right one. What cannot be answered, or was rightly refused, is to be refused.
-
-    Raises:
-        BadDataset: says where and what.
-    """
-    cases = []
-    for number, written in enumerate(_text(path).split("\n"), 1):
-        if not written.strip():
-            continue
-        try:
-            entry = _Labelled.model_validate_json(written)
-            if entry.mark is not None:
-                cases.append(_of_label(entry, entry.mark))
-        except ValidationError as err:
-            raise BadDataset(
-                f"{path}, line {number}: not what `pagewire labels export` writes: {problems(err)}"
-            ) from err
-    return cases
-
-
-def _of_label(entry: _Labelled, mark: Mark) -> Case:
-    right = is_right(mark, entry.became)
-    refuse = mark == "unanswerable" or (right and entry.became == "refused")
-    answer = entry.reference or (entry.answer if right else "")
-    return Case(
-        id=entry.case,
-        question=entry.question,
-        lang=entry.lang,
-        history=entry.history,
-        pages=() if refuse else entry.pages or (entry.cited if right else ()),
-        answers=(answer,) if answer and not refuse else (),
-        expect="refuse" if refuse else "answer",
-        tags=(entry.became, mark),
-        note=entry.why,
-    )
 
 
 def _sample(rows: Sequence[QuestionRow], per_stratum: int | None) -> list[QuestionRow]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -14,9 +16,46 @@ from pipelines.evaluate.comparison import WHOLE, Comparison, compare
 from pipelines.evaluate.dataset import Case, Dataset
 from pipelines.evaluate.measures import Observed, measured
 from pipelines.evaluate.non_inferiority import lower_bound
-from pipelines.evaluate.refusals import auroc
 from pipelines.evaluate.run import BadRun, Head, Run, askable
 from text.markdown import plain
+
+
+def auroc(answerable: Sequence[float], unanswerable: Sequence[float]) -> float | None:
+    """Chance that a question that can be answered scores higher than one that cannot; a tie is half of it.
+
+    The area under the receiver operating characteristic (Hanley and McNeil, 1982). None where one side is empty.
+    """
+    if not answerable or not unanswerable:
+        return None
+    able, unable = np.asarray(answerable, dtype=float), np.sort(np.asarray(unanswerable, dtype=float))
+    below, not_above = np.searchsorted(unable, able, "left"), np.searchsorted(unable, able, "right")
+    return float((below + not_above).mean() / (2 * len(unable)))
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the report; `failure` is empty where it passed."""
+
+    group: str
+    name: str
+    failure: str = ""
+    seconds: float = 0.0
+
+
+def junit(suite: str, tests: list[Line]) -> str:
+    """The document, ending with a line break."""
+    failures = sum(bool(test.failure) for test in tests)
+    counts = {"tests": str(len(tests)), "failures": str(failures)}
+    root = Element("testsuites", counts)
+    inner = SubElement(root, "testsuite", {"name": suite, **counts, "errors": "0", "skipped": "0"})
+    for test in tests:
+        shown = {"classname": test.group, "name": test.name, "time": f"{test.seconds:.3f}"}
+        element = SubElement(inner, "testcase", shown)
+        if test.failure:
+            SubElement(element, "failure", {"message": test.failure}).text = test.failure
+    indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + tostring(root, encoding="unicode") + "\n"
+
 
 BOTH_SIDES = 0.025  # chance that the true mean is below the interval, and above it
 HARDEST_GRADE = 5  # of the gate: nothing to answer from

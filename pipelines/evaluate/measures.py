@@ -6,20 +6,43 @@ was refused, stays in every figure of its case as what a visitor got: nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from math import fsum, log2
 
 from pydantic import BaseModel, ConfigDict
 
 from pipelines.evaluate.dataset import Case
-from pipelines.evaluate.ranking import hit, ndcg, recall, reciprocal_rank
 from pipelines.evaluate.wording import covers, exact, says, token_f1
 from text.language import identified, spoken
 from text.markdown import plain
 
+
+def hit(found: Sequence[str], right: Collection[str], depth: int) -> float:
+    """hit@depth, also called success: whether any right page is among the first."""
+    return float(any(page in right for page in found[:depth]))
+
+
+def reciprocal_rank(found: Sequence[str], right: Collection[str], depth: int) -> float:
+    """1 / place of the first right page; 0 below `depth`. The mean over questions is MRR (Voorhees, 1999)."""
+    return next((1 / place for place, page in enumerate(found[:depth], 1) if page in right), 0.0)
+
+
+def recall(found: Sequence[str], right: Collection[str], depth: int) -> float:
+    """Share of the right pages that are among the first."""
+    return len(set(found[:depth]) & set(right)) / len(set(right))
+
+
+def ndcg(found: Sequence[str], right: Collection[str], depth: int) -> float:
+    """Normalised discounted cumulative gain (Järvelin and Kekäläinen, 2002), with gain 1 and discount log2(place + 1):
+    1 when all right pages stand before all others."""
+    gained = fsum(1 / log2(place + 1) for place, page in enumerate(found[:depth], 1) if page in right)
+    return gained / fsum(1 / log2(place + 1) for place in range(1, min(len(set(right)), depth) + 1))
+
+
 DEPTH = 10  # pages of a ranking
-BUDGETS = (2_000, 4_000)  # characters of context; `pagewire bench quality` has the same
+BUDGETS = (2_000, 4_000)  # characters of context; `python -m bench quality` has the same
 
 
 class Passage(BaseModel):

@@ -9,7 +9,7 @@ it is Clopper and Pearson's (1934); for others it is Gaffke's (2005), which Lear
 hold for every bounded figure they tried. Unlike a bootstrap alone it knows that few cases without a difference say
 little: no difference in 20 cases leaves a loss of 14 of 100 possible.
 
-How often it errs is simulated: `pagewire bench gate-errors`.
+How often it errs is simulated: `python -m bench gate-errors`.
 """
 
 from __future__ import annotations

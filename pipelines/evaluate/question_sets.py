@@ -20,7 +20,7 @@ from pipelines.evaluate.wording import covers
 from schemas.base import problems
 from schemas.page import PageDocument
 
-KindName = Literal["squad", "questions", "labels", "pairs", "hotpotqa", "openbookqa"]
+KindName = Literal["squad", "questions", "pairs", "hotpotqa", "openbookqa"]
 TITLE = 256  # characters of a page's id and title
 
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
@@ -205,8 +205,6 @@ def recognised(path: Path) -> KindName:
     entry = place.entry
     if not isinstance(entry, dict):
         raise BadDataset(f"{place.where}: must be an object, is {_kind(entry)}")
-    if {"case", "mark", "became"} <= entry.keys():
-        return "labels"
     asked = entry.get("question")
     if isinstance(asked, dict) and {"stem", "choices"} & asked.keys():
         return "openbookqa"
@@ -216,8 +214,8 @@ def recognised(path: Path) -> KindName:
         return "pairs"
     raise BadDataset(
         f"{place.where}: of no format that is known: it has {', '.join(map(str, entry)) or 'no fields'}; squad has "
-        "data, questions counts and questions, labels case, mark and became, hotpotqa supporting_facts and context, "
-        "openbookqa question.stem and question.choices, pairs question and answer"
+        "data, questions counts and questions, hotpotqa supporting_facts and context, openbookqa question.stem and "
+        "question.choices, pairs question and answer"
     )
 
 

@@ -14,14 +14,43 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, Protocol, Self
+from typing import IO, Any, NamedTuple, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pipelines.evaluate.dataset import Case, Dataset, of_site
 from pipelines.evaluate.measures import Observed
-from pipelines.evaluate.verdicts import Verdict
 from pipelines.runtime.errors import WrongUse
+
+
+class VerdictKey(NamedTuple):
+    """What was judged by whom, and how. Another model, or another wording of a prompt, is another judge."""
+
+    case: str
+    measure: str
+    judge: str
+    prompts: str
+    repeat: int
+
+
+class Verdict(BaseModel):
+    """A judge's word on one answer, or why there is none."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    case: str
+    measure: str
+    judge: str  # the model
+    prompts: str  # their fingerprints
+    repeat: int = 0  # the same asked again, to see whether the judge agrees with itself
+    figures: Mapping[str, float] = {}  # each between 0 and 1
+    reason: str = ""
+    unjudged: str | None = None  # the code of what went wrong; then there are no figures
+
+    @property
+    def key(self) -> VerdictKey:
+        return VerdictKey(self.case, self.measure, self.judge, self.prompts, self.repeat)
+
 
 AT_ONCE = 4  # cases asked side by side
 

@@ -1,4 +1,4 @@
-"""A collector on loopback: takes OTLP over HTTP from any process, and keeps spans and what is counted."""
+"""A collector on loopback: takes OTLP over HTTP from any process, and keeps spans."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 
@@ -26,15 +25,11 @@ class Span:
 
 @dataclass
 class Collector:
-    """`spans`: of all processes; `bodies`: as they came; `counted`: by service and name, how often; `exemplars`: traces
-    that were named beside it.
-    """
+    """`spans`: of all processes; `bodies`: as they came."""
 
     url: str
     spans: list[Span] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
-    counted: dict[tuple[str, str], float] = field(default_factory=dict)
-    exemplars: dict[tuple[str, str], set[str]] = field(default_factory=dict)
 
     def take(self, body: bytes) -> None:
         self.bodies.append(body)
@@ -46,17 +41,6 @@ class Collector:
                     ids = span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex()
                     self.spans.append(Span(service, span.name, *ids, links))
 
-    def take_metrics(self, body: bytes) -> None:
-        self.bodies.append(body)
-        for told in ExportMetricsServiceRequest.FromString(body).resource_metrics:
-            service = next(each.value.string_value for each in told.resource.attributes if each.key == "service.name")
-            for metric in (metric for scope in told.scope_metrics for metric in scope.metrics):
-                of = service, metric.name
-                self.counted[of] = sum(each.as_double for each in metric.sum.data_points)
-                self.counted[of] += sum(each.count for each in metric.histogram.data_points)
-                points = [*metric.sum.data_points, *metric.histogram.data_points]
-                self.exemplars[of] = {one.trace_id.hex() for each in points for one in each.exemplars}
-
     def of(self, trace: str) -> list[Span]:
         return [span for span in self.spans if span.trace == trace]
 
@@ -65,8 +49,7 @@ class Collector:
 def collecting() -> Iterator[Collector]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            take = collector.take_metrics if self.path == "/v1/metrics" else collector.take
-            take(self.rfile.read(int(self.headers["Content-Length"])))
+            collector.take(self.rfile.read(int(self.headers["Content-Length"])))
             self.send_response(200)
             self.send_header("Content-Type", "application/x-protobuf")
             self.send_header("Content-Length", "0")

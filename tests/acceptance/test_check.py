@@ -1,4 +1,4 @@
-"""`pagewire check` and `evaluate`: the sample site's own questions, asked of the running system."""
+"""`pagewire check` and `eval run`: the sample site's own questions, asked of the running system."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_dataset_is_evaluated_over_http_and_compared_with_an_earlier_run(syste
         {"question": "Hello there", "lang": "en", "expect": "courtesy"},
     ]
     dataset.write_text(yaml.safe_dump({"name": "library", "version": 1, "cases": cases}), "utf-8")
-    command = ("evaluate", site, "--dataset", str(dataset), "--url", system.url, "--json")
+    command = ("eval", "run", site, "--dataset", str(dataset), "--url", system.url, "--json")
     done = system.instance.run(*command, "--run", str(live), "--least", "right=1", "--least", "hit@5=1")
     assert done.returncode == 0, done.stdout + done.stderr
     figures = json.loads(done.stdout)["report"]["groups"]["all"]
@@ -87,7 +87,7 @@ def test_the_gold_set_of_the_sample_site_is_answered_about_as_well_as_it_is_know
     assert len(cases) >= 200
     dataset.write_text("".join(f"{case.model_dump_json(exclude_defaults=True)}\n" for case in cases), "utf-8")
     done = system.instance.run(
-        "evaluate", site, "--dataset", str(dataset), "--url", system.url, "--json",
+        "eval", "run", site, "--dataset", str(dataset), "--url", system.url, "--json",
         "--least", "right=0.5", "--least", "hit@1=0.65", "--least", "hit@5=0.85",
         timeout=500,
     )  # fmt: skip

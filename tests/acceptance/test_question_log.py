@@ -64,7 +64,7 @@ def test_a_question_its_outcome_and_its_feedback_are_read_and_forgotten(system: 
     assert system.instance.run("questions", name, "--outcome", "lost").returncode == 2
 
     # What is disliked is missed, and grouped by the vector that came with the outcome.
-    done = system.instance.run("gaps", name, "--since", "1h", "--limit", "500", "--json")
+    done = system.instance.run("eval", "gaps", name, "--since", "1h", "--limit", "500", "--json")
     assert done.returncode == 0, done.stderr
     [group] = [
         one for one in json.loads(done.stdout)["groups"] if request in (q["request_id"] for q in one["questions"])
@@ -72,7 +72,7 @@ def test_a_question_its_outcome_and_its_feedback_are_read_and_forgotten(system: 
     # Other tests ask the same site: what a ferry costs may mean the same to it, and its pages be the group's.
     assert group["disliked"] == 1
     assert group["pages"]
-    assert "funicular" in system.instance.run("gaps", name, "--since", "1h", "--all", "--limit", "500").stdout
+    assert "funicular" in system.instance.run("eval", "gaps", name, "--since", "1h", "--all", "--limit", "500").stdout
 
     assert site.delete(f"/conversations/{answer['conversation_id']}").status_code == 204
     forgotten = json.loads(system.instance.run("questions", name, request).stdout)

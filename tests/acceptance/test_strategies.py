@@ -185,7 +185,7 @@ def test_an_experiment_asks_each_arm_and_goes_on_where_it_stopped(
     (tmp_path / "key").write_text("key-of-the-acceptance-ring")
 
     def experiment(*options: str) -> subprocess.CompletedProcess[str]:
-        command = [PAGEWIRE, "experiment", "run", str(tmp_path / "grid.yaml"), "--url", url, "--key", tmp_path / "key"]
+        command = [PAGEWIRE, "eval", "sweep", str(tmp_path / "grid.yaml"), "--url", url, "--key", tmp_path / "key"]
         environment = os.environ | {"PAGEWIRE_HOME": str(tmp_path / "home")}
         return subprocess.run([*command, *options], env=environment, capture_output=True, text=True, check=False)
 

@@ -42,7 +42,6 @@ def test_a_question_can_be_followed_through_all_processes(engine: Servers, tmp_p
     with ExitStack() as stack:
         collector = stack.enter_context(collecting())
         tracing = {"PAGEWIRE_TRACING": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
-        tracing["PAGEWIRE_TRACING_METRICS"] = "true"  # sent before each process ends
         logs = {"PAGEWIRE_LOG_LEVEL": "info", "PAGEWIRE_LOG_JSON": "true"}
         instance = Instance(tmp_path, engine, PAGEWIRE_GATE="false", **logs, **tracing)
         with ExitStack() as running:
@@ -84,9 +83,4 @@ def test_a_question_can_be_followed_through_all_processes(engine: Servers, tmp_p
     list(families.text_string_to_metric_families(scraped.text))  # as a scraper reads it, strictly
     asked_for = [line for line in scraped.text.splitlines() if 'route="/v1/sites/{site}/chat"' in line]
     assert any(f',trace_id="{trace}"}}' in line for line in asked_for if "_bucket" in line)
-    for counted in ("pagewire_answers", "pagewire_first_word_seconds", "pagewire_answer_seconds"):
-        assert collector.counted["pagewire-answer", counted] == 1
-        assert collector.exemplars["pagewire-answer", counted] == {trace}
-    assert collector.exemplars["pagewire-worker", "pagewire_searchable_seconds"] == {saved}
-    assert trace in collector.exemplars["pagewire-retrieve", "gen_ai.client.operation.duration"]
     assert not [body for body in collector.bodies if b"zebra" in body or answer.json()["request_id"].encode() in body]

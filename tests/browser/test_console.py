@@ -14,7 +14,6 @@ from gateway.fakes import FakePorts, Step
 from pipelines.query.live.site_privacy import written_rules
 from schemas.answer import Failed
 from schemas.example import NewExample, WorkedExample
-from schemas.label import NewLabel
 from schemas.outcome import Verdict, VerdictEvent
 from schemas.privacy import PrivacyRules
 from schemas.query import Question
@@ -39,16 +38,9 @@ SCREENS = {
     "question": f"/console/questions/{CARD}",
     "failed": f"/console/questions/{FAILED}",
     "gaps": "/console/gaps?show=asked",
-    "coverage": "/console/coverage?days=90",
-    "unasked": "/console/coverage?days=90&show=unasked",
     "evaluations": "/console/evaluations",
     "evaluation": f"/console/evaluations/{run().id}",
     "evaluation-pair": f"/console/evaluations/compare?before={run().id}&after={run(1).id}",
-    "judge": "/console/evaluations/judge",
-    "no-judge": "/console/evaluations/judge?site=other",
-    "labels": "/console/labels",
-    "label": f"/console/labels/{SAUNA}",
-    "labelled": f"/console/labels/{CARD}",
     "page": "/console/page?id=library&of=en",
     "playground": f"/console/playground?again={CARD}",
     "examples": "/console/examples",
@@ -101,9 +93,6 @@ async def test_every_screen_in_every_dress(
         await fakes.outcomes.put_verdict(said)
     for each in (judged, run(1, AFTER, note="Chunks of 1000.")):
         await fakes.runs.put(each)
-    for rater, mark in (("admin", "right"), ("editor", "wrong")):
-        label = NewLabel.model_validate({"mark": mark, "why": "Since May.", "better": "€20.", "pages": ["fees"]})
-        await fakes.ports.labelling.put("town", CARD, label, rater)
     like = NewExample(question="Is a library card free?", output="Is a card of the library free?")
     for spoken in ("en", "de"):
         await fakes.examples.put(WorkedExample.of(like, "town", spoken, NOON))

@@ -92,11 +92,7 @@ EXAMPLE = {"kind": "answer", "question": "Is a library card free?", "output": "F
 # Of the console, besides those on the way from a question to its page: what it takes until they are whole.
 SCREENS = {
     "gaps": ("/console/gaps", ".rows li"),
-    "coverage": ("/console/coverage", ".rows li"),
-    "label": ("/console/labels/next", "form.label"),
-    "labels": ("/console/labels", "tbody tr"),
     "evaluations": ("/console/evaluations", ".chart rect"),
-    "judge": ("/console/evaluations/judge", "h1"),
     "examples": ("/console/examples", ".rows li"),
     "new-example": ("/console/examples/new?kind=answer", "#question"),
     "texts": ("/console/texts", "details"),
@@ -218,11 +214,10 @@ async def _from_a_question_to_its_page(page: Page, camera: Camera) -> None:
 
 
 async def _made_by_programs(demo: str) -> dict[str, tuple[str, str]]:
-    """An example, a key, labels, two published runs. Returns: screens that have an id in their address."""
+    """An example, a key, two published runs. Returns: screens that have an id in their address."""
     async with httpx.AsyncClient(base_url=f"{demo}/v1/admin", headers=bearer(KEY), timeout=60) as client:
         (await client.post("/sites/demo/examples", json=EXAMPLE)).raise_for_status()
         key = await client.post("/keys", json={"name": "press-office", "scopes": ["edit"], "site": "demo"})
-        await _label(client)
         runs = [new_run(days, said, dataset="demo") for days, said in ((0, BEFORE), (1, AFTER))]
         published = [
             (await client.post("/sites/demo/evaluations", json=each.model_dump(mode="json"))).raise_for_status().json()
@@ -234,19 +229,6 @@ async def _made_by_programs(demo: str) -> dict[str, tuple[str, str]]:
         "evaluation": (f"/console/evaluations/{after}", "tbody tr"),
         "evaluation-pair": (f"/console/evaluations/compare?before={before}&after={after}", "ins"),
     }
-
-
-async def _label(admin: httpx.AsyncClient) -> None:
-    """Two raters of two questions, who differ on one."""
-    asked = (await admin.get("/sites/demo/questions")).raise_for_status().json()["questions"]
-    # The widget's pictures ask one of them, too: one id each.
-    id_of = {row["question"]: row["request_id"] for row in asked}
-    ids = [id_of[question] for question in (CARD, "Is there a ski lift?")]
-    for name, marks in {"anna": ("right", "unanswerable"), "bernd": ("right", "wrong")}.items():
-        made = (await admin.post("/keys", json={"name": name, "scopes": ["edit"], "site": "demo"})).json()
-        for id, mark in zip(ids, marks, strict=True):
-            path = f"/sites/demo/questions/{id}/label"
-            (await admin.put(path, json={"mark": mark}, headers=bearer(made["key"]))).raise_for_status()
 
 
 @pytest.mark.parametrize("name", PICTURES)

@@ -11,7 +11,7 @@ import pytest
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.evaluations import ElasticRuns
 from adapters.fake_evaluations import FakeRuns
-from pipelines.evaluate.published.ports import RunStore
+from pipelines.evaluate.publication import RunStore
 from schemas.evaluation import ListedRun
 from tests.asking import NOON
 from tests.engine_fixture import Servers

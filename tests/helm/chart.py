@@ -33,7 +33,6 @@ ALL: Mapping[str, Any] = {
     "siteSecrets": {"secret": "sites", "names": ["BLOG_SECRET"]},
     "settings": {
         "PAGEWIRE_TRACING": "true",
-        "PAGEWIRE_TRACING_METRICS": "true",
         "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318",
         "OTEL_EXPORTER_OTLP_HEADERS": "tenant=town",
         "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment=production",

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.engine
 
 PREFIX = "town-"
 OF_SITE = (
-    *("questions", "labels", "labels/agreement", "labels/queue", "judge-agreement", "evaluations", "gaps", "coverage"),
+    *("questions", "evaluations", "gaps"),
     *("pages", "trials", "audit-run", "rebuilds", "chat", "privacy", "examples", "texts"),
 )
 PAGE = {
@@ -227,7 +227,6 @@ def operate(client: httpx.Client, url: str, site: str, answer: dict[str, Any]) -
     eventually(lambda: client.get(f"{of_site}/questions/{asked}").status_code == 200)
     for write in (
         client.post(f"/answers/{asked}/feedback", json={"rating": "up"}),
-        client.put(f"{of_site}/questions/{asked}/label", json={"mark": "right"}),
         client.put(f"{of_site}/chat", json={"on": True}),
         client.put(f"{of_site}/privacy", json={"conversations": 400}),
         client.post(f"{of_site}/examples", json={"question": "And with a dog?", "output": "May I bring a dog?"}),

@@ -145,7 +145,21 @@ def test_cases_of_the_gold_set_are_evaluated_with_a_model(modelled: tuple[httpx.
     name = site.base_url.path.strip("/").rpartition("/")[2]
     gateway = base_url.removesuffix("/v1")
     done = subprocess.run(
-        [PAGEWIRE, "evaluate", name, "--dataset", dataset, "--url", gateway, "--key", key, "--at-once", "1", "--json"],
+        [
+            PAGEWIRE,
+            "eval",
+            "run",
+            name,
+            "--dataset",
+            dataset,
+            "--url",
+            gateway,
+            "--key",
+            key,
+            "--at-once",
+            "1",
+            "--json",
+        ],
         env={name: value for name, value in os.environ.items() if not name.startswith(("PAGEWIRE_", "OPENAI_"))}
         | {"PAGEWIRE_HOME": str(tmp_path)},
         capture_output=True,

@@ -40,8 +40,6 @@ print(json.dumps({"broken": broken, "owners": owners}))
 """
 # Modules that want an extra, or a checkout, and what they lack without.
 LACKING = {
-    "adapters.otlp_metrics": "opentelemetry.sdk",
-    "bench.wordpress": "tests",
     "connectors.cms.sitemap.discover": "protego",
     "connectors.cms.sitemap.source": "protego",
 }

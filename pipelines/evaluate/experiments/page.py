@@ -11,8 +11,7 @@ from html import escape
 from markdown_it import MarkdownIt
 
 from pipelines.evaluate.charts import COLOURS, Point, bars, lines
-from pipelines.evaluate.experiments.differences import Difference
-from pipelines.evaluate.experiments.report import ArmReport, ExperimentReport
+from pipelines.evaluate.experiments.report import ArmReport, Difference, ExperimentReport
 from pipelines.evaluate.non_inferiority import ERROR
 
 NAMES_OF = {"hits": "hits", "shots": "worked answers in the prompt"}

@@ -6,10 +6,6 @@
 
 Agreement alone says little: who calls everything right agrees in nine of ten where nine of ten are. So kappa (Cohen,
 1960) stands beside the base rates, and the two kinds of error by themselves.
-
-What the true rate is follows from few labels and many judged answers (prediction-powered inference; Angelopoulos et
-al., 2023; with its weight, Angelopoulos, Duchi and Zrnic, 2023): the labels alone are right and wide, the judge alone
-is narrow and off; the labels tell by how much.
 """
 
 from __future__ import annotations
@@ -21,14 +17,12 @@ from itertools import combinations
 from statistics import NormalDist
 from typing import Literal
 
-from pipelines.evaluate.judged.student import student_t
-
-SURE = 0.95
+Z = NormalDist().inv_cdf(0.975)  # of 95 % intervals
 HALF = 0.5  # added to each cell: few labels without an error do not say that there is none
 FEWEST_OF_A_KIND = 10  # labels that say right, and that say wrong; with fewer a rate of theirs says nothing
 GOOD, FAIR = 0.6, 0.4  # of kappa: substantial and moderate begin here (Landis and Koch, 1977)
 
-Trust = Literal["too few labels", "not to be trusted", "corrected by labels", "as it stands"]
+Trust = Literal["too few labels", "not to be trusted", "with care", "as it stands"]
 
 
 @dataclass(frozen=True)
@@ -77,7 +71,7 @@ def share(count: int, of: int) -> Interval | None:
     """With Wilson's interval (1927). None of nothing."""
     if not of:
         return None
-    rate, spread = count / of, NormalDist().inv_cdf((1 + SURE) / 2) ** 2 / of
+    rate, spread = count / of, Z**2 / of
     middle = (rate + spread / 2) / (1 + spread)
     half = math.sqrt(spread * (rate * (1 - rate) + spread / 4)) / (1 + spread)
     return Interval(rate, _share(middle - half), _share(middle + half))
@@ -96,8 +90,8 @@ def true_negatives(counts: Counts) -> Interval | None:
 def kappa(counts: Counts) -> Interval | None:
     """Cohen's: agreement beyond what base rates alone bring, as a share of what they leave. None where they leave none.
 
-    The interval is by Fleiss, Cohen and Everitt's standard error (1969) with a half added to each cell, and Student's
-    t: where labels and judge never differ, the formula alone has none.
+    The interval is by Fleiss, Cohen and Everitt's standard error (1969) with a half added to each cell: where labels
+    and judge never differ, the formula alone has none.
     """
     value = _kappa(counts.cells)
     if value is None:
@@ -112,7 +106,7 @@ def kappa(counts: Counts) -> Interval | None:
     agreed = both * (1 - (judge + people) * left) ** 2 + neither * (1 - (2 - judge - people) * left) ** 2
     differed = judge_alone * (1 - judge + people) ** 2 + people_alone * (judge + 1 - people) ** 2
     variance = (agreed + left**2 * differed) / size - (middle - expected * left) ** 2
-    half = _t(size) * math.sqrt(max(0.0, variance) / size) / (1 - expected)
+    half = Z * math.sqrt(max(0.0, variance) / size) / (1 - expected)
     return Interval(value, max(-1.0, min(value, middle - half)), min(1.0, max(value, middle + half)))
 
 
@@ -124,38 +118,6 @@ def _kappa(cells: Sequence[float]) -> float | None:
     judge, people = (both + judge_alone) / size, (both + people_alone) / size
     expected = judge * people + (1 - judge) * (1 - people)
     return None if expected == 1 else ((both + neither) / size - expected) / (1 - expected)
-
-
-def powered(counts: Counts, judged_right: int, judged: int) -> Interval | None:
-    """The share of right answers, from labels and from answers that the judge alone has seen.
-
-        rate = people's share + w (judge's share of the others - judge's share of the labelled)
-        w = cov(people, judge) / (var(judge) (1 + labelled / others)), between 0 and 1
-
-    w is 0 for a judge that knows nothing, whose word then does no harm. A half is added to each of the four cells
-    (Agresti and Min, 2005), and Student's t is taken: else few labels promise too much.
-
-    Args:
-        counts: of the labelled, drawn from all by chance. judged_right: of the others, those that the judge calls
-            right. judged: so many are they.
-    """
-    if not counts.labels:
-        return None
-    both, judge_alone, people_alone, neither = (cell + HALF for cell in counts.cells)
-    size = both + judge_alone + people_alone + neither
-    people, judge = (both + people_alone) / size, (both + judge_alone) / size
-    var_people, var_judge = people * (1 - people), judge * (1 - judge)
-    covariance = both / size - people * judge
-    weight, others, spread = 0.0, 0.0, 0.0
-    if judged:
-        others = judged_right / judged
-        smooth = (judged_right + 1) / (judged + 2)
-        weight = min(1.0, max(0.0, covariance / (var_judge * (1 + size / judged))))
-        spread = smooth * (1 - smooth) / judged
-    rate = people + weight * (others - judge)
-    variance = (var_people + weight**2 * var_judge - 2 * weight * covariance) / size + weight**2 * spread
-    half = _t(size) * math.sqrt(variance)
-    return Interval(_share(rate), _share(rate - half), _share(rate + half))
 
 
 def constancy(repeats: Iterable[Sequence[bool]]) -> tuple[float, int] | None:
@@ -175,19 +137,13 @@ def constancy(repeats: Iterable[Sequence[bool]]) -> tuple[float, int] | None:
 def trust(counts: Counts, agreement: Interval | None) -> Trust:
     """How far the judge's figures may be trusted.
 
-    Not, where kappa is below FAIR or may be none; as they stand, where it is GOOD even at its lower end. Between them
-    the share by labels and judge together is to be taken, which is right with any judge.
+    Not, where kappa is below FAIR or may be none; as they stand, where it is GOOD even at its lower end.
     """
     if min(counts.right, counts.labels - counts.right) < FEWEST_OF_A_KIND:
         return "too few labels"
     if agreement is None or agreement.low <= 0 or agreement.value < FAIR:
         return "not to be trusted"
-    return "as it stands" if agreement.low >= GOOD else "corrected by labels"
-
-
-def _t(size: float) -> float:
-    """Quantile of Student's t for a mean of so many."""
-    return student_t(round(size) - 1, SURE)
+    return "as it stands" if agreement.low >= GOOD else "with care"
 
 
 def _share(value: float) -> float:

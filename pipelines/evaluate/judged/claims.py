@@ -16,8 +16,7 @@ from pydantic import Field, StringConstraints
 
 from pipelines.evaluate.dataset import Case
 from pipelines.evaluate.judged.judge import Decided, Judge, parsed
-from pipelines.evaluate.judged.material import asked, fenced, numbered, readable
-from pipelines.evaluate.judged.measure import Judgement, said
+from pipelines.evaluate.judged.measure import Judgement, asked, fenced, numbered, readable, said
 from pipelines.evaluate.measures import Observed
 
 MOST_CLAIMS = 60  # of one text; who finds more has not understood

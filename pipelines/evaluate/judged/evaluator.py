@@ -21,8 +21,7 @@ from pipelines.evaluate.dataset import Case
 from pipelines.evaluate.judged.judge import BudgetSpent, Judge, JudgeGone
 from pipelines.evaluate.judged.measure import JudgedMeasure
 from pipelines.evaluate.measures import Observed
-from pipelines.evaluate.run import Run
-from pipelines.evaluate.verdicts import Verdict, VerdictKey
+from pipelines.evaluate.run import Run, Verdict, VerdictKey
 from pipelines.runtime.errors import PagewireError
 from prompts.loader import load
 

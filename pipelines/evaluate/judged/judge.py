@@ -11,12 +11,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from cachetools import LRUCache
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pipelines.evaluate.judged.ports import JudgeModel
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable
 from pipelines.runtime.retry import doubled, patiently
 from prompts.loader import ChatMessage, load, table
@@ -34,6 +33,26 @@ _FENCED = re.compile(r"```[a-zA-Z]*+(?P<inside>.*)```", re.DOTALL)
 
 Shape = TypeVar("Shape", bound=BaseModel)
 Decision = TypeVar("Decision")
+
+
+class Written(Protocol):
+    """What a model wrote."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def usage(self) -> Usage:
+        """Zeros if the server does not count."""
+        ...
+
+
+class JudgeModel(Protocol):
+    """A chat model (adapters.llm)."""
+
+    async def complete(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None) -> Written:
+        """Raises: PagewireError: it gave no answer; Retryable when it may later."""
+        ...
 
 
 class Unjudged(Permanent):

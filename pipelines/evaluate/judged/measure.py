@@ -1,14 +1,41 @@
-"""What a judged measure is."""
+"""What a judged measure is, what it needs of a model, and what a judge reads: between marks that no page can write."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from pipelines.evaluate.dataset import Case
 from pipelines.evaluate.judged.judge import Judge
-from pipelines.evaluate.measures import Observed
+from pipelines.evaluate.measures import Observed, Passage
+
+SOURCE_CHARS = 24_000  # of all sources of an answer together: about 6,000 tokens
+
+
+def asked(case: Case) -> str:
+    """The question, after what the visitor asked before it."""
+    return "\n".join((*case.history, case.question))
+
+
+def numbered(lines: Iterable[str]) -> str:
+    """A line each, from 1 on."""
+    return "\n".join(f"{n}: {' '.join(line.split())}" for n, line in enumerate(lines, 1))
+
+
+def fenced(name: str, texts: Iterable[str], fence: str) -> str:
+    """Texts, numbered from 1 on."""
+    return "\n".join(f'<{name}-{fence} n="{n}">\n{text}\n</{name}-{fence}>' for n, text in enumerate(texts, 1))
+
+
+def readable(sources: Sequence[Passage]) -> list[Passage]:
+    """As many as a judge reads, in their order: the cited ones go before the others where it is too much."""
+    left, kept = SOURCE_CHARS, set()
+    for place, source in sorted(enumerate(sources), key=lambda each: not each[1].cited):
+        if source.text and len(source.text) <= left:
+            left -= len(source.text)
+            kept.add(place)
+    return [source for place, source in enumerate(sources) if place in kept]
 
 
 @dataclass(frozen=True)

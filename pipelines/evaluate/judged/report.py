@@ -14,8 +14,7 @@ from pipelines.evaluate.evaluation import Figure, figure
 from pipelines.evaluate.judged.evaluator import applying, fingerprint, key
 from pipelines.evaluate.judged.measure import JudgedMeasure
 from pipelines.evaluate.non_inferiority import MARGIN, Paired, paired
-from pipelines.evaluate.run import Run, askable
-from pipelines.evaluate.verdicts import Verdict
+from pipelines.evaluate.run import Run, Verdict, askable
 
 NOT_ASKED = "not-asked"  # the budget was spent, or it was stopped
 

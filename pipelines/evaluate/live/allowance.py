@@ -1,4 +1,4 @@
-"""Allowance: how many answers of a day may still be judged, out of the verdicts that were said.
+"""Which answers are judged, by chance and the same ones at every replay; and how many of a day still may be.
 
 The topic of verdicts is the only book: it survives restarts, all processes read it, and an answer that has its verdict
 is not judged again. One that is judged twice counts twice. Processes that judge at the same moment may together go
@@ -7,6 +7,7 @@ beyond the limit by an answer each.
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal
@@ -15,10 +16,35 @@ from cachetools import LRUCache
 
 from pipelines.runtime.bus import RecentLog
 from schemas.base import WireError
-from schemas.outcome import OutcomeEvent, VerdictEvent
+from schemas.outcome import Outcome, OutcomeEvent, VerdictEvent
 
 CLOCK_SKEW = timedelta(minutes=1)  # between the machines that write the topics
 DAYS = 1_000  # of sites, that are known to be spent
+DIGITS = 16  # hexadecimal, of a hash: 64 bits
+# What cites no page can neither be unfaithful to one nor lack a better one for certain: nobody knows what was there.
+JUDGED = frozenset({"answered", "page"})
+
+
+def chosen(event: OutcomeEvent, share: float) -> bool:
+    """Whether an answer is one of the share: its id alone decides."""
+    return _place("judge", event) < share * float(16**DIGITS)
+
+
+def chosen_again(event: OutcomeEvent, share: float) -> bool:
+    """Whether one that is judged is judged twice: the same, and of all shares of the others alike."""
+    return _place("judge again", event) < share * float(16**DIGITS)
+
+
+def _place(what: str, event: OutcomeEvent) -> int:
+    digest = hashlib.sha256(f"{what} {event.site} {event.request_id}".encode()).hexdigest()
+    return int(digest[:DIGITS], 16)
+
+
+def readable(outcome: Outcome) -> bool:
+    """Whether it has something for a judge to read: the words of some are not kept, and some are broken off."""
+    words = (outcome.question or "").strip() and (outcome.answer or "").strip()
+    return outcome.became in JUDGED and bool(words) and not outcome.stopped
+
 
 Admission = Literal["once", "twice", "done", "over-budget"]
 SiteDay = tuple[str, date]

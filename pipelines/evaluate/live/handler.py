@@ -14,35 +14,67 @@ Of a share it is asked twice, about the same words: how often it then agrees wit
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 
 import structlog
 
 from pipelines.evaluate.dataset import Case
 from pipelines.evaluate.judged.claims import Faithfulness
 from pipelines.evaluate.judged.evaluator import fingerprint
-from pipelines.evaluate.judged.judge import FIRST_PAUSE, Budget, Judge
+from pipelines.evaluate.judged.judge import FIRST_PAUSE, Budget, Judge, JudgeModel, Written
 from pipelines.evaluate.judged.measure import JudgedMeasure
-from pipelines.evaluate.judged.ports import JudgeModel
-from pipelines.evaluate.judged.relevancy import ContextRelevancy
-from pipelines.evaluate.live.allowance import CLOCK_SKEW, Allowance
-from pipelines.evaluate.live.ports import AnswerLog, ForgottenQuestions
-from pipelines.evaluate.live.sampling import chosen, chosen_again, readable
+from pipelines.evaluate.judged.registry import ContextRelevancy
+from pipelines.evaluate.live.allowance import CLOCK_SKEW, Allowance, chosen, chosen_again, readable
 from pipelines.evaluate.measures import Observed, Passage
 from pipelines.runtime.errors import Kind, PagewireError
 from pipelines.runtime.metrics import JUDGED_ANSWERS, JUDGED_FIGURES
 from pipelines.runtime.record import Record
 from pipelines.runtime.settings import Site
 from pipelines.runtime.stage import Handler, Sender
-from prompts.loader import fence
+from pipelines.runtime.try_limit import Line
+from prompts.loader import ChatMessage, fence
 from schemas.answer import Answered, AnswerEvent
 from schemas.base import WireError
 from schemas.outcome import Outcome, OutcomeEvent, SecondVerdict, Verdict, VerdictEvent
 from schemas.query import MAX_QUESTION
 from schemas.topics import ANSWERS, VERDICTS
+
+
+class AnswerLog(Protocol):
+    """The events of answers (adapters.kafka.log.LogReader)."""
+
+    async def of_key(self, key: str, since_ms: int, until_ms: int | None = None) -> Sequence[Record]:
+        """Records of one key written in this time (milliseconds since 1970). Raises: Retryable."""
+        ...
+
+
+class ForgottenQuestions(Protocol):
+    """Which questions' conversations were deleted (adapters.elastic.outcomes)."""
+
+    async def forgotten(self, site: str, request_id: str) -> bool:
+        """Raises: Retryable."""
+        ...
+
+
+class InLine:
+    """One per process. What waits in line is not cut off for it while the line moves."""
+
+    def __init__(self, model: JudgeModel) -> None:
+        self._model = model
+        self._line = Line()
+        self._turn = asyncio.Lock()
+
+    async def complete(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None) -> Written:
+        """Raises: as the model does."""
+        with self._line.place():
+            async with self._turn:
+                return await self._model.complete(messages, max_tokens=max_tokens)
+
 
 logger = structlog.get_logger(__name__)
 

@@ -13,6 +13,6 @@ class JudgingSettings(SettingsGroup):
     judging_model: str | None = Field(
         default=None,
         min_length=1,
-        description="Model of the same server that `pagewire evaluate --judge` and the stage `judge` ask. Default: "
+        description="Model of the same server that `pagewire eval run --judge` and the stage `judge` ask. Default: "
         "`llm_model`; another one than writes the answers is better, as a model likes its own.",
     )

@@ -6,7 +6,7 @@ Compared are figures (numbers with their units, prices, dates, times, weekdays, 
 figure is said of, names, and whether something is denied. Other words are not: a model may use its own. A sentence
 without a doubt may still be wrong; these are the mistakes that a program can see.
 
-Measured by `pagewire bench citations`; the thresholds were chosen on its tuned half.
+Measured by `python -m bench citations`; the thresholds were chosen on its tuned half.
 """
 
 from __future__ import annotations

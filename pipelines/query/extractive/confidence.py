@@ -8,7 +8,7 @@ before the answer's model is asked.
 The grades 0 to 5 and the three figures are those of an earlier method, which graded by the figures alone. With today's
 embedders they say little (alone they find a third of the questions whose paragraph is missing), so they only say why a
 question cannot be answered. Whether it can, says a logistic regression over all that the search knows, with weights per
-embedder, fitted by `pagewire bench gate --fit`. A question in another language than the pages shares no words with
+embedder, fitted by `python -m bench gate --fit`. A question in another language than the pages shares no words with
 them, so it has weights of its own, on the vectors alone. Stop words tell languages apart: right for .998 of XQuAD's
 questions.
 """

@@ -31,7 +31,7 @@ from schemas.query import MAX_QUESTION, Earlier, Signs, Sure, Turn
 from text.language import spoken, stopwords
 from text.words import stems, words
 
-# Chance that a question leans: fitted by `pagewire bench follow-ups`; figures in docs/reference/quality.md.
+# Chance that a question leans: fitted by `python -m bench follow-ups`; figures in docs/reference/quality.md.
 LEANS = Calibration(
     bias=1.402, weights={"leans": 2.125, "opens": 1.129, "refers": 0.565, "named": -0.736, "apart": -0.794}
 )

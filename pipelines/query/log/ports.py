@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
-from pipelines.runtime.embedder import Matrix32
 from pipelines.runtime.errors import WrongUse
 from schemas.outcome import Became, LoggedQuestion, OutcomeEvent, QuestionFilter, QuestionList, VerdictEvent
 from schemas.query import QuestionVector
@@ -102,42 +101,5 @@ class QuestionReader(Protocol):
 
         Args:
             most: of them.
-        """
-        ...
-
-
-@dataclass(frozen=True)
-class SitePage:
-    """A page as it stands in the live index."""
-
-    page_id: str
-    lang: str
-    title: str
-    url: str
-
-
-@dataclass(frozen=True)
-class SitePages:
-    """The pages of a site that somebody may read, with what they speak of."""
-
-    pages: tuple[SitePage, ...]
-    vectors: Matrix32  # (pages, dims), each of length 1: the middle of the page's chunks
-    hidden: int = 0  # pages for groups that do not read along
-    cut: bool = False  # there are more
-
-
-class PageReader(Protocol):
-    """Reads pages with their vectors (adapters.elastic.page_vectors)."""
-
-    async def vectors(self, site: str, model: str, dims: int, groups: Iterable[str] | None, most: int) -> SitePages:
-        """Of the live index.
-
-        Args:
-            model: fingerprint; chunks of another model are passed over.
-            groups: whose pages are read beside those for everybody; None: all.
-            most: pages, by their keys.
-
-        Raises:
-            Retryable.
         """
         ...

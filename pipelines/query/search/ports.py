@@ -142,7 +142,7 @@ class Background:
     """How near to a question units are that have nothing to do with it.
 
     How far the best unit is ahead of others says much on a site of many pages and nothing on one that has just begun:
-    there these stand in for the pages that it does not have. Measured by `pagewire bench small-sites`.
+    there these stand in for the pages that it does not have. Measured on such sites: docs/reference/quality.md.
     """
 
     units: int  # where fewer are found, they are filled up to so many
@@ -156,7 +156,7 @@ class Background:
 class SurenessProfile:
     """What makes the best unit of a search sure (pipelines.query.extractive.ranking), and what is sure enough.
 
-    Fitted by `pagewire bench sureness` on the tuned part of the everyday questions.
+    Fitted by `python -m bench sureness` on the tuned part of the everyday questions.
     """
 
     unit: Calibration  # chance that the best unit answers
@@ -170,8 +170,8 @@ class SurenessProfile:
 class EmbedderProfile:
     """What cosines mean; it differs from model to model.
 
-    Floors are measured by `pagewire bench floors`: fewer than 0.5 % of the right hits fall below. The gate's weights
-    are fitted by `pagewire bench gate --fit`.
+    Floors are measured by `python -m bench floors`: fewer than 0.5 % of the right hits fall below. The gate's weights
+    are fitted by `python -m bench gate --fit`.
     """
 
     short_floor: float  # name, title, description, keywords: the one best hit
@@ -180,7 +180,7 @@ class EmbedderProfile:
     gate: GateProfile = dataclasses.field(default_factory=GateProfile)  # uncalibrated: knows only "nothing found"
     sureness: SurenessProfile | None = None  # None: not calibrated
     # The direction that all vectors of the model have in common, as schemas.compact has it; empty: not measured.
-    # Printed by `pagewire bench common`.
+    # Printed by `python -m bench floors`.
     common: bytes = dataclasses.field(default=b"", repr=False)
 
 

@@ -36,28 +36,14 @@ def test_a_question_gets_what_it_lacks_and_keeps_its_newest_rating() -> None:
     assert whole_question(LOGGED, LOGGED) is None
 
 
-def labelled(source: dict[str, Any], *raters: str, settled: str | None = None) -> dict[str, Any]:
-    labels = {"given": [{"rater": rater} for rater in raters], "settled": settled}
-    return source | {"labelled_by": list(raters), "outcome": source["outcome"] | {"labels": labels}}
-
-
-def test_a_question_gets_the_labels_of_whichever_has_more() -> None:
-    one, two = labelled(LOGGED, "ada"), labelled(LOGGED, "ada", "bo")
-    settled = labelled(LOGGED, "ada", "bo", settled="right")
-    assert whole_question(LOGGED, one) == one
-    assert whole_question(one, two) == two
-    assert whole_question(two, settled) == settled
-    for there, kept in ((one, LOGGED), (two, one), (settled, two), (one, labelled(LOGGED, "eve"))):
-        assert whole_question(there, kept) is None
-
-
 @pytest.mark.parametrize("erased_in", ["there", "kept"])
 def test_words_of_a_question_that_was_erased_do_not_come_back(erased_in: str) -> None:
     erased = {
         "site": "town", "request_id": "r1", "forgotten": True, "question": None, "rephrased": None, "comment": None,
         "labelled_by": None, "outcome": {"vector": None, "answer": None, "labels": None},
     }  # fmt: skip
-    said = labelled(LOGGED | {"comment": "I am Ada.", "rating": "up", "rated_at": MONDAY}, "bo")
+    said = LOGGED | {"comment": "I am Ada.", "rating": "up", "rated_at": MONDAY, "labelled_by": ["bo"]}
+    said = said | {"outcome": said["outcome"] | {"labels": {"given": [{"rater": "bo"}]}}}  # of before 0.3
     found = whole_question(erased, said) if erased_in == "there" else whole_question(said, erased)
     assert found == said | erased | {"outcome": {"became": "answered"} | erased["outcome"]}
     assert whole_question(found, said) is None

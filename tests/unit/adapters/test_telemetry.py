@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from opentelemetry.exporter.otlp.proto.http import metric_exporter, trace_exporter
-from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult, MetricsData
+from opentelemetry.exporter.otlp.proto.http import trace_exporter
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
@@ -17,7 +16,6 @@ from pipelines.runtime import tracing
 from pipelines.runtime.errors import SettingsError
 
 ON = TracingSettings(tracing=True)
-COUNTED = TracingSettings(tracing=True, tracing_metrics=True)
 
 
 class Collector(SpanExporter):
@@ -29,32 +27,6 @@ class Collector(SpanExporter):
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         self.spans += spans
         return SpanExportResult.SUCCESS
-
-
-class Counts(MetricExporter):
-    """In place of what sends counts: keeps them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.taken: list[MetricsData] = []
-
-    def export(self, metrics_data: MetricsData, timeout_millis: float = 0, **_: Any) -> MetricExportResult:
-        self.taken.append(metrics_data)
-        return MetricExportResult.SUCCESS
-
-    def force_flush(self, timeout_millis: float = 0) -> bool:
-        return True
-
-    def shutdown(self, timeout_millis: float = 0, **_: Any) -> None: ...
-
-
-@pytest.fixture(autouse=True)
-def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
-    for name in ("OTEL_METRIC_EXPORT_INTERVAL", "OTEL_EXPORTER_OTLP_METRICS_HEADERS"):
-        monkeypatch.delenv(name, raising=False)
-    made = Counts()
-    monkeypatch.setattr(metric_exporter, "OTLPMetricExporter", lambda: made)
-    return made
 
 
 @pytest.fixture(autouse=True)
@@ -135,55 +107,3 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     with pytest.raises(SettingsError, match=r"pagewire\[otel\]"), traced(ON, "pagewire-gateway"):
         pass
     assert not tracing.is_on()
-
-
-def test_counts_are_sent_only_when_that_is_wanted(collector: Collector, counts: Counts) -> None:
-    with traced(ON, "pagewire-gateway"):
-        pass
-    assert counts.taken == []
-    with traced(COUNTED, "pagewire-gateway"):
-        one_request()
-    [taken] = counts.taken
-    told = dict(taken.resource_metrics[0].resource.attributes)
-    assert told == about(collector)
-    assert told["service.instance.id"]  # two workers of one stage are two
-
-
-def test_two_processes_are_told_apart(counts: Counts) -> None:
-    for _ in range(2):
-        with traced(COUNTED, "pagewire-answer"):
-            pass
-    one, other = (dict(taken.resource_metrics[0].resource.attributes) for taken in counts.taken)
-    assert one["service.instance.id"] != other["service.instance.id"]
-
-
-def test_counts_need_tracing() -> None:
-    with (
-        pytest.raises(SettingsError, match="PAGEWIRE_TRACING_METRICS"),
-        traced(TracingSettings(tracing_metrics=True), "pagewire-gateway"),
-    ):
-        pass
-
-
-@pytest.mark.parametrize(
-    ("variable", "value"),
-    [
-        ("OTEL_METRIC_EXPORT_INTERVAL", "soon"),
-        ("OTEL_METRIC_EXPORT_INTERVAL", "0"),
-        ("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "grpc"),
-        ("OTEL_EXPORTER_OTLP_METRICS_HEADERS", "hush"),
-    ],
-)
-def test_what_is_wrong_about_counts_is_named(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
-    monkeypatch.setenv(variable, value)
-    with pytest.raises(SettingsError, match="OTEL_") as caught, traced(COUNTED, "pagewire-gateway"):
-        pass
-    assert "hush" not in str(caught.value)
-    assert not tracing.is_on()
-
-
-def test_nothing_is_sent_where_the_sdk_is_disabled(monkeypatch: pytest.MonkeyPatch, counts: Counts) -> None:
-    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
-    with traced(COUNTED, "pagewire-gateway"):
-        pass
-    assert counts.taken == []

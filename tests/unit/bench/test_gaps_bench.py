@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from bench.gaps import Part, cases, judged, made_up
+from bench.gaps import Part, cases, judged
 
 
 @pytest.mark.parametrize(("part", "count"), [("tune", 72), ("hold-out", 73)])
@@ -32,8 +32,3 @@ def test_groups_are_judged_by_pairs() -> None:
     assert joined.precision == pytest.approx(1 / 3)
     assert (joined.recall, joined.f1) == (1, 0.5)
     assert joined.rand == pytest.approx((1 - 3 / 6) / (2 - 3 / 6))
-
-
-def test_made_up_questions_are_the_same_each_time() -> None:
-    assert made_up(3) == made_up(3)
-    assert len({one.text for one in made_up(50)}) == 50

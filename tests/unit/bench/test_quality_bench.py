@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from adapters.embedders.fake import FakeEmbedder
-from bench import gate, gate_sites, peers, quality
+from bench import gate, gate_sites, quality
 from bench.gate_sites import Kind, Sample
 from bench.quality import Judged
 from bench.vectors import KeptVectors
@@ -41,39 +41,23 @@ def test_each_question_is_put_to_the_sites_that_cannot_answer_it() -> None:
     assert all(len(v.pages) == 24 for v in found.values() if v.kind == "page out")
 
 
-def test_a_peers_chunks_are_laid_end_to_end_and_the_last_is_cut() -> None:
-    assert quality.laid([("a", "12345"), ("b", "67890"), ("c", "x")], 7) == ["12345", "67", ""]
-
-
 def test_an_answer_is_looked_for_as_a_reader_sees_it() -> None:
     assert quality.holds(["It costs **4 euros** today."], "4 euros today")
     assert not quality.holds(["It costs 4", "euros."], "4 euros")
 
 
-def test_pages_are_counted_once() -> None:
-    questions = [Asked("?", "b", "five")]
-    chunks = [[("a", "x"), ("a", "y"), ("b", "five")]]
-    assert quality.judged_chunks(chunks, questions).tolist() == [[False, True, True, True]]
-    assert quality.judged_chunks([[("b", "four"), ("a", "y")]], questions).tolist() == [[True, True, False, False]]
-
-
-def test_ours_is_compared_with_the_best_of_each_group() -> None:
+def test_ours_is_compared_with_the_best_of_the_others() -> None:
     right = np.zeros((10, 4), bool)
-    ours, best, peer = right | True, right.copy(), right.copy()
+    ours, best = right | True, right.copy()
     best[:9] = True
-    peer[:5] = True
     judged = [
         Judged(quality.OURS, ours),
         Judged(quality.VECTORS, right),
         Judged(quality.KEYWORDS, best),
-        Judged("LangChain", peer),
     ]
     lines = list(quality.differences("en", judged))
-    assert [line[2:5] for line in lines[:2]] == [
-        ("one kind of search", quality.KEYWORDS, pytest.approx(0.1)),
-        ("peers", "LangChain", pytest.approx(0.5)),
-    ]
-    assert len(lines) == 2 * len(quality.FIGURES)
+    assert lines[0][2:4] == (quality.KEYWORDS, pytest.approx(0.1))
+    assert len(lines) == len(quality.FIGURES)
     *_, low, high = lines[0]
     assert low <= 0.1 <= high  # type: ignore[operator]
 
@@ -82,11 +66,6 @@ def test_a_question_in_one_language_has_its_answer_in_the_other() -> None:
     german = Corpus("de", CORPUS.articles, tuple(Asked(f"Frage {n}?", "00", "Zweite", 0) for n in range(240)))
     asked = quality.together(german, CORPUS)[6]
     assert (asked.question, asked.page_id, asked.answer, asked.paragraph) == ("Frage 6?", "01", "Second", 1)
-
-
-def test_peers_that_are_not_there_are_named_with_what_installs_them() -> None:
-    absent = peers.missing()
-    assert absent is None or peers.INSTALL in absent
 
 
 def sample(kind: Kind, value: float, training: bool = True, foreign: bool = False, pair: str = "en") -> Sample:

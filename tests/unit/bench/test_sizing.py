@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.sizing import GB, Sizing, Units, markdown, sizing, units, vector_bytes, workers_for_all, workers_for_saves
+from bench.sizing import GB, Sizing, Units, markdown, sizing, vector_bytes, workers_for_all, workers_for_saves
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "scale.md"
 UNIT = Units(384, 3000, 200, 300, 2500, rebuild_rate=1000, audit_rate=5000)
@@ -56,19 +56,6 @@ def test_workers() -> None:
     assert workers_for_saves(100, rate=100) > workers_for_saves(100, rate=200)
 
 
-def test_unit_costs_come_from_a_column_of_the_scale_benchmark() -> None:
-    step = {
-        "chunks": 2**20,
-        "index_mib": 3000.0,
-        "changes_mib": 200.0,
-        "chunks_mib": 300.0,
-        "embeddings_mib": 2500.0,
-        "rebuild_s": 1048.576,
-        "audit_s": 209.7152,
-    }
-    assert units(step, 384) == UNIT
-
-
 def test_the_document_shows_what_the_command_prints() -> None:
-    """`pagewire bench sizing --markdown` writes this part of docs/reference/scale.md."""
+    """`python -m bench sizing --markdown` writes this part of docs/reference/scale.md."""
     assert markdown() in DOCUMENT.read_text(encoding="utf-8")

@@ -25,7 +25,7 @@ def test_chances_on_one_site_come_from_the_answers_of_the_other() -> None:
     assert page[0] < 0.5 < page[1]
 
 
-@pytest.mark.parametrize("said", [["visitors", "--site", "nowhere"], ["sureness", "--sites", "demo,nowhere"]])
+@pytest.mark.parametrize("said", [["visitors", "--site", "nowhere"], ["sureness", "--site", "nowhere"]])
 def test_only_the_sites_that_there_are_can_be_asked(said: list[str]) -> None:
     done = CliRunner().invoke(app, ["bench", *said])
     assert done.exit_code == 2

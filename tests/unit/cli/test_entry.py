@@ -11,11 +11,8 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
-from typer.testing import CliRunner
 
 from cli import entry
-from cli.bench import ingest
-from cli.main import app
 from infra.platforms import SUPPORTED, refusal
 
 ROOT = Path(__file__).parents[3]
@@ -83,10 +80,3 @@ def test_what_is_compiled_is_installed_where_it_runs(system: str, machine: str) 
         marker = needs[name].marker
         assert marker is not None
         assert marker.evaluate(machine_here) == ((system, machine) in SUPPORTED), name
-
-
-def test_the_one_benchmark_that_needs_a_checkout_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ingest, "find_spec", lambda name: None)
-    done = CliRunner().invoke(app, ["bench", "wordpress", "--data", "xquad"])
-    assert done.exit_code == 1
-    assert "from a checkout of Pagewire only" in done.stderr

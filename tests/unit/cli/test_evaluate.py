@@ -1,4 +1,4 @@
-"""`pagewire evaluate` and `pagewire datasets`: what they print, write and exit with."""
+"""`pagewire eval run` and `pagewire datasets`: what they print, write and exit with."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cli import evaluate
 from cli.main import app
 from pipelines.evaluate.dataset import Case, dumped, load_dataset
 from pipelines.evaluate.measures import Observed
-from pipelines.evaluate.published.publication import published
+from pipelines.evaluate.publication import published
 from pipelines.evaluate.run import Head, Run
 from pipelines.runtime import logs
 from pipelines.runtime.errors import Retryable
@@ -74,7 +74,7 @@ def forgetting(every: int) -> Callable[[Case], Observed]:
 
 
 def test_a_report(town: type[Town]) -> None:
-    done = run("evaluate", "town", "--dataset", "town.yaml")
+    done = run("eval", "run", "town", "--dataset", "town.yaml")
     assert done.exit_code == 0
     assert len(town.asked) == 150
     for said in ("prices 1 (", "on town at http://127.0.0.1:8000: 150 cases", "MRR@10", "lang de", "AUROC", "kept in"):
@@ -84,7 +84,7 @@ def test_a_report(town: type[Town]) -> None:
 def test_a_run_is_published_with_its_cases(town: type[Town]) -> None:
     long = "So it is. " * 300
     town.answer = staticmethod(lambda case: right(case).model_copy(update={"answer": long} if case.id == "c0" else {}))
-    done = run("evaluate", "town", "--dataset", "town.yaml", "--publish", "--note", "small chunks")
+    done = run("eval", "run", "town", "--dataset", "town.yaml", "--publish", "--note", "small chunks")
     kept = town.published
     assert f"published as {kept.id}: http://127.0.0.1:8000/console/evaluations/{kept.id}?site=town" in done.stdout
     assert (kept.dataset, kept.fingerprint, kept.asked, kept.note) == (
@@ -99,12 +99,12 @@ def test_a_run_is_published_with_its_cases(town: type[Town]) -> None:
     assert (first.pages, first.cited, first.reference, first.figures["hit@1"]) == (("p0",), ("p0",), "0 euros", 1)
     assert (second.case, second.lang, second.figures["right"]) == ("c1", "de", 1)
     assert (third.expect, third.cited) == ("refuse", ())
-    again = run("evaluate", "town", "--dataset", "town.yaml", "--run", "x.ndjson", "--publish", "--json")
+    again = run("eval", "run", "town", "--dataset", "town.yaml", "--run", "x.ndjson", "--publish", "--json")
     assert json.loads(again.stdout)["published"] == town.published.id
 
 
 def test_json_is_all_there_is_on_standard_output() -> None:
-    done = run("evaluate", "town", "--dataset", "town.yaml", "--json", "--least", "right=0.9")
+    done = run("eval", "run", "town", "--dataset", "town.yaml", "--json", "--least", "right=0.9")
     told = json.loads(done.stdout)
     assert told["report"]["groups"]["all"]["right"]["mean"] == 1
     assert told["report"]["run"]["fingerprint"] == dataset(150).fingerprint
@@ -114,7 +114,7 @@ def test_json_is_all_there_is_on_standard_output() -> None:
 def test_what_is_too_low_fails_and_is_in_the_xml(town: type[Town]) -> None:
     town.answer = staticmethod(forgetting(10))
     bars = ("--least", "right=0.95", "--least", "hit@1=0.8")
-    done = run("evaluate", "town", "--dataset", "town.yaml", *bars, "--junit", "r.xml")
+    done = run("eval", "run", "town", "--dataset", "town.yaml", *bars, "--junit", "r.xml")
     assert done.exit_code == 1
     assert "too low: right" in done.stdout
     fine, low = sorted(parse("r.xml").iter("testcase"), key=len)
@@ -123,18 +123,18 @@ def test_what_is_too_low_fails_and_is_in_the_xml(town: type[Town]) -> None:
         "right is at least 0.95",
         "it is 0.933",
     )
-    assert run("evaluate", "town", "--dataset", "town.yaml", "--least", "facts=0.1").exit_code == 1  # not measured
+    assert run("eval", "run", "town", "--dataset", "town.yaml", "--least", "facts=0.1").exit_code == 1  # not measured
 
 
 def test_against_an_earlier_run(town: type[Town]) -> None:
-    assert run("evaluate", "town", "--dataset", "town.yaml", "--run", "live.ndjson").exit_code == 0
-    compared = ("evaluate", "town", "--dataset", "town.yaml", "--against", "live.ndjson", "--measure", "right")
+    assert run("eval", "run", "town", "--dataset", "town.yaml", "--run", "live.ndjson").exit_code == 0
+    compared = ("eval", "run", "town", "--dataset", "town.yaml", "--against", "live.ndjson", "--measure", "right")
     same = run(*compared, "--junit", "same.xml")
     assert same.exit_code == 0
     assert "not worse by more than a margin of 0.03" in same.stdout
     assert parse("same.xml").getroot().get("failures") == "0"
     assert [suite.get("name") for suite in parse("same.xml").iter("testsuite")] == [
-        f"pagewire evaluate town: {dataset(150).label}"
+        f"pagewire eval run town: {dataset(150).label}"
     ]
 
     town.answer = staticmethod(forgetting(10))
@@ -177,8 +177,8 @@ def test_what_is_no_run_of_the_dataset_is_not_compared() -> None:
 
 def test_too_few_cases_are_told_before_and_after() -> None:
     Path("few.yaml").write_text(dumped(dataset(30), ".yaml"), encoding="utf-8")
-    run("evaluate", "town", "--dataset", "few.yaml", "--run", "live.ndjson")
-    done = run("evaluate", "town", "--dataset", "few.yaml", "--against", "live.ndjson", "--measure", "right")
+    run("eval", "run", "town", "--dataset", "few.yaml", "--run", "live.ndjson")
+    done = run("eval", "run", "town", "--dataset", "few.yaml", "--against", "live.ndjson", "--measure", "right")
     assert done.exit_code == 1
     assert "99 needed for a margin of 0.03; nothing can pass" in done.stderr
     assert "too few cases: 99 needed for a margin of 0.03" in done.stdout
@@ -191,12 +191,12 @@ def test_a_run_that_was_stopped_goes_on(town: type[Town]) -> None:
         return right(case)
 
     town.answer = staticmethod(away_after_forty)
-    stopped = run("evaluate", "town", "--dataset", "town.yaml")
+    stopped = run("eval", "run", "town", "--dataset", "town.yaml")
     assert (stopped.exit_code, stopped.stdout) == (3, "")
     town.asked, town.answer = [], staticmethod(right)
-    assert run("evaluate", "town", "--dataset", "town.yaml").exit_code == 0
+    assert run("eval", "run", "town", "--dataset", "town.yaml").exit_code == 0
     assert len(town.asked) == 110
-    assert run("evaluate", "town", "--dataset", "town.yaml").exit_code == 0
+    assert run("eval", "run", "town", "--dataset", "town.yaml").exit_code == 0
     assert len(town.asked) == 260  # a new one: that one was done
 
 
@@ -233,7 +233,7 @@ def test_which_run_goes_on(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_use_asks_nothing(town: type[Town], options: tuple[str, ...], said: str) -> None:
-    done = run("evaluate", "town", "--dataset", "town.yaml", *options)
+    done = run("eval", "run", "town", "--dataset", "town.yaml", *options)
     assert done.exit_code == 2
     assert said in " ".join(done.stderr.split())
     assert town.asked == []
@@ -241,7 +241,7 @@ def test_wrong_use_asks_nothing(town: type[Town], options: tuple[str, ...], said
 
 def test_a_site_without_cases_is_wrong_use() -> None:
     Path("other.yaml").write_text("[{question: Why, site: other}]")
-    assert run("evaluate", "town", "--dataset", "other.yaml").exit_code == 2
+    assert run("eval", "run", "town", "--dataset", "other.yaml").exit_code == 2
 
 
 def test_a_dataset_is_shown() -> None:

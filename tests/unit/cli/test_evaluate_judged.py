@@ -1,4 +1,4 @@
-"""`pagewire evaluate --judge`: what a judge says stands beside the measures, and decides nothing."""
+"""`pagewire eval run --judge`: what a judge says stands beside the measures, and decides nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from cli.main import app
 from pipelines.evaluate.dataset import Case, dumped
 from pipelines.evaluate.measures import Observed
-from pipelines.evaluate.published.publication import published
+from pipelines.evaluate.publication import published
 from pipelines.evaluate.run import Run
 from pipelines.runtime import logs
 from schemas.evaluation import ListedRun, NewRun
@@ -22,7 +22,7 @@ from tests.asking import NOON
 from tests.unit.evaluate.judged.judges import Script
 from tests.unit.evaluate.runs import dataset, right
 
-ASKED = ("evaluate", "town", "--dataset", "town.yaml", "--judge", "score")
+ASKED = ("eval", "run", "town", "--dataset", "town.yaml", "--judge", "score")
 
 
 class Town:
@@ -85,7 +85,7 @@ def test_what_a_judge_says_is_published_with_the_run() -> None:
     figure = Town.published.judged["all"]["judge score"]
     assert (Town.published.judge, figure.judged, figure.of, figure.mean) == ("scripted", 60, 100, pytest.approx(0.8))
     assert figure.at_worst < figure.mean < figure.at_best
-    assert run(*ASKED[:4], "--publish").exit_code == 0
+    assert run(*ASKED[:5], "--publish").exit_code == 0
     assert (Town.published.judge, Town.published.judged) == ("", {})
 
 
@@ -132,7 +132,7 @@ def test_a_budget_is_told_and_the_same_command_goes_on(model: Script) -> None:
 
 def test_a_run_that_is_done_is_not_gone_on_with_for_a_judge_who_has_not_begun() -> None:
     """It may be hours old: whoever asks again wants the answers of now."""
-    run("evaluate", "town", "--dataset", "town.yaml")
+    run("eval", "run", "town", "--dataset", "town.yaml")
     run(*ASKED)
     assert Town.asked == 300
 
@@ -148,7 +148,7 @@ def test_what_is_not_judged_is_neither_wrong_nor_gone(model: Script) -> None:
 
 def test_a_judge_decides_nothing(model: Script) -> None:
     kept = ("--judge", "score", "--run", "live.ndjson")
-    assert run("evaluate", "town", "--dataset", "town.yaml", *kept).exit_code == 0
+    assert run("eval", "run", "town", "--dataset", "town.yaml", *kept).exit_code == 0
     model.says["score"] = {"reason": "bad", "score": 0}
     compared = ("--against", "live.ndjson", "--measure", "right", "--junit", "r.xml", "--run", "next.ndjson")
     done = run(*ASKED, *compared)
@@ -169,40 +169,8 @@ def test_repeats_are_kept(model: Script) -> None:
     assert {verdict.repeat for verdict in Run.read(Path("r.ndjson")).verdicts.values()} == {0, 1, 2}
 
 
-def test_labels_of_people_stand_beside_the_judge() -> None:
-    """60 labels, 20 of them wrong, of a judge that calls everything right: kappa 0, and no help."""
-    cases = [case.id for case in dataset(150).cases if case.answers]
-    lines = [json.dumps({"case": case, "right": place % 3 != 0}) for place, case in enumerate(cases[:60])]
-    Path("l.ndjson").write_text("\n".join(lines), encoding="utf-8")
-    done = run(*ASKED, "--labels", "l.ndjson")
-    assert done.exit_code == 0
-    assert "all 60 0.667 1.000 0.000" in said(done)
-    assert "not to be trusted" in said(done)
-    held = json.loads(run(*ASKED, "--labels", "l.ndjson", "--json").stdout)["judged"]["trusted"]["groups"]["all"]
-    assert held["judged_right"]["value"] == 1
-    assert 0.6 < held["right"]["value"] < 0.7
-    assert held["trust"] == "not to be trusted"
-    alone = run("evaluate", "town", "--dataset", "town.yaml", "--judge", "context", "--labels", "l.ndjson")
-    assert alone.exit_code == 2
-    assert "ask for it with --judge score" in " ".join(alone.stderr.split())
-
-
-def test_answers_side_by_side_with_an_earlier_run(model: Script) -> None:
-    model.says["pairwise"] = {"reason": "", "better": "first"}
-    asked = ("evaluate", "town", "--dataset", "town.yaml", "--judge", "pairwise")
-    assert run(*asked).exit_code == 2
-    assert "name it with --against" in " ".join(run(*asked).stderr.split())
-    run("evaluate", "town", "--dataset", "town.yaml", "--run", "live.ndjson")
-    Town.answer = staticmethod(lambda case: right(case).model_copy(update={"answer": "Something else."}))
-    done = run(*asked, "--against", "live.ndjson", "--measure", "hit@1", "--run", "next.ndjson")
-    assert done.exit_code == 0
-    assert "preferred judged 150 of 150 150 0.500" in said(done)
-    assert "same in both orders judged 150 of 150 150 0.000" in said(done)  # it likes what stands first
-    assert len(model.asked) == 300
-
-
 def test_an_unknown_measure_is_wrong_use() -> None:
-    done = run("evaluate", "town", "--dataset", "town.yaml", "--judge", "luck")
+    done = run("eval", "run", "town", "--dataset", "town.yaml", "--judge", "luck")
     assert done.exit_code == 2
     assert "no judged measure 'luck'; there are all, claims" in " ".join(done.stderr.split())
     assert Town.asked == 0

@@ -1,4 +1,4 @@
-"""`pagewire experiment`: what it prints, writes and exits with."""
+"""`pagewire eval sweep`: what it prints, writes and exits with."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ def written(**fields: Any) -> None:
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["experiment", *arguments], catch_exceptions=False)
+    return CliRunner().invoke(app, ["eval", *arguments], catch_exceptions=False)
 
 
 def test_a_run_and_its_report(town: type[Town], tmp_path: Path) -> None:
-    done = run("run", "hits.yaml")
+    done = run("sweep", "hits.yaml")
     assert done.exit_code == 0, done.output
     for said in ("hits 5", "worse in right", "no difference shown", "too few cases: about", "report in"):
         assert said in done.stdout, done.stdout
@@ -89,32 +89,32 @@ def test_a_run_and_its_report(town: type[Town], tmp_path: Path) -> None:
 
 
 def test_a_dry_run_asks_nothing(town: type[Town]) -> None:
-    done = run("run", "hits.yaml", "--dry-run")
+    done = run("sweep", "hits.yaml", "--dry-run")
     assert (done.exit_code, town.now.asked) == (0, [])
     assert "4 arms of 60 cases: 240 to ask, at most about 0 calls of the model" in done.stdout
     town.knows = choices("large")
     written(base={"strategy": "chain-of-thought"})
-    told = json.loads(run("run", "hits.yaml", "--dry-run", "--json").stdout)
+    told = json.loads(run("sweep", "hits.yaml", "--dry-run", "--json").stdout)
     assert (told["arms"][0], told["to_ask"], told["most_calls"]) == ("base", 240, 480)
 
 
 def test_a_budget_stops_it_and_the_same_command_goes_on(town: type[Town]) -> None:
     town.knows = choices("large")
     written(base={"strategy": "chain-of-thought"})
-    stopped = run("run", "hits.yaml", "--most-calls", "100")
+    stopped = run("sweep", "hits.yaml", "--most-calls", "100")
     assert stopped.exit_code == 1
     assert "not asked yet: hits 1; hits 3; hits 5" in stopped.stdout
     asked = len(town.now.asked)
     assert asked < 60
-    assert run("run", "hits.yaml").exit_code == 0
+    assert run("sweep", "hits.yaml").exit_code == 0
     assert len(town.now.asked) == 240
 
 
 def test_who_is_away_is_told_and_nothing_is_lost(town: type[Town]) -> None:
     town.now = Answering(until=70)
-    assert run("run", "hits.yaml").exit_code == 3
+    assert run("sweep", "hits.yaml").exit_code == 3
     town.now = Answering()
-    assert run("run", "hits.yaml").exit_code == 0
+    assert run("sweep", "hits.yaml").exit_code == 0
     assert len(town.now.asked) == 170
 
 
@@ -132,7 +132,7 @@ def test_what_cannot_be_tried_is_said_before_anything_is_asked(
     town: type[Town], fields: dict[str, Any], said: str
 ) -> None:
     written(**fields)
-    done = run("run", "hits.yaml")
+    done = run("sweep", "hits.yaml")
     assert done.exit_code == 2
     assert said in done.stderr
     assert town.now.asked == []

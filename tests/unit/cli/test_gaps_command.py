@@ -1,4 +1,4 @@
-"""What `pagewire gaps` prints."""
+"""What `pagewire eval gaps` prints."""
 
 from __future__ import annotations
 
@@ -90,4 +90,4 @@ def test_wrong_use_is_told(options: list[str], monkeypatch: pytest.MonkeyPatch) 
         raise PagewireError("must not be asked")
 
     monkeypatch.setattr(gaps, "_report", nobody)
-    assert CliRunner().invoke(app, ["gaps", "town", *options]).exit_code == 2
+    assert CliRunner().invoke(app, ["eval", "gaps", "town", *options]).exit_code == 2

@@ -8,9 +8,9 @@ from docs import figures as module
 from docs.figures import PAGES, ROOT, Figure, figures, notes, outdated
 
 HALF_AN_HOUR = 30  # minutes
-PAGE = "# Figures\n\n## Bus: `pagewire bench latency`\n\n| a | b |\n\n## Memory\nMuch.\n"
-BUS = Figure("bus", "figures.md", "Bus", 4, "pagewire bench latency", ["pipelines"])
-MEMORY = Figure("bus", "figures.md", "Memory", 4, "pagewire bench footprint", ["wiring"])
+PAGE = "# Figures\n\n## Bus: `python -m bench latency`\n\n| a | b |\n\n## Memory\nMuch.\n"
+BUS = Figure("bus", "figures.md", "Bus", 4, "python -m bench latency", ["pipelines"])
+MEMORY = Figure("bus", "figures.md", "Memory", 4, "python -m bench footprint", ["wiring"])
 
 
 @pytest.mark.parametrize("figure", figures(), ids=lambda figure: f"{figure.page}: {figure.section}")

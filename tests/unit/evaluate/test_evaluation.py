@@ -9,8 +9,7 @@ import pytest
 from sacrebleu import corpus_bleu
 
 from pipelines.evaluate.dataset import Case, Dataset
-from pipelines.evaluate.evaluation import against, bleu, evaluate, figure
-from pipelines.evaluate.junit import Line, junit
+from pipelines.evaluate.evaluation import Line, against, bleu, evaluate, figure, junit
 from pipelines.evaluate.measures import Observed
 from pipelines.evaluate.run import BadRun, Head, Run
 from tests.unit.evaluate.runs import AT, dataset, right, run

@@ -9,7 +9,7 @@ import ir_measures
 import pytest
 from ir_measures import RR, R, Success, nDCG
 
-from pipelines.evaluate.ranking import hit, ndcg, recall, reciprocal_rank
+from pipelines.evaluate.measures import hit, ndcg, recall, reciprocal_rank
 
 FOUND = ["fees", "hours", "library", "bus"]
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pipelines.evaluate.refusals import auroc
+from pipelines.evaluate.evaluation import auroc
 
 
 def test_a_worked_example() -> None:

@@ -244,8 +244,6 @@ def test_every_form_that_changes_something_is_tried_here_or_where_it_stands() ->
         "/console/case",  # changes nothing
         "/console/examples/new",  # test_console_examples
         "/console/examples/{example}/remove",
-        "/console/labels/{request_id}",  # test_console_labels
-        "/console/labels/{request_id}/settle",
         "/console/evaluations/{run}/remove",  # test_gateway_evaluations
         "/console/texts/{kind}/{name}",  # test_console_text
         "/console/texts/{kind}/{name}/remove",

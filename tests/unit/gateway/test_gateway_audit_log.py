@@ -71,16 +71,6 @@ CHANGES: dict[tuple[str, str], tuple[str, dict[str, Any], tuple[str, str | None,
         {},
         ("evaluations.remove", "town", run().id),
     ),
-    ("put", f"{SITE}/questions/{{request_id}}/label"): (
-        f"{TOWN}/questions/request-0001/label",
-        {"mark": "wrong", "why": "Since May."},
-        ("labels.put", "town", "request-0001"),
-    ),
-    ("put", f"{SITE}/questions/{{request_id}}/settlement"): (
-        f"{TOWN}/questions/request-0001/settlement",
-        {"mark": "right"},
-        ("labels.settle", "town", "request-0001"),
-    ),
     ("post", f"{SITE}/evaluations"): (
         f"{TOWN}/evaluations",
         new_run().model_dump(mode="json"),

@@ -96,7 +96,7 @@ def test_the_page_has_them_all() -> None:
     assert (len(API), len(SCREENS)) == (len({str(route) for route in API}), len({str(route) for route in SCREENS}))
     assert {route.scope for route in API} == set(MAY)
     assert len(API) > 70
-    assert len(SCREENS) > 50
+    assert len(SCREENS) > 40
 
 
 @pytest.mark.parametrize("route", API, ids=str)

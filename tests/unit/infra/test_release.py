@@ -56,7 +56,7 @@ def test_a_changelog_without_release_or_room_for_the_next_is_refused(changelog: 
 
 def test_every_folder_is_in_the_wheel_or_not_for_a_reason() -> None:
     folders = {path.name for path in ROOT.iterdir() if (path / "__init__.py").is_file()}
-    assert folders - set(FOLDERS) == {"docs", "tests", "widget"}
+    assert folders - set(FOLDERS) == {"bench", "docs", "tests", "widget"}
 
 
 def test_the_wheel_that_is_wanted_has_no_fault() -> None:

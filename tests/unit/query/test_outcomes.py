@@ -10,7 +10,6 @@ import pytest
 from prometheus_client import REGISTRY
 
 from adapters.elastic.client import ElasticsearchDown
-from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeSender
 from pipelines.query import giving_up
 from pipelines.query.answer.answering import Answering
@@ -274,11 +273,6 @@ class Tail:
     async def start(self) -> None: ...
 
     async def aclose(self) -> None: ...
-
-
-class Models:
-    async def for_site(self, site: str) -> FakeEmbedder:
-        return FakeEmbedder()
 
 
 async def handled(known: Retrieved, log: Log, *, fresh: bool, sender: FakeSender | None = None) -> FakeSender:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipelines.evaluate.comparison import adjusted, holm
-from pipelines.evaluate.experiments.differences import cases_to_show, differences
+from pipelines.evaluate.experiments.report import cases_to_show, differences
 
 RIGHT = ("right",)
 

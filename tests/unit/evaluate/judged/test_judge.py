@@ -18,7 +18,6 @@ from pipelines.evaluate.judged.judge import (
     Unreadable,
     parsed,
 )
-from pipelines.evaluate.judged.pairwise import Pairwise
 from pipelines.evaluate.judged.registry import JUDGED
 from pipelines.runtime.errors import Permanent, Retryable
 from schemas.answer import Usage
@@ -155,5 +154,5 @@ async def test_tokens_are_held_back_while_a_call_is_under_way_and_then_what_it_c
 
 
 def test_every_prompt_is_asked_by_a_measure() -> None:
-    asked = {prompt for measure in (*JUDGED, Pairwise) for prompt in measure.prompts}
+    asked = {prompt for measure in JUDGED for prompt in measure.prompts}
     assert asked == set(PROMPTS)

@@ -14,13 +14,9 @@ from pipelines.evaluate.judged.claims import (
     precision_recall,
     side_by_side,
 )
-from pipelines.evaluate.judged.informationless import Informationless
 from pipelines.evaluate.judged.judge import Unreadable
-from pipelines.evaluate.judged.material import SOURCE_CHARS, readable
-from pipelines.evaluate.judged.registry import JUDGED, named
-from pipelines.evaluate.judged.relevancy import ContextRelevancy
-from pipelines.evaluate.judged.rubrics import RubricsFC
-from pipelines.evaluate.judged.score import Score
+from pipelines.evaluate.judged.measure import SOURCE_CHARS, readable
+from pipelines.evaluate.judged.registry import JUDGED, ContextRelevancy, Informationless, RubricsFC, Score, named
 from pipelines.evaluate.measures import Passage
 from pipelines.runtime.errors import Retryable, WrongUse
 from tests.unit.evaluate.judged.judges import Script, answer, case, judge, verdicts

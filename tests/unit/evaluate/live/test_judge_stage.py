@@ -14,8 +14,7 @@ from adapters.fake_outcomes import FakeOutcomes
 from adapters.fakes import FakeSender
 from pipelines.evaluate.judged.evaluator import fingerprint
 from pipelines.evaluate.live.allowance import Allowance
-from pipelines.evaluate.live.handler import MEASURES, Named, begin_counting, judge_handler
-from pipelines.evaluate.live.in_line import InLine
+from pipelines.evaluate.live.handler import MEASURES, InLine, Named, begin_counting, judge_handler
 from pipelines.query.log.handler import verdict_handler
 from pipelines.query.ports import BadRequest, ContentFiltered, ModelDenied, ModelDown, RateLimited
 from pipelines.runtime.dead_letters import kind_of
