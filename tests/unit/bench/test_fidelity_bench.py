@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import typer
 
 from bench.fidelity import COLUMNS, FRAME, Page, main, measured, pages_in, sample
 
@@ -39,5 +40,5 @@ def test_pages_of_a_folder_are_those_with_what_should_be_read(tmp_path: Path) ->
             (tmp_path / name / f"{file}.html").write_text(SAID)
     assert [page.name for page in pages_in(tmp_path)] == ["a"]
     assert len([*sample()]) > 40
-    with pytest.raises(ValueError, match="no NAME"):
+    with pytest.raises(typer.BadParameter, match="no NAME"):
         main([tmp_path / "b"])
