@@ -1,4 +1,4 @@
-"""The in-memory sibling of adapters.elastic.page_vectors."""
+"""In-memory sibling of adapters.elastic.page_vectors."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from schemas.keys import page_key
 
 @dataclass
 class FakePageVectors:
-    """Pages as they are put there, of one model; implements `PageReader`."""
+    """Keeps pages and their vectors of one model; implements `PageReader`."""
 
     kept: dict[str, tuple[SitePage, Matrix32, frozenset[str] | None]] = field(default_factory=dict)
 
     def put(self, site: str, page: SitePage, chunks: Matrix32, groups: Sequence[str] | None = None) -> None:
-        """`groups`: for whom it is; None: everybody."""
+        """`groups`: who may find the page; None: everybody."""
         self.kept[page_key(site, page.lang, page.page_id)] = page, chunks, None if groups is None else frozenset(groups)
 
     async def vectors(self, site: str, model: str, dims: int, groups: Iterable[str] | None, most: int) -> SitePages:

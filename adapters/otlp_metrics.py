@@ -1,9 +1,9 @@
-"""What this process has counted, by OTLP: a second way to read the counters that Prometheus reads, and no second count.
+"""Exports this process's Prometheus counters by OTLP.
 
     prometheus_client.REGISTRY ─▶ every minute, and at the end ─▶ exporter ─▶ collector
 
-Counters and histograms only, cumulative, as they are: what a gauge says holds for the moment in which it is read, and
-those of the whole pipeline are as old as the last look at `/metrics`.
+Only counters and histograms are exported, cumulative. Gauges are left out: those of the whole pipeline are only
+measured when `/metrics` is read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from prometheus_client.samples import Sample
 log = structlog.get_logger(__name__)
 
 OURS = ("pagewire_", "gen_ai_")
-# What Prometheus' names cannot say. Units are told where they are no part of the name.
+# OpenTelemetry's names and units, where Prometheus' naming rules do not allow them.
 NAMES = {
     "gen_ai_client_operation_duration_seconds": ("gen_ai.client.operation.duration", "s"),
     "gen_ai_client_operation_time_to_first_chunk_seconds": ("gen_ai.client.operation.time_to_first_chunk", "s"),
@@ -55,7 +55,7 @@ LABELS = {
 
 
 class SentMetrics:
-    """Sends what is counted, from a thread of its own, until `shutdown`."""
+    """Exports the registry from a thread of its own, until `shutdown`."""
 
     def __init__(
         self, exporter: MetricExporter, registry: CollectorRegistry, resource: Resource, interval: float
@@ -69,7 +69,7 @@ class SentMetrics:
         self._thread.start()
 
     def shutdown(self) -> None:
-        """Send for the last time; as long as a collector that is away takes to time out."""
+        """Send once more, and end. Waits for the exporter's timeout where the collector is unreachable."""
         self._ending.set()
         self._thread.join()
         self._exporter.shutdown()
@@ -80,12 +80,12 @@ class SentMetrics:
             ending = self._ending.wait(self._interval)
             try:
                 self._exporter.export(read(self._registry, self._resource, time_ns()))
-            except Exception:  # what cannot be sent now is in what is sent next
+            except Exception:  # counters are cumulative: the next export has this one's counts
                 log.exception("metrics are not sent")
 
 
 def read(registry: CollectorRegistry, resource: Resource, now: int) -> MetricsData:
-    """All that is counted, at `now` (nanoseconds since 1970)."""
+    """All counters and histograms of the registry, at `now` (nanoseconds since 1970)."""
     metrics = [made for counted in registry.collect() if (made := _metric(counted, now)) is not None]
     scope = ScopeMetrics(InstrumentationScope("pagewire"), metrics, "")
     return MetricsData([ResourceMetrics(resource, [scope], "")])
@@ -97,17 +97,19 @@ def _metric(counted: Counted, now: int) -> Metric | None:
     name, unit = NAMES.get(counted.name, (counted.name, ""))
     data: Sum | Histogram
     if counted.type == "counter":
-        numbers = [_number(samples, now) for samples in _by_labels(counted.samples)]
+        numbers = [_counter_point(samples, now) for samples in _by_labels(counted.samples)]
         data = Sum(numbers, AggregationTemporality.CUMULATIVE, is_monotonic=True)
     elif counted.type == "histogram":
-        data = Histogram([_shape(one, now) for one in _by_labels(counted.samples)], AggregationTemporality.CUMULATIVE)
+        data = Histogram(
+            [_histogram_point(one, now) for one in _by_labels(counted.samples)], AggregationTemporality.CUMULATIVE
+        )
     else:
         return None
     return Metric(name, counted.documentation, unit, data) if data.data_points else None
 
 
 def _by_labels(samples: Iterable[Sample]) -> Iterator[dict[str, list[Sample]]]:
-    """The samples of each series, by what they say of it: `total`, `bucket`, `sum`, `count`, `created`."""
+    """The samples of each series, by their suffix: `total`, `bucket`, `sum`, `count`, `created`."""
     series: dict[tuple[tuple[str, str], ...], dict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
     for sample in samples:
         labels = tuple(sorted((name, value) for name, value in sample.labels.items() if name != "le"))
@@ -115,18 +117,18 @@ def _by_labels(samples: Iterable[Sample]) -> Iterator[dict[str, list[Sample]]]:
     yield from series.values()
 
 
-def _number(samples: Mapping[str, list[Sample]], now: int) -> NumberDataPoint:
+def _counter_point(samples: Mapping[str, list[Sample]], now: int) -> NumberDataPoint:
     [total] = samples["total"]
-    return NumberDataPoint(_labels(total), _began(samples, now), now, total.value, _exemplars([total]))
+    return NumberDataPoint(_labels(total), _start_time(samples, now), now, total.value, _exemplars([total]))
 
 
-def _shape(samples: Mapping[str, list[Sample]], now: int) -> HistogramDataPoint:
+def _histogram_point(samples: Mapping[str, list[Sample]], now: int) -> HistogramDataPoint:
     buckets = sorted(samples["bucket"], key=lambda sample: float(sample.labels["le"]))
-    below = [0, *(int(sample.value) for sample in buckets)]  # Prometheus counts all that is not larger
-    unknown = cast(float, None)  # is left out
+    below = [0, *(int(sample.value) for sample in buckets)]  # Prometheus' buckets are cumulative, OTLP's are not
+    unknown = cast(float, None)  # the field is left out
     return HistogramDataPoint(
         attributes=_labels(buckets[0]),
-        start_time_unix_nano=_began(samples, now),
+        start_time_unix_nano=_start_time(samples, now),
         time_unix_nano=now,
         count=below[-1],
         sum=samples["sum"][0].value,
@@ -138,14 +140,14 @@ def _shape(samples: Mapping[str, list[Sample]], now: int) -> HistogramDataPoint:
     )
 
 
-def _began(samples: Mapping[str, list[Sample]], now: int) -> int:
-    """Since when it is counted; Prometheus' client may be told not to say so."""
+def _start_time(samples: Mapping[str, list[Sample]], now: int) -> int:
+    """The series' start in nanoseconds; `now` where Prometheus' client is configured not to record it."""
     created = samples.get("created")
     return round(created[0].value * 1e9) if created else now
 
 
 def _labels(sample: Sample) -> dict[str, str]:
-    """An empty label is none."""
+    """The sample's labels without empty ones, which Prometheus treats as absent."""
     return {LABELS.get(name, name): value for name, value in sample.labels.items() if value and name != "le"}
 
 

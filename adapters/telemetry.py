@@ -1,9 +1,7 @@
-"""Where spans go, and what is counted: by OTLP over HTTP to the collector that OpenTelemetry's own variables name
-(`OTEL_*`).
+"""Exports spans and metrics by OTLP over HTTP to the collector that OpenTelemetry's variables (`OTEL_*`) name.
 
-The SDK is the extra `otel`, and is imported when tracing is switched on. Its provider stays ours: what other libraries
-would tell of by themselves (URLs, query strings, errors with visitors' words in them) goes to the global one, and that
-is not set.
+The SDK is the extra `otel`, imported only when tracing is switched on. Its provider is not made the global one: spans
+of other libraries (with URLs, query strings, errors with visitors' words in them) are not exported.
 """
 
 from __future__ import annotations
@@ -30,8 +28,8 @@ if TYPE_CHECKING:
 
 PROTOCOL = "http/protobuf"
 INTERVAL = "OTEL_METRIC_EXPORT_INTERVAL"  # milliseconds
-EVERY = 60_000  # milliseconds, as OpenTelemetry has it where the variable does not say
-LAST_SPANS = 5.0  # seconds for them to get out when the process ends; a collector that is away must not hold it up
+DEFAULT_INTERVAL = 60_000  # milliseconds, OpenTelemetry's default
+LAST_SPANS = 5.0  # seconds for the last export when the process ends, whether the collector answers or not
 
 
 class TracingSettings(SettingsGroup):
@@ -51,13 +49,13 @@ class TracingSettings(SettingsGroup):
 
 @contextmanager
 def traced(settings: TracingSettings, service: str) -> Iterator[None]:
-    """While this process runs, its spans are sent, if the settings say so.
+    """Export the spans of this process meanwhile, if tracing is switched on.
 
     Args:
-        service: what it is called where OTEL_SERVICE_NAME does not say.
+        service: the service's name where OTEL_SERVICE_NAME is not set.
 
     Raises:
-        SettingsError: the extra is not installed, or the variables want what is not there.
+        SettingsError: the extra is not installed, or a variable is wrong.
     """
     if not settings.tracing:
         if settings.tracing_metrics:
@@ -77,18 +75,18 @@ def traced(settings: TracingSettings, service: str) -> Iterator[None]:
         raise SettingsError(
             "tracing (PAGEWIRE_TRACING): OpenTelemetry's SDK is not installed: `pip install 'pagewire[otel]'`"
         ) from err
-    except (ValueError, OSError) as err:  # of a variable, or of a file that one names
+    except (ValueError, OSError) as err:  # a wrong variable, or a missing file that one names
         raise SettingsError(f"OTEL_*: {err}") from err
     tracing.switch_on(provider)
     try:
         yield
     finally:
         tracing.switch_off()
-        _end(provider.shutdown, *([metrics.shutdown] if metrics is not None else []))
+        _shut_down(provider.shutdown, *([metrics.shutdown] if metrics is not None else []))
 
 
-def _end(*shutdowns: Callable[[], None]) -> None:
-    """Side by side. Their own limit is 30 seconds, after which whoever stops us has long lost patience."""
+def _shut_down(*shutdowns: Callable[[], None]) -> None:
+    """Call them in parallel, with a limit: their own is 30 seconds, longer than a supervisor waits before a kill."""
     ending = [Thread(target=shutdown, name="last spans", daemon=True) for shutdown in shutdowns]
     until = monotonic() + LAST_SPANS
     for thread in ending:
@@ -98,7 +96,7 @@ def _end(*shutdowns: Callable[[], None]) -> None:
 
 
 def _check(signal: str) -> None:
-    """What the libraries would pass over, or log with a key in it."""
+    """Check variables that the SDK ignores when wrong, or logs with a key in them. Raises: SettingsError."""
     protocols = (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")  # the first that is set counts
     wanted = next((value for name in protocols if (value := os.environ.get(name))), PROTOCOL)
     if wanted != PROTOCOL:
@@ -115,7 +113,7 @@ def _resource(service: str) -> Resource:
         "service.name": service,
         "service.namespace": "pagewire",
         "service.version": version("pagewire"),
-        "service.instance.id": str(uuid4()),  # of two workers of a stage, each has counts of its own
+        "service.instance.id": str(uuid4()),  # keeps the counters of two workers of one stage apart
     }
     said = OTELResourceDetector().detect().attributes  # OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES
     return Resource.create({name: value for name, value in about.items() if name not in said})
@@ -132,7 +130,7 @@ def _provider(resource: Resource) -> TracerProvider:
 
 
 def _metrics(resource: Resource) -> SentMetrics | None:
-    """None: OTEL_SDK_DISABLED says that nothing is to be sent, as it does of spans."""
+    """None: OTEL_SDK_DISABLED switches the export off, as it does for spans."""
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from prometheus_client import REGISTRY
 
@@ -140,7 +138,7 @@ def _metrics(resource: Resource) -> SentMetrics | None:
 
     if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
-    every = os.environ.get(INTERVAL) or str(EVERY)
+    every = os.environ.get(INTERVAL) or str(DEFAULT_INTERVAL)
     if not every.isdecimal() or int(every) == 0:
         raise SettingsError(f"{INTERVAL}: must be milliseconds, not {every!r}")
     return SentMetrics(OTLPMetricExporter(), REGISTRY, resource, int(every) / 1000)

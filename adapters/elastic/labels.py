@@ -1,6 +1,6 @@
-"""Labels of people, each in its question's document: they go with it, by age or when its conversation is deleted.
+"""People's labels, in their questions' documents, so that they expire or are erased with the question.
 
-They stand within `outcome`, which is not searched; `labelled_by` beside it tells who has labelled, and is searched.
+They are in `outcome`, which is not indexed. The field `labelled_by` has the names of the labellers, and is indexed.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from schemas.label import AnswerLabel
 from schemas.outcome import LoggedQuestion, Verdict
 
 BATCH = 500  # questions read at once
-FEW_FIELDS = 2_000  # ... of which only some fields are wanted
-TRIES = 5  # to write what others write at the same time
+FEW_FIELDS = 2_000  # ... with only some of their fields
+TRIES = 5  # to write documents that others write at the same time
 LABELABLE = ("answered", "page", "refused")
 OF_CANDIDATES = ("request_id", "asked_in", "became", "rating", "labelled_by", "outcome.answer")
 
@@ -106,14 +106,14 @@ class ElasticLabels:
             made = rule(_labelled(found["_source"]))
             with explained("labelling a question"):
                 try:
-                    # An erasure or the retention in between is a conflict, too: no label comes back after it.
+                    # An erasure or expiry meanwhile is a conflict as well, so that labels never survive it.
                     await self._es.update(
                         index=OUTCOMES,
                         id=document_id(site, request_id),
                         doc=_document(made),
                         if_seq_no=found["_seq_no"],
                         if_primary_term=found["_primary_term"],
-                        refresh=True,  # the next look at the queue must know it
+                        refresh=True,  # the next read of the queue must see it
                     )
                 except ConflictError:
                     continue
@@ -125,7 +125,7 @@ class ElasticLabels:
     async def _read(
         self, site: str, filters: list[dict[str, Any]], most: int, *, batch: int = BATCH, **more: Any
     ) -> list[dict[str, Any]]:
-        """The newest first; of what was asked and not erased."""
+        """Questions that are not erased, the newest first."""
         query = {
             "bool": {
                 "filter": [{"term": {"site": site}}, {"exists": {"field": "asked_at"}}, *filters],
@@ -137,7 +137,7 @@ class ElasticLabels:
 
 def _labelled(source: dict[str, Any]) -> Labelled:
     kept = (source.get("outcome") or {}).get(LABELS) or {}
-    if source.get("forgotten"):  # an older stage may have left them
+    if source.get("forgotten"):  # older versions did not erase labels
         kept = {}
     settled = kept.get("settled")
     return Labelled(

@@ -1,7 +1,7 @@
-"""Vectors of whole pages, from those of their chunks: what a page speaks of, for who compares pages with questions.
+"""Vectors of whole pages, from those of their chunks, to compare pages with questions.
 
-Read in the order of the pages, a batch of chunks at a time; kept of a page is one vector. So the memory is that of a
-batch and of a vector a page: 10 MB and, with 384 dimensions, 1.5 KB a page.
+Chunks are read page by page in batches, and one vector a page is kept. This needs 10 MB for a batch and, with 384
+dimensions, 1.5 KB a page.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from schemas.ingest import Vector32
 from schemas.page import FIELDS
 
 BATCH = 500  # chunks; some 2 MB of answer, parsed on the loop in 30 ms
-# Chunks of each field: what a page is about stands at its beginning, and a page of 300 KB has 150.
+# Chunks of each field: the beginning shows what a page is about, and a page of 300 KB has 150 chunks.
 FIRST_CHUNKS = 8
 SOURCE = ["page_key", "page_id", "lang", "title", "url", "field", "ord", "embedding"]
 ORDER = ["page_key", "field", "ord"]
-EXACT_TO = 40_000  # pages, up to which Elasticsearch counts them exactly; its limit
+EXACT_TO = 40_000  # pages; Elasticsearch's limit for exact counts
 
 Chunk = dict[str, Any]
 
@@ -56,7 +56,7 @@ class ElasticPageVectors:
         return SitePages(tuple(pages), vectors, hidden, cut)
 
     async def _pages(self, site: str, model: str, visible: dict[str, Any] | None) -> AsyncGenerator[list[Chunk], None]:
-        """The chunks of one page after the other."""
+        """The chunks of each page."""
         own: list[Chunk] = []
         async for chunk in self._chunks(site, model, visible):
             if own and own[0]["page_key"] != chunk["page_key"]:
@@ -101,7 +101,7 @@ class ElasticPageVectors:
 
 
 def _page(chunks: Sequence[Chunk]) -> SitePage:
-    """By its first chunk before the content: chunks of attachments stand under a title and address of their own."""
+    """The page by its first chunk before the content, since chunks of attachments have their own title and address."""
     first = min(chunks, key=lambda chunk: (FIELDS.index(chunk["field"]), chunk["ord"]))
     return SitePage(first["page_id"], first["lang"], first["title"], first["url"])
 
