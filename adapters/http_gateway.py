@@ -102,7 +102,7 @@ def _detail(response: httpx.Response) -> str:
 
 def _problem(response: httpx.Response) -> dict[str, Any]:
     try:
-        told = response.json()
+        body = response.json()
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return body if isinstance(body, dict) else {}

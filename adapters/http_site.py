@@ -59,25 +59,25 @@ class HttpSite:
                 ms = (perf_counter() - began) * 1000
                 if response.is_error:
                     return Observed(case=case.id, at=datetime.now(UTC), ms=ms, failed=code_of(response))
-                told = parse(ChatResponse, response)
+                answer = parse(ChatResponse, response)
                 if case.history:
-                    conversation = {"conversation_id": told.conversation_id}
+                    conversation = {"conversation_id": answer.conversation_id}
         finally:
             if conversation:
                 await self._forget(conversation["conversation_id"])
-        if case.pages and RANKING not in told.timings_ms:
+        if case.pages and RANKING not in answer.timings_ms:
             raise WrongUse(f"{response.url}: a worker of an earlier version has answered, which ranks no pages")
         return Observed(
             case=case.id,
             at=datetime.now(UTC),
-            answer=told.answer,
-            grade=told.grade,
-            found=tuple(Passage(page=page.page_id, lang=page.lang) for page in told.found[:DEPTH]),
-            sources=passages_of(told.sources),
-            ms=ms - told.timings_ms.get(RANKING, 0.0),  # no visitor waits for it
-            timings_ms={step: took for step, took in told.timings_ms.items() if step != RANKING},
-            prompt_tokens=told.usage.prompt_tokens,
-            completion_tokens=told.usage.completion_tokens,
+            answer=answer.answer,
+            grade=answer.grade,
+            found=tuple(Passage(page=page.page_id, lang=page.lang) for page in answer.found[:DEPTH]),
+            sources=passages_of(answer.sources),
+            ms=ms - answer.timings_ms.get(RANKING, 0.0),  # no visitor waits for it
+            timings_ms={step: took for step, took in answer.timings_ms.items() if step != RANKING},
+            prompt_tokens=answer.usage.prompt_tokens,
+            completion_tokens=answer.usage.completion_tokens,
         )
 
     async def publish(self, run: NewRun) -> ListedRun:

@@ -104,25 +104,25 @@ class _Under:
         for question in (*case.history, case.question):
             settings = self._settings.model_copy(update={"history": tuple(history[-MAX_TURNS:])})
             result = await self._trials.tried(question, settings)
-            told = result.answer
-            if told is None:
+            answer = result.answer
+            if answer is None:
                 code = result.error.code if result.error else "internal"
                 return Observed(case=case.id, at=datetime.now(UTC), ms=result.ms, failed=code, calls=calls)
-            calls += self._trials.calls(told, follows=bool(history))
-            prompt += told.usage.prompt_tokens
-            completion += told.usage.completion_tokens
-            history.append(self._trials.turn(question, told, result.lang))
-        assert told is not None, "a case has a question"
+            calls += self._trials.calls(answer, follows=bool(history))
+            prompt += answer.usage.prompt_tokens
+            completion += answer.usage.completion_tokens
+            history.append(self._trials.turn(question, answer, result.lang))
+        assert answer is not None, "a case has a question"
         found = result.findings.found if result.findings else ()
         return Observed(
             case=case.id,
             at=datetime.now(UTC),
-            answer=told.answer,
-            grade=told.grade,
+            answer=answer.answer,
+            grade=answer.grade,
             found=tuple(Passage(page=each.page_id, lang=each.lang) for each in found[:DEPTH]),
-            sources=passages_of(told.sources),
+            sources=passages_of(answer.sources),
             ms=result.ms,
-            timings_ms=told.timings_ms,
+            timings_ms=answer.timings_ms,
             prompt_tokens=prompt,
             completion_tokens=completion,
             calls=calls,

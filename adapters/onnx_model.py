@@ -87,8 +87,8 @@ class FolderModel:
             raise Permanent(NOT_INSTALLED.format(what=what, err=err)) from err
         except Exception as err:  # the errors of onnxruntime and tokenizers share no base class
             raise Permanent(f"{what}: {folder} cannot be loaded: {err}") from err
-        told = read_json(folder / "tokenizer_config.json")
-        limits = [told.get(name) for name in ("model_max_length", "max_length")]
+        config = read_json(folder / "tokenizer_config.json")
+        limits = [config.get(name) for name in ("model_max_length", "max_length")]
         self._tokenizer.enable_truncation(
             min((limit for limit in limits if isinstance(limit, int) and 0 < limit < NO_LIMIT), default=TOKENS)
         )
@@ -101,8 +101,8 @@ class FolderModel:
 
     def run(self, window: Any) -> NDArray[np.float32]:
         """The model's first output. Raises: Permanent."""
-        told = {"input_ids": window.ids, "attention_mask": window.attention_mask, "token_type_ids": window.type_ids}
-        inputs = {name: np.array(value, np.int64) for name, value in told.items() if name in self._session.inputs}
+        fields = {"input_ids": window.ids, "attention_mask": window.attention_mask, "token_type_ids": window.type_ids}
+        inputs = {name: np.array(value, np.int64) for name, value in fields.items() if name in self._session.inputs}
         try:
             return self._session.run(inputs)
         except Exception as err:  # the errors of onnxruntime share no base class

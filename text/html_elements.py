@@ -172,9 +172,8 @@ class _ToMarkdown(MarkdownConverter):
         inside = sum(parent.name == "details" for parent in el.parents)
         if el.parent is None or not inside or not _ends_section(el.parent):
             return f"\n\n{title}\n\n"
-        level = (
-            min(self._level + inside, 6) if self._level else 6
-        )  # without a heading above, the lowest level, so that no later heading is below it
+        # Without a heading above, the lowest level, so that no later heading is below it.
+        level = min(self._level + inside, 6) if self._level else 6
         return f"\n\n{'#' * level} {title}\n\n"
 
     def convert_sup(self, el: Tag, text: str, parent_tags: set[str]) -> str:

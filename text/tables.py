@@ -265,8 +265,8 @@ def _header(rows: Sequence[_Row]) -> set[int]:
         found.add(n)
     if found and len(found) < len(own):
         return found
-    told = len(own) > 1 and (_bold(rows, own) or _words_over_figures([rows[n] for n in own]))
-    return {own[0]} if told else set()
+    recognized = len(own) > 1 and (_bold(rows, own) or _words_over_figures([rows[n] for n in own]))
+    return {own[0]} if recognized else set()
 
 
 def _bold(rows: Sequence[_Row], own: Sequence[int]) -> bool:
@@ -330,7 +330,7 @@ def _named(above: Iterable[Cell | None]) -> str:
 
 def _texts(row: _Row, names: Sequence[str], group: str, ids: dict[str, Cell]) -> list[str]:
     """The row's cells, each after the headers in its attribute that are neither above nor beside it."""
-    beside = {cell.name for cell in row.cells}
+    row_names = {cell.name for cell in row.cells}
     texts: list[str] = []
     for slot, name in zip(row.slots, names, strict=True):
         text = slot.text if slot is not None else ""
@@ -341,7 +341,7 @@ def _texts(row: _Row, names: Sequence[str], group: str, ids: dict[str, Cell]) ->
         ):
             text = ""
         headers = (ids[each].name for each in slot.headers if each in ids) if slot is not None and text else ()
-        more = [each for each in headers if each and each != group and each not in beside and each not in name]
+        more = [each for each in headers if each and each != group and each not in row_names and each not in name]
         texts.append(": ".join([*more, text]))
     return texts
 

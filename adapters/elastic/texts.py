@@ -42,7 +42,7 @@ class ElasticTexts:
         return f"{answer['hits']['total']['value']} {answer['aggregations']['newest']['value']}"
 
     async def live(self, site: str | None = None) -> list[TextVersion]:
-        """The newest version of each text without candidates, of all sites or of one. Raises: ElasticsearchDown."""
+        """The newest version of each text that is no candidate, of all sites or of one. Raises: ElasticsearchDown."""
         filters: list[dict[str, Any]] = [{"term": {"candidate": False}}]
         if site is not None:
             filters.append({"term": {"site": site}})

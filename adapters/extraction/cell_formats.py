@@ -164,8 +164,8 @@ def _date_parts(pattern: str) -> Iterator[Callable[[datetime], str] | str | None
     for token, name in zip(found, names, strict=True):
         if name:
             n += 1
-            beside = (known[n - 1][:1] if n else "") + "|" + (known[n + 1][:1] if n + 1 < len(known) else "")
-            if name in ("m", "mm") and (beside.startswith("h") or beside.endswith("s")):
+            neighbours = (known[n - 1][:1] if n else "") + "|" + (known[n + 1][:1] if n + 1 < len(known) else "")
+            if name in ("m", "mm") and (neighbours.startswith("h") or neighbours.endswith("s")):
                 name = "minute" if name == "m" else "minutes"
             yield None if half else _PARTS.get(name)
         elif literal := token["literal"]:

@@ -81,8 +81,8 @@ class _Reading:
             lowered = position.startswith(("sub", "-"))
             struck = properties.get(_STYLE + "text-line-through-style", "none") != "none"
             bold = properties.get(_FO + "font-weight") == "bold"
-            told = {"sup": raised, "sub": lowered, "s": struck, "b": bold}
-            self._tags[name] += [tag for tag, is_so in told.items() if is_so and tag not in self._tags[name]]
+            tags = {"sup": raised, "sub": lowered, "s": struck, "b": bold}
+            self._tags[name] += [tag for tag, is_so in tags.items() if is_so and tag not in self._tags[name]]
             if "none" in (properties.get(_TEXT + "display"), properties.get(_STYLE + "display")):
                 self._hiding.add(name)
 

@@ -78,9 +78,9 @@ class _Sheet:
                 self._rows[row][left] = wide
 
     def _is_hidden(self, row: int) -> bool:
-        told = self._sheet.row_dimensions
-        if row in told:
-            return bool(told[row].hidden or told[row].ht == 0)
+        dimensions = self._sheet.row_dimensions
+        if row in dimensions:
+            return bool(dimensions[row].hidden or dimensions[row].ht == 0)
         return bool(self._sheet.sheet_format.zeroHeight)
 
     def _columns_hidden(self) -> set[int]:

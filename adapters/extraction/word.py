@@ -141,8 +141,10 @@ def _style(run: Any, styles: _Styles) -> bool:
     own = run.findall(W + "rPr")
     paragraph = next(run.iterancestors(W + "p"), None)
     for_all = styles.of(paragraph, "pStyle")
-    told = {name: _first([*own, *styles.of(run, "rStyle"), *for_all], name) for name in ("vanish", "strike", "dstrike")}
-    if _is_on(told["vanish"]):
+    properties = {
+        name: _first([*own, *styles.of(run, "rStyle"), *for_all], name) for name in ("vanish", "strike", "dstrike")
+    }
+    if _is_on(properties["vanish"]):
         _remove(run)
         return any(text.strip() for text in run.itertext(W + "t"))
     if not own:
@@ -151,7 +153,7 @@ def _style(run: Any, styles: _Styles) -> bool:
     align = _first([*own, *styles.of(run, "rStyle")], "vertAlign")
     if align is not None and align.getparent() is not own[0]:
         etree.SubElement(own[0], W + "vertAlign", {W + "val": align.get(W + "val", "")})
-    if _is_on(told["strike"]) or _is_on(told["dstrike"]):
+    if _is_on(properties["strike"]) or _is_on(properties["dstrike"]):
         for strike in own[0].findall(W + "strike"):
             own[0].remove(strike)
         etree.SubElement(own[0], W + "strike")

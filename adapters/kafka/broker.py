@@ -79,8 +79,8 @@ class Broker:
         if not wanted:
             return {}
         # For topics it does not know, the client would look up one leader after the other, with a pause of 0.1 s each.
-        heard = [self._reader._client.add_topic(topic) for topic in {tp.topic for tp in wanted}]
-        await from_broker(asyncio.gather(*heard), what)
+        added = [self._reader._client.add_topic(topic) for topic in {tp.topic for tp in wanted}]
+        await from_broker(asyncio.gather(*added), what)
         return await from_broker(ask(wanted), what)
 
     async def committed(self, group: str) -> dict[TopicPartition, int]:

@@ -109,7 +109,7 @@ class LogTail:
         try:
             return self._next[partition]
         except KeyError:
-            raise KafkaDown(f"{self._topic}: this process has not heard of partition {partition} yet") from None
+            raise KafkaDown(f"{self._topic}: this process does not know partition {partition} yet") from None
 
     async def catch_up(self, key: str, seconds: float) -> None:
         """Wait until all records that the key's partition has now are delivered.

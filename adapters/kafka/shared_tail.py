@@ -137,7 +137,7 @@ class SharedTail(LogTail):
 
     async def _seek_end(self, partition: int) -> None:
         if self._consumer is None or self._asking is None or not 0 <= partition < self._count:
-            raise KafkaDown(f"{self._topic}: this process has not heard of partition {partition} yet")
+            raise KafkaDown(f"{self._topic}: this process does not know partition {partition} yet")
         tp = TopicPartition(self._topic, partition)
         try:
             async with asyncio.timeout(READ_TIMEOUT):

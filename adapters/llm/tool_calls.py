@@ -102,8 +102,8 @@ def says_no_tools(said: str) -> bool:
 def _called(call: ToolCall) -> dict[str, Any]:
     # Servers put the arguments into their model's template as an object, and fail if they are none.
     arguments = call.arguments if _is_object(call.arguments) else "{}"
-    told = {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
-    return told if call.extra is None else told | {"extra_content": call.extra}
+    wire = {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+    return wire if call.extra is None else wire | {"extra_content": call.extra}
 
 
 def _is_object(text: str) -> bool:

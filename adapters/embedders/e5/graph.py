@@ -105,8 +105,8 @@ class _Graph:
         self, kind: str, given: Sequence[str], made: Sequence[str], domain: str = "", **attributes: float
     ) -> None:
         ends = [(1, name) for name in given] + [(2, name) for name in made]
-        told = [(5, _attribute(name, value)) for name, value in attributes.items()]
-        self._nodes.append(message(*ends, (4, kind), *told, (7, domain)))
+        fields = [(5, _attribute(name, value)) for name, value in attributes.items()]
+        self._nodes.append(message(*ends, (4, kind), *fields, (7, domain)))
 
 
 def _attribute(name: str, value: float) -> bytes:

@@ -156,10 +156,10 @@ def expose(records: Iterable[PageRecord]) -> None:
 def settle(record: PageRecord, *, public: bool, digest: str = "", problem: str = "") -> None:
     """Store the outcome of a delivery. A mark that came meanwhile still waits."""
     same = PageRecord.objects.filter(pk=record.pk, revision=record.revision)
-    told = {"digest": digest, "told_at": timezone.now(), "problem": problem, "tries": 0}
+    values = {"digest": digest, "told_at": timezone.now(), "problem": problem, "tries": 0}
     if not public:
-        told["exposed"] = False
-    same.update(waiting=False, bulk=False, **told)
+        values["exposed"] = False
+    same.update(waiting=False, bulk=False, **values)
 
 
 def _send(pagewire: Pagewire, batch: list[Line], bulk: bool) -> int:

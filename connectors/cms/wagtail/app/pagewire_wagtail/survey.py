@@ -98,16 +98,16 @@ def mark_all() -> None:
     """Mark every page, and all pages that Pagewire may have, with new revisions."""
     pages = newest().filter(depth__gt=1, live=True).order_by("pk").values_list(*LISTED)
     mark((listed(*page) for page in pages.iterator()), bulk=True)
-    told = PageRecord.objects.filter(exposed=True, waiting=False).values_list("page_key", "lang")
-    mark((Marked(*key, live=False) for key in list(told)), bulk=True)
+    exposed = PageRecord.objects.filter(exposed=True, waiting=False).values_list("page_key", "lang")
+    mark((Marked(*key, live=False) for key in list(exposed)), bulk=True)
 
 
 def _mark_gone(pagewire: Pagewire) -> None:
     """Mark pages that Pagewire may have and that are not public any more, in case a signal was missed."""
     public = Public.now(pagewire)
-    told = PageRecord.objects.filter(exposed=True, waiting=False).order_by("pk")
+    exposed = PageRecord.objects.filter(exposed=True, waiting=False).order_by("pk")
     last = 0
-    while records := list(told.filter(pk__gt=last)[:CHUNK]):
+    while records := list(exposed.filter(pk__gt=last)[:CHUNK]):
         last = records[-1].pk
         keys = {(record.page_key, record.lang) for record in records}
         gone = keys - {key_of(page) for page in current(public, keys)}
