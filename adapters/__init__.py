@@ -1,1 +1,1 @@
-"""Adapters: with connectors/ the only code that talks to servers: Kafka, Elasticsearch, embedders, models."""
+"""Adapters to Kafka, Elasticsearch, embedders and models. Only they and connectors/ open connections to servers."""

@@ -1,4 +1,4 @@
-"""Child processes for code that may crash: what they know of us, and the blocks that go to and fro.
+"""Child processes for code that may crash: their environment, and the blocks that parent and child exchange.
 
 parent ─▶ [size][bytes] ─▶ child ─▶ [size][bytes] ─▶ parent
 """
@@ -13,34 +13,34 @@ from pathlib import Path
 from typing import BinaryIO
 
 SIZE = struct.Struct(">Q")
-OURS = Path(__file__).parents[1]  # where this package is found
-# What a child may know of us: where things are, no secrets.
+PACKAGE_ROOT = Path(__file__).parents[1]
+# Variables that a child inherits: paths, no secrets.
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR", "VIRTUAL_ENV")
 
 
 def environment(more: Mapping[str, str]) -> dict[str, str]:
-    """A child's, with what else it is to know."""
-    path = os.pathsep.join(filter(None, (str(OURS), os.environ.get("PYTHONPATH"))))
+    """The variables of a child process: the inherited ones and `more`."""
+    path = os.pathsep.join(filter(None, (str(PACKAGE_ROOT), os.environ.get("PYTHONPATH"))))
     return {name: os.environ[name] for name in INHERITED if name in os.environ} | {"PYTHONPATH": path} | dict(more)
 
 
-def how_it_ended(code: int) -> str:
+def exit_reason(code: int) -> str:
     return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
 
-def block(source: BinaryIO) -> bytes | None:
-    """The next block for the child; None when there will be none."""
+def read_block(source: BinaryIO) -> bytes | None:
+    """The next block from the parent; None at the end."""
     head = source.read(SIZE.size)
     return source.read(SIZE.unpack(head)[0]) if len(head) == SIZE.size else None
 
 
-def answers() -> BinaryIO:
-    """Where the child's blocks go. What libraries print goes to standard error from now on: it is no answer."""
+def take_stdout() -> BinaryIO:
+    """The stream for the child's blocks. From now on, prints of libraries go to standard error instead."""
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return out
 
 
-def put(out: BinaryIO, data: bytes) -> None:
+def write_block(out: BinaryIO, data: bytes) -> None:
     out.write(SIZE.pack(len(data)) + data)
     out.flush()

@@ -1,4 +1,4 @@
-"""The in-memory sibling of adapters.elastic.audit_log."""
+"""In-memory sibling of adapters.elastic.audit_log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from schemas.audit_log import AuditEntry, AuditFilter, AuditLogPage
 
 
 class FakeAuditLog:
-    """Keeps entries in memory. `error`: it is away."""
+    """Keeps entries in memory. Every call raises `error`, where it is set."""
 
     def __init__(self) -> None:
         self.kept: list[AuditEntry] = []

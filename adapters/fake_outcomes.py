@@ -40,9 +40,9 @@ class _Kept:
 
 @dataclass
 class FakeOutcomes:
-    """Keeps what became of questions in a dict."""
+    """Keeps outcomes of questions in a dict. Every call raises `error`, where it is set."""
 
-    error: PagewireError | None = None  # raised by everything
+    error: PagewireError | None = None
     kept: dict[tuple[str, str], _Kept] = field(default_factory=dict)
 
     async def put(self, event: OutcomeEvent) -> None:
@@ -174,7 +174,7 @@ def _fits(one: LoggedQuestion, wanted: QuestionFilter) -> bool:
 
 
 def _says(one: LoggedQuestion, text: str) -> bool:
-    """All the words, the last one perhaps not whole yet."""
+    """Whether the question has all words of the text. The last word may be a prefix."""
     *whole, last = words(text) or [""]
     for field_text in (one.outcome.question, one.outcome.rephrased, one.feedback.comment if one.feedback else None):
         said = words(field_text or "")

@@ -25,12 +25,12 @@ class Sent:
     key: str
     message: Message
     partition_key: str | None
-    lane: Lane | None  # None: that of the record at hand
+    lane: Lane | None  # None: the lane of the handled record
 
 
 @dataclass
 class FakeSender:
-    """Keeps what was sent."""
+    """Keeps sent messages."""
 
     sent: list[Sent] = field(default_factory=list)
 
@@ -43,7 +43,7 @@ class FakeSender:
 @dataclass
 class _Doc:
     version: int
-    chunk: EmbeddedChunk | None = None  # None with no head either: deleted, the version still guards
+    chunk: EmbeddedChunk | None = None  # deleted where neither chunk nor head is set; the version still counts
     head: Head | None = None
     page_key: str = ""
     title: str = ""
@@ -132,7 +132,7 @@ class FakeIndex:
         pass
 
     def texts(self, page_key: str) -> dict[tuple[FieldName, int], tuple[int, str]]:
-        """What can be found of a page: revision and text by chunk."""
+        """The page's searchable chunks: revision and text by field and number."""
         return {
             (doc.chunk.field, doc.chunk.ord): (doc.version, doc.chunk.text)
             for doc in self.docs.values()
@@ -151,7 +151,7 @@ class FakeIndex:
         return True
 
     def _put_head(self, head: Head) -> None:
-        """Only in place of the head that its writer has seen."""
+        """Replace the head that the writer has read. Raises: HeadConflict: another head is there."""
         id = head_id(head.change.page_key)
         known = self.docs.get(id)
         if (known.head.token if known and known.head else None) != head.token:

@@ -1,4 +1,4 @@
-"""One question to a gateway over HTTP, and its answer as it comes (docs/reference/answer-stream.md)."""
+"""Asks a gateway one question over HTTP and streams the answer (docs/reference/answer-stream.md)."""
 
 from __future__ import annotations
 
@@ -13,43 +13,45 @@ from pydantic import SecretStr, TypeAdapter, ValidationError
 from pipelines.runtime.errors import Retryable
 from schemas.answer import Accepted, Answered, Done, Event, Failed
 
-TIMEOUT = httpx.Timeout(5.0, read=30.0)  # seconds; in silence the gateway says every ten that it is there
+TIMEOUT = httpx.Timeout(5.0, read=30.0)  # seconds; the gateway sends a keep-alive every ten
 STOP_TIMEOUT = 3.0  # seconds
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 
 
-class NotAsked(Exception):
-    """The gateway has not taken the question: it is away, or refuses it or us."""
+class NotAccepted(Exception):
+    """The gateway has not accepted the question: it is unreachable, or refuses the question or the key."""
 
 
-class BrokenOff(Retryable):
-    """A gateway went away in the middle of an answer."""
+class Interrupted(Retryable):
+    """The connection broke in the middle of an answer."""
 
     code = "broken-off"
 
 
-async def answered(
+async def stream_answer(
     url: str, site: str, key: SecretStr, question: str, lang: str, transport: httpx.AsyncBaseTransport | None = None
 ) -> AsyncGenerator[Event, None]:
-    """Ask what is kept in no conversation and no log, and yield the events of the answer. Who leaves early stops it.
+    """Ask a question that no conversation and no log keeps, and yield the answer's events.
+
+    Closing the generator early stops the answer.
 
     Raises:
-        NotAsked: before the first event. BrokenOff: after it, before the answer was whole.
+        NotAccepted: before the first event. Interrupted: after it, before the answer is complete.
     """
     client = httpx.AsyncClient(
         base_url=f"{url}/v1/sites/{site}",
         headers={"Authorization": f"Bearer {key.get_secret_value()}"},
         timeout=TIMEOUT,
         transport=transport,
-        trust_env=False,  # no proxy of the environment stands between a machine and itself
+        trust_env=False,  # a proxy of the environment does not reach this machine
     )
     body = {"question": question, "lang": lang, "keep": False}
-    begun, under_way = False, ""  # the answer that somebody writes
+    begun, under_way = False, ""  # the request id of an unfinished answer
     async with client:
         try:
             async with client.stream("POST", "/chat", json=body, headers={"Accept": "text/event-stream"}) as response:
                 if response.status_code != HTTPStatus.OK:
-                    raise NotAsked(f"{url}: {response.status_code}")
+                    raise NotAccepted(f"{url}: {response.status_code}")
                 async for event in _events(response):
                     begun = True
                     if isinstance(event, Accepted):
@@ -59,7 +61,7 @@ async def answered(
                     yield event
         except httpx.HTTPError as err:
             if under_way or not begun:
-                raise (BrokenOff if begun else NotAsked)(f"{url}: {type(err).__name__}") from err
+                raise (Interrupted if begun else NotAccepted)(f"{url}: {type(err).__name__}") from err
         finally:
             if under_way:
                 with suppress(httpx.HTTPError):
@@ -67,12 +69,12 @@ async def answered(
 
 
 async def _events(response: httpx.Response) -> AsyncIterator[Event]:
-    """As the gateway writes them: the name, then the data, each on one line."""
+    """The gateway writes an event's name and its data on one line each."""
     name = ""
     async for line in response.aiter_lines():
         field, _, value = line.partition(": ")
         if field == "event":
             name = value
         elif field == "data":
-            with suppress(ValidationError):  # of a later version, which has more of them
+            with suppress(ValidationError):  # an event that only a later version knows
                 yield EVENT.validate_python({"type": name, **json.loads(value)})

@@ -1,4 +1,4 @@
-"""A gateway over HTTP, asked patiently: while it is started again, or has too much to do, it is waited for."""
+"""A gateway over HTTP. Requests are retried while it restarts or is overloaded."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from pipelines.runtime.errors import Permanent, Retryable, WrongUse
 from pipelines.runtime.retry import doubled
 from schemas.base import Wire, problems
 
-TIMEOUT = 120.0  # seconds for an answer; the system gives up earlier by itself (PAGEWIRE_QUESTION_TIMEOUT)
-RETRY_FOR = 60.0  # seconds that a system may be away, as while it is started again
+TIMEOUT = 120.0  # seconds for an answer; the system itself gives up earlier (PAGEWIRE_QUESTION_TIMEOUT)
+RETRY_FOR = 60.0  # seconds that a system may be unreachable, as during a restart
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0  # seconds between two tries
-AGAIN = frozenset((HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE))
-# Answers of the system that say how a question ended. Everything else above 399 says that we ask wrongly.
-ENDED = frozenset((HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT))
+RETRIED = frozenset((HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE))
+# Statuses of failed questions, which are results. Any other status above 399 means that the request is wrong.
+RESULTS = frozenset((HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT))
 
 Body = TypeVar("Body", bound=Wire)
 
 
 class HttpGateway:
-    """What stands below one address of a gateway. Use it as a context manager."""
+    """The routes below one base URL of a gateway. Use it as a context manager."""
 
     def __init__(
         self,
@@ -50,10 +50,10 @@ class HttpGateway:
         await self._client.aclose()
 
     async def send(self, method: str, path: str, **more: Any) -> httpx.Response:
-        """An answer, which may be one of `ENDED`.
+        """The response: a success, or one of `RESULTS`.
 
         Raises:
-            Retryable: the gateway is away for a minute. WrongUse: it refuses us.
+            Retryable: the gateway is unreachable for a minute. WrongUse: it refuses the request.
         """
         waited = 0.0
         for failures in count(1):
@@ -63,9 +63,9 @@ class HttpGateway:
                 why = f"{type(err).__name__} {err}".rstrip()
             else:
                 why = f"{response.status_code} {code_of(response) if response.is_error else ''}".rstrip()
-                if not response.is_error or response.status_code in ENDED:
+                if not response.is_error or response.status_code in RESULTS:
                     return response
-                if response.status_code not in AGAIN:
+                if response.status_code not in RETRIED:
                     raise WrongUse(f"{self._client.base_url}: {why}{_detail(response)}")
             if waited >= RETRY_FOR:
                 raise Retryable(f"{self._client.base_url}: {why}; the same command goes on where it stopped")
@@ -74,15 +74,15 @@ class HttpGateway:
             waited += pause
         raise AssertionError("a loop without end")
 
-    async def once(self, method: str, path: str) -> None:
-        """Said, and not waited for: where it is not heard, nothing is lost."""
+    async def send_once(self, method: str, path: str) -> None:
+        """Send without retries, and ignore failures: for requests that may be lost."""
         try:
             await self._client.request(method, path)
         except httpx.HTTPError:
             return
 
 
-def parsed(kind: type[Body], response: httpx.Response) -> Body:
+def parse(kind: type[Body], response: httpx.Response) -> Body:
     """Raises: Permanent."""
     try:
         return kind.model_validate_json(response.content)
@@ -102,7 +102,7 @@ def _detail(response: httpx.Response) -> str:
 
 def _problem(response: httpx.Response) -> dict[str, Any]:
     try:
-        told = response.json()
+        body = response.json()
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return body if isinstance(body, dict) else {}

@@ -1,4 +1,4 @@
-"""A running system over HTTP, asked as a visitor asks: for evaluations."""
+"""Asks a running system over HTTP as a visitor does, for evaluations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 from pydantic import SecretStr
 
-from adapters.http_gateway import HttpGateway, code_of, parsed
+from adapters.http_gateway import HttpGateway, code_of, parse
 from pipelines.evaluate.dataset import Case
 from pipelines.evaluate.measures import DEPTH, Observed, Passage
 from pipelines.runtime.errors import Permanent, WrongUse
@@ -19,7 +19,7 @@ from schemas.evaluation import ListedRun, NewRun
 from schemas.http import ChatResponse
 from schemas.query import RANKING, Source
 
-HITS = 5 * DEPTH  # chunks, so that there are ten pages among them
+HITS = 5 * DEPTH  # chunks, so that they come from ten pages
 
 
 class HttpSite:
@@ -43,10 +43,10 @@ class HttpSite:
         await self._gateway.__aexit__()
 
     async def ask(self, case: Case) -> Observed:
-        """Alone, kept nowhere; after other questions in a conversation of its own, which is deleted afterwards.
+        """Ask without a conversation; a case with a history gets a conversation, which is deleted afterwards.
 
         Raises:
-            Retryable: the gateway is away for a minute. WrongUse: it refuses us.
+            Retryable: the gateway is unreachable for a minute. WrongUse: it refuses the request.
         """
         body: dict[str, Any] = {} if case.history else {"keep": False}
         conversation: dict[str, str] = {}
@@ -59,45 +59,46 @@ class HttpSite:
                 ms = (perf_counter() - began) * 1000
                 if response.is_error:
                     return Observed(case=case.id, at=datetime.now(UTC), ms=ms, failed=code_of(response))
-                told = parsed(ChatResponse, response)
+                answer = parse(ChatResponse, response)
                 if case.history:
-                    conversation = {"conversation_id": told.conversation_id}
+                    conversation = {"conversation_id": answer.conversation_id}
         finally:
             if conversation:
                 await self._forget(conversation["conversation_id"])
-        if case.pages and RANKING not in told.timings_ms:
+        if case.pages and RANKING not in answer.timings_ms:
             raise WrongUse(f"{response.url}: a worker of an earlier version has answered, which ranks no pages")
         return Observed(
             case=case.id,
             at=datetime.now(UTC),
-            answer=told.answer,
-            grade=told.grade,
-            found=tuple(Passage(page=page.page_id, lang=page.lang) for page in told.found[:DEPTH]),
-            sources=passages_of(told.sources),
-            ms=ms - told.timings_ms.get(RANKING, 0.0),  # no visitor waits for it
-            timings_ms={step: took for step, took in told.timings_ms.items() if step != RANKING},
-            prompt_tokens=told.usage.prompt_tokens,
-            completion_tokens=told.usage.completion_tokens,
+            answer=answer.answer,
+            grade=answer.grade,
+            found=tuple(Passage(page=page.page_id, lang=page.lang) for page in answer.found[:DEPTH]),
+            sources=passages_of(answer.sources),
+            ms=ms - answer.timings_ms.get(RANKING, 0.0),  # no visitor waits for it
+            timings_ms={step: took for step, took in answer.timings_ms.items() if step != RANKING},
+            prompt_tokens=answer.usage.prompt_tokens,
+            completion_tokens=answer.usage.completion_tokens,
         )
 
     async def publish(self, run: NewRun) -> ListedRun:
-        """Let everybody who looks after the site see a run.
+        """Publish a run to the site's operators and editors.
 
         Raises:
-            Retryable: the gateway is away for a minute. WrongUse: it refuses us; the key needs the scope `edit`.
+            Retryable: the gateway is unreachable for a minute.
+            WrongUse: it refuses the request; the key needs the scope `edit`.
         """
-        # What is not said an older gateway need not know.
+        # Unset fields are left out, so that an older gateway accepts the run.
         body = {"content": run.model_dump_json(exclude_defaults=True), "headers": {"Content-Type": "application/json"}}
         response = await self._gateway.send("POST", self._runs, **body)
         if response.is_error:
             raise Permanent(f"{self._runs}: {response.status_code} {code_of(response)}")
-        return parsed(ListedRun, response)
+        return parse(ListedRun, response)
 
     async def _forget(self, conversation: str) -> None:
-        """What is asked for an evaluation need not be kept; where it cannot be deleted it grows old as others do."""
-        await self._gateway.once("DELETE", f"/conversations/{conversation}")
+        """Delete an evaluation's conversation. One that cannot be deleted expires like any other."""
+        await self._gateway.send_once("DELETE", f"/conversations/{conversation}")
 
 
 def passages_of(sources: tuple[Source, ...]) -> tuple[Passage, ...]:
-    """With their whole texts: a judge reads what the answer was written from."""
+    """The sources with their whole texts, as the answer's writer read them: for a judge."""
     return tuple(Passage(page=each.page_id, lang=each.lang, text=each.text, cited=each.cited) for each in sources)

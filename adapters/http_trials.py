@@ -1,4 +1,4 @@
-"""A running system over HTTP, asked under settings of our own by its trials: for experiments."""
+"""Asks a running system over HTTP under other settings, through its trials: for experiments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Self
 import httpx
 from pydantic import SecretStr
 
-from adapters.http_gateway import HttpGateway, code_of, parsed
+from adapters.http_gateway import HttpGateway, code_of, parse
 from adapters.http_site import passages_of
 from pipelines.evaluate.dataset import Case
 from pipelines.evaluate.measures import DEPTH, Observed, Passage
@@ -21,9 +21,9 @@ from schemas.keys import page_key
 from schemas.query import Turn
 from schemas.trial import MAX_TURNS, TrialChoices, TrialReport, TrialResult, TrialSettings
 
-# How a trial ends whose settings this system cannot follow: asking on would fill a run with it.
+# Errors of settings that this system cannot apply. Every further question would fail the same way.
 NOT_TRIED = frozenset(("index-not-tried", "reranker-not-tried", "prompt-not-tried"))
-NO_CALL = "check"  # a step of the model's kind that only tells what was left out
+NO_CALL = "check"  # a model step that calls no model
 
 
 class HttpTrials:
@@ -48,11 +48,11 @@ class HttpTrials:
         await self._gateway.__aexit__()
 
     async def choices(self) -> TrialChoices:
-        """What can be tried here. Raises: Retryable: away. WrongUse: it refuses us, or is too old."""
+        """The settings that can be tried. Raises: Retryable: unreachable. WrongUse: it refuses us, or is too old."""
         response = await self._gateway.send("GET", "/trials")
         if response.is_error:
             raise WrongUse(f"{response.url}: {response.status_code} {code_of(response)}")
-        found = parsed(TrialChoices, response)
+        found = parse(TrialChoices, response)
         self._rephrases = bool(found.models)
         return found
 
@@ -63,13 +63,14 @@ class HttpTrials:
         """One question under settings.
 
         Raises:
-            Retryable: the gateway is away for a minute. WrongUse: it refuses us, or cannot follow the settings.
+            Retryable: the gateway is unreachable for a minute.
+            WrongUse: it refuses the request, or cannot apply the settings.
         """
         body = {"question": question, "trials": [settings.model_dump(mode="json", exclude_defaults=True)]}
         response = await self._gateway.send("POST", "/trials", json=body)
         if response.is_error:
             raise Retryable(f"{response.url}: {response.status_code} {code_of(response)}")
-        [result] = parsed(TrialReport, response).trials
+        [result] = parse(TrialReport, response).trials
         if result.error is not None and result.error.code in NOT_TRIED:
             raise WrongUse(f"{self._site}: {result.error.code}: {result.error.message}")
         if result.answer is not None and result.findings is None:
@@ -77,12 +78,12 @@ class HttpTrials:
         return result
 
     def calls(self, answer: ChatResponse, *, follows: bool) -> int:
-        """Of a model: its steps, and the rephrasing of a question that follows others."""
+        """The number of model calls: the answer's steps, and the rephrasing of a follow-up."""
         steps = sum(step.kind == "model" and step.asked != NO_CALL for step in answer.trace)
         return steps + (follows and self._rephrases)
 
     def turn(self, question: str, answer: ChatResponse, lang: str) -> Turn:
-        """What a later question is told of this one."""
+        """The turn that a later question carries in its history."""
         pages = dict.fromkeys(page_key(self._site, each.lang, each.page_id) for each in answer.sources if each.cited)
         return Turn(question=question, answer=answer.answer, lang=lang, pages=tuple(pages))
 
@@ -93,7 +94,7 @@ class _Under:
         self._settings = settings
 
     async def ask(self, case: Case) -> Observed:
-        """After the visitor's earlier questions, each of which is tried under the same settings.
+        """Try the case's earlier questions, then its question, under the same settings.
 
         Raises:
             as `HttpTrials.tried`.
@@ -103,25 +104,25 @@ class _Under:
         for question in (*case.history, case.question):
             settings = self._settings.model_copy(update={"history": tuple(history[-MAX_TURNS:])})
             result = await self._trials.tried(question, settings)
-            told = result.answer
-            if told is None:
+            answer = result.answer
+            if answer is None:
                 code = result.error.code if result.error else "internal"
                 return Observed(case=case.id, at=datetime.now(UTC), ms=result.ms, failed=code, calls=calls)
-            calls += self._trials.calls(told, follows=bool(history))
-            prompt += told.usage.prompt_tokens
-            completion += told.usage.completion_tokens
-            history.append(self._trials.turn(question, told, result.lang))
-        assert told is not None, "a case has a question"
+            calls += self._trials.calls(answer, follows=bool(history))
+            prompt += answer.usage.prompt_tokens
+            completion += answer.usage.completion_tokens
+            history.append(self._trials.turn(question, answer, result.lang))
+        assert answer is not None, "a case has a question"
         found = result.findings.found if result.findings else ()
         return Observed(
             case=case.id,
             at=datetime.now(UTC),
-            answer=told.answer,
-            grade=told.grade,
+            answer=answer.answer,
+            grade=answer.grade,
             found=tuple(Passage(page=each.page_id, lang=each.lang) for each in found[:DEPTH]),
-            sources=passages_of(told.sources),
+            sources=passages_of(answer.sources),
             ms=result.ms,
-            timings_ms=told.timings_ms,
+            timings_ms=answer.timings_ms,
             prompt_tokens=prompt,
             completion_tokens=completion,
             calls=calls,

@@ -1,4 +1,4 @@
-"""The key of a server that speaks OpenAI's API, as its client wants it."""
+"""The API key for OpenAI's client."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 
 from pydantic import SecretStr
 
-NO_KEY = "none"  # servers on one's own machine want no key, but the client insists on one
+NO_KEY = "none"  # local servers need no key, but the client requires one
 
 
 def key_of(secret: SecretStr | None) -> Callable[[], Awaitable[str]]:
-    """What the client asks before each request: the key in a file may be another one by then."""
+    """A function that the client calls before each request, since a key file may change."""
 
     async def key() -> str:
         return secret.get_secret_value() if secret else NO_KEY

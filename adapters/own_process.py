@@ -1,6 +1,6 @@
-"""A call in a process of its own: for what computes for seconds and does not let other threads run meanwhile.
+"""Runs a function in a process of its own, for computations of seconds that hold Python's lock.
 
-The process is new, gives way to others, and ends with the call, so that its memory is given back.
+The process has a lower priority (nice), and ends with the call, which frees its memory.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ NICE = 10
 
 
 async def in_own_process(function: Callable[..., R], *args: Any) -> R:
-    """What the function returns; it and its arguments are pickled. When cancelled, it goes on to its end.
+    """The function's result. Function and arguments are pickled. A cancelled call runs to its end.
 
     Raises:
-        Retryable: the process was ended, as a rule for want of memory. What the function raises.
+        Retryable: the process was killed, usually for lack of memory. Errors of the function.
     """
-    return await asyncio.to_thread(_called, function, *args)  # starting a process takes time, too
+    return await asyncio.to_thread(_run, function, *args)  # starting the process blocks as well
 
 
-def _called(function: Callable[..., R], *args: Any) -> R:
-    # Spawned, not forked: threads hold locks of ours that a fork would never see released.
+def _run(function: Callable[..., R], *args: Any) -> R:
+    # Spawned, not forked: locks that other threads hold would stay locked in a forked process for ever.
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=os.nice, initargs=(NICE,)) as pool:
         try:
             return pool.submit(function, *args).result()

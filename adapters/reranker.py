@@ -1,4 +1,4 @@
-"""Rerankers: read question and passage together, dear and precise.
+"""Rerankers: models that read question and passage together. They are precise and slow.
 
 | `reranker` | |
 | --- | --- |
@@ -25,38 +25,38 @@ from pipelines.runtime.errors import Permanent, SettingsError
 
 NOT_INSTALLED = "the bge reranker needs FlagEmbedding and torch ({}); `make setup-bge` installs them"
 MAX_TOKENS = 512  # of question and passage together, as the model was trained
-LONGEST = 20_000  # characters of a passage that is read: more than any such model's tokens
+LONGEST = 20_000  # characters of a passage: more than such a model's tokens hold
 BATCH = 8  # pairs; on a CPU a pair takes a tenth of a second
 
 
 class FolderReranker:
-    """How well passages answer a question, by a model in a folder, which is loaded when first asked; close it last."""
+    """Scores passages with the model in a folder. Loads it at the first call; call `aclose` at the end."""
 
     kind: ClassVar[str]
-    at_once: ClassVar[int] = 1  # calls
+    at_once: ClassVar[int] = 1  # parallel calls
 
     def __init__(self, folder: str, nice: int = 0) -> None:
-        """`nice`: gives way to other processes by so much."""
+        """`nice`: the niceness of the model's threads."""
         self._folder = Path(folder)
         self._threads = ModelThreads(f"reranker-{self.kind}", nice, self.at_once)
         self._loading = asyncio.Lock()
         self._model: Any = None
 
     async def start(self) -> None:
-        """Raises: Permanent: it is not installed or its weights are not there; says what to do."""
+        """Load the model. Raises: Permanent: package or weights are missing; the message says what to do."""
         async with self._loading:
             if self._model is None:
-                # Not in a thread that gives way: others wait for this.
+                # Not in a thread of low priority: questions wait for the model.
                 self._model = await asyncio.to_thread(self._load)
 
     async def aclose(self) -> None:
         await self._threads.aclose()
 
     async def scores(self, question: str, passages: Sequence[str]) -> list[float]:
-        """Chance that each passage answers the question, 0..1; one by one, as many as there are passages.
+        """The probability of each passage, 0..1, that it answers the question, in the order of the passages.
 
         Raises:
-            Permanent: as `start`, or the model answers with something that is no number.
+            Permanent: as `start`, or the model's output is no list of numbers.
         """
         await self.start()
         if not passages:
@@ -99,7 +99,7 @@ class OnnxReranker(FolderReranker):
         return FolderModel(self._folder, f"reranker onnx:{self._folder} (PAGEWIRE_RERANKER)")
 
     async def _score(self, question: str, passages: list[str]) -> Sequence[float]:
-        """A pair is a call, so that who gives up waits for one at most."""
+        """One call a pair, so that a cancelled caller waits for one pair at most."""
 
         def score(passage: str) -> float:
             return float(np.ravel(self._model.run(self._model.read(question, passage)[0]))[0])

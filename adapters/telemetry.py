@@ -1,8 +1,7 @@
 """Where spans go: by OTLP over HTTP to the collector that OpenTelemetry's own variables name (`OTEL_*`).
 
-The SDK is the extra `otel`, and is imported when tracing is switched on. Its provider stays ours: what other libraries
-would tell of by themselves (URLs, query strings, errors with visitors' words in them) goes to the global one, and that
-is not set.
+The SDK is the extra `otel`, imported only when tracing is switched on. Its provider is not made the global one: spans
+of other libraries (with URLs, query strings, errors with visitors' words in them) are not exported.
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ class TracingSettings(SettingsGroup):
 
 @contextmanager
 def traced(settings: TracingSettings, service: str) -> Iterator[None]:
-    """While this process runs, its spans are sent, if the settings say so.
+    """Export the spans of this process meanwhile, if tracing is switched on.
 
     Args:
-        service: what it is called where OTEL_SERVICE_NAME does not say.
+        service: the service's name where OTEL_SERVICE_NAME is not set.
 
     Raises:
-        SettingsError: the extra is not installed, or the variables want what is not there.
+        SettingsError: the extra is not installed, or a variable is wrong.
     """
     if not settings.tracing:
         yield
@@ -60,14 +59,14 @@ def traced(settings: TracingSettings, service: str) -> Iterator[None]:
         raise SettingsError(
             "tracing (PAGEWIRE_TRACING): OpenTelemetry's SDK is not installed: `pip install 'pagewire[otel]'`"
         ) from err
-    except (ValueError, OSError) as err:  # of a variable, or of a file that one names
+    except (ValueError, OSError) as err:  # a wrong variable, or a missing file that one names
         raise SettingsError(f"OTEL_*: {err}") from err
     tracing.switch_on(provider)
     try:
         yield
     finally:
         tracing.switch_off()
-        # Its own limit is 30 seconds, after which whoever stops us has long lost patience.
+        # Its own limit is 30 seconds, longer than a supervisor waits before a kill.
         ending = Thread(target=provider.shutdown, name="last spans", daemon=True)
         ending.start()
         ending.join(LAST_SPANS)

@@ -1,4 +1,4 @@
-"""TLS to servers: whom we trust, who we are, and what a failed handshake means in words that name the setting."""
+"""TLS to servers: trusted authorities, our certificate, and messages for failed handshakes that name the setting."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OTHER_NAME = frozenset({62, 64})  # host name, IP address
 
 @dataclass(frozen=True)
 class TlsFiles:
-    """PEM files, and the name that their settings begin with: `kafka` of `kafka_ca`, `kafka_certificate`, ..."""
+    """PEM files, and the prefix of their settings: `kafka` for `kafka_ca`, `kafka_certificate`, ..."""
 
     setting: str
     ca: Path | None = None
@@ -29,11 +29,11 @@ class TlsFiles:
         """For connections to the server. Reads the files.
 
         Raises:
-            ValueError: a file is missing or not what it must be; names the setting and the file, never its content.
+            ValueError: a file is missing or wrong; names the setting and the file, never its content.
         """
         context = ssl.create_default_context()
         if self.ca is not None:
-            # Only this authority: whoever names one does not want every public one to vouch for the server, too.
+            # Trust only the named authority, not the system's public ones as well.
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             context.minimum_version = ssl.TLSVersion.TLSv1_2
             try:
@@ -51,8 +51,8 @@ class TlsFiles:
         key = None if self.key is None else _readable(self.key, f"{self.setting}_certificate_key")
         password = self.key_password
 
-        def asked() -> str:
-            # Without this OpenSSL asks on the terminal, and a server waits there for ever.
+        def given_password() -> str:
+            # Without this function, OpenSSL would prompt on the terminal, and a server would hang.
             if password is None:
                 raise ValueError(
                     f"{self._named('certificate_key')}: the key has a password, none is given: "
@@ -61,7 +61,7 @@ class TlsFiles:
             return password
 
         try:
-            context.load_cert_chain(certificate, key, password=asked)
+            context.load_cert_chain(certificate, key, password=given_password)
         except ssl.SSLError as err:
             if err.reason == "KEY_VALUES_MISMATCH":
                 said = f"{self._named('certificate_key')}: {self.key or certificate} is not the key of {certificate}"
@@ -88,7 +88,7 @@ def _readable(path: Path, setting: str) -> str:
 
 
 def causes(err: BaseException) -> Iterator[BaseException]:
-    """An error and what it came of, nearest first; clients wrap the one that says what is wrong."""
+    """An error and its causes, nearest first. Clients wrap the error that names the fault."""
     seen: set[int] = set()
     waiting: list[object] = [err]
     while waiting:
@@ -96,20 +96,20 @@ def causes(err: BaseException) -> Iterator[BaseException]:
         if isinstance(one, BaseException) and id(one) not in seen:
             seen.add(id(one))
             yield one
-            # elastic_transport keeps what it came of in `errors`, aiohttp in `certificate_error`.
+            # elastic_transport keeps causes in `errors`, aiohttp in `certificate_error`.
             waiting += [one.__cause__, one.__context__, getattr(one, "certificate_error", None)]
             waiting += getattr(one, "errors", ())
 
 
 def handshake_failure(err: BaseException, setting: str, server: str, where: str) -> str | None:
-    """Why a handshake failed, and which setting to look at; None: it was something else.
+    """Why a handshake failed, and the setting to check; None: the error has another cause.
 
     Args:
-        setting: The name that the settings begin with, `kafka` or `elasticsearch`.
-        server: What it is called, `Kafka`; where: the setting that has its address.
+        setting: The settings' prefix, `kafka` or `elasticsearch`.
+        server: The server's name, `Kafka`; where: the setting of its address.
     """
     for one in causes(err):
-        # aiohttp's own, which are of the same classes, say nothing themselves.
+        # aiohttp's errors of these classes have no reason; it is in their cause.
         if isinstance(one, ssl.SSLCertVerificationError) and hasattr(one, "verify_code"):
             return _distrust(one, f"PAGEWIRE_{setting.upper()}", server, where)
         if isinstance(one, ssl.SSLError) and hasattr(one, "reason"):

@@ -103,7 +103,7 @@ def main(
     corpora = {"sample site, in a frame": [*sample()], **{str(folder): [*pages_in(folder)] for folder in pages or []}}
     for name, found in corpora.items():
         if not found:
-            raise typer.ValueError(f"{name}: no NAME/source.html with an expected.html beside it")
+            raise typer.BadParameter(f"{name}: no NAME/source.html with an expected.html beside it")
     lines = [measured(found).line(name) for name, found in corpora.items()]
     report("fidelity", "what arrives of what pages say", COLUMNS, lines)
 

@@ -76,18 +76,18 @@ async def ask_once(
 
 async def _events(settings: Settings, site: str, question: str, lang: str) -> AsyncGenerator[Event, None]:
     """By the gateway that runs here, which has all loaded and is connected; without one straight through Kafka."""
-    from adapters.http_chat import NotAsked, answered
+    from adapters.http_chat import NotAccepted, stream_answer
     from gateway.edge.keys import known_admin_key
 
     url = running_gateway(settings.home)
     key = known_admin_key(settings) if url is not None else None
     if url is not None and key is not None:
         try:
-            async with aclosing(answered(url, site, key, question, lang)) as told:
+            async with aclosing(stream_answer(url, site, key, question, lang)) as told:
                 async for event in told:
                     yield event
             return
-        except NotAsked:
+        except NotAccepted:
             pass  # whatever is wrong is told by the way that follows
     async with aclosing(_through_kafka(settings, site, question, lang)) as told:
         async for event in told:

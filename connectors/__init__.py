@@ -1,1 +1,1 @@
-"""Connectors: where a site's pages come from."""
+"""Connectors: the sources of a site's pages."""

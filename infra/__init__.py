@@ -1,1 +1,1 @@
-"""What Pagewire runs on: the local Kafka and Elasticsearch, child processes, Docker, dashboards."""
+"""Infrastructure: the local Kafka and Elasticsearch, child processes, Docker, dashboards."""

@@ -1,4 +1,4 @@
-"""The folder of all local state, before anything is kept there."""
+"""Checks the folder of all local state before its first use."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pipelines.runtime.errors import Retryable, SettingsError
 
 
 def usable(home: Path) -> None:
-    """Make the folder, if need be, and write into it.
+    """Create the folder if it is missing, and test that it is writable.
 
     Raises:
-        SettingsError: one of them cannot be done; says why. Retryable: there is no room.
+        SettingsError: one of both fails; says why. Retryable: the disk is full.
     """
     try:
         if home.exists() and not home.is_dir():
@@ -31,7 +31,7 @@ def usable(home: Path) -> None:
             ) from None
         there = next(
             folder for folder in (home, *home.absolute().parents) if os.path.exists(folder)
-        )  # which is False where we may not look
+        )  # which is False without access
         owner = ""
         with suppress(KeyError, NotImplementedError, OSError):
             owner = f"; {there} belongs to {there.owner()}"

@@ -1,8 +1,8 @@
-"""Import everything of ours, and with it what it needs: Python writes the bytecode of that, and of nothing else.
+"""Imports all our modules, so that Python writes their bytecode and that of their dependencies only.
 
-More than half of all bytecode is of modules that nobody imports, and the image's Python comes without that of its own
-library. Processes that start side by side would each compile the same. Prints the packages that are missing: those of
-extras that are not installed.
+More than half of all installed modules are never imported, and the image's Python has no bytecode of its standard
+library. Without this, processes that start in parallel would compile the same modules. Prints missing packages, which
+belong to extras that are not installed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OURS = (
 
 
 def missing() -> set[str]:
-    """Names of packages."""
+    """The names of missing packages."""
     found = set()
     for ours in OURS:
         for module in pkgutil.walk_packages(importlib.import_module(ours).__path__, f"{ours}."):
@@ -36,7 +36,7 @@ def missing() -> set[str]:
                 importlib.import_module(module.name)
             except ModuleNotFoundError as err:
                 found.add(str(err.name))
-    # Imports what it is asked for, when it is.
+    # openai imports its modules lazily.
     from openai import AsyncOpenAI
 
     client = AsyncOpenAI(api_key="none")
@@ -46,6 +46,6 @@ def missing() -> set[str]:
 
 
 if __name__ == "__main__":
-    sys.dont_write_bytecode = False  # whatever PYTHONDONTWRITEBYTECODE says
+    sys.dont_write_bytecode = False  # overrides PYTHONDONTWRITEBYTECODE
     if found := missing():
         print(*sorted(found))  # noqa: T201

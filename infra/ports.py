@@ -1,4 +1,4 @@
-"""Listening at a port, and where that cannot be: which setting says so, who has the port, and which one is free."""
+"""Binds ports. Errors name the setting, the program that has the port, and a free port."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import psutil
 
 from pipelines.runtime.errors import SettingsError
 
-TRIED = 100  # ports after the one that is taken
-UNPRIVILEGED = 1024  # the first port that anybody may listen at
+TRIED = 100  # ports after a taken one
+UNPRIVILEGED = 1024  # the first port for ordinary users
 
 
 def bound(host: str, port: int, setting: str) -> socket.socket:
-    """A socket that has the port, and does not listen yet; port 0 takes a free one.
+    """A socket that is bound to the port, and does not listen yet; port 0 takes a free one.
 
     Args:
-        setting: that of the port.
+        setting: the port's setting, for errors.
 
     Raises:
-        SettingsError: it cannot be; says what would do.
+        SettingsError: the port cannot be bound; says what to do.
     """
     made = socket.socket(_family(host), socket.SOCK_STREAM, socket.IPPROTO_TCP)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -34,7 +34,7 @@ def bound(host: str, port: int, setting: str) -> socket.socket:
 
 
 def refused(host: str, port: int, setting: str, err: OSError) -> SettingsError:
-    """Why nobody can listen there, after it was tried."""
+    """The error for a port that could not be bound."""
     said, variable = f"{setting} (PAGEWIRE_{setting.upper()})", f"PAGEWIRE_{setting.upper()}"
     match err.errno:
         case errno.EADDRINUSE:
@@ -54,7 +54,7 @@ def refused(host: str, port: int, setting: str, err: OSError) -> SettingsError:
 
 
 def holder(port: int) -> str | None:
-    """Who listens at a port, as `python (process 123)`; None: it is hidden, as other users' processes are."""
+    """The process that listens at a port, as `python (process 123)`; None: unknown, such as another user's."""
     with suppress(psutil.Error, OSError):
         for connection in psutil.net_connections("tcp"):
             if connection.status == psutil.CONN_LISTEN and connection.laddr[1:2] == (port,) and connection.pid:

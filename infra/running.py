@@ -1,7 +1,7 @@
-"""What runs of the local engine, and which gateway, as their state files say: all that others need to know of them.
+"""Finds the running servers of the local engine and the running gateway, by their state files.
 
-`engine.json` and `gateway.json` are written whole or not at all, and believed only as far as the processes are there:
-a process id may by now belong to anyone.
+`engine.json` and `gateway.json` are written atomically. Their entries only count if the processes are verified, since a
+process id may belong to another process by now.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def engine_root(home: Path) -> Path:
 
 STATE = "engine.json"
 GATEWAY = "gateway.json"
-GATEWAY_COMMAND = "gateway"  # by which its process is known: a part of its command line
-EVERYWHERE = {"0.0.0.0": HOST, "::": "::1"}  # noqa: S104  # where those are reached that listen at every address
+GATEWAY_COMMAND = "gateway"  # part of its command line, which identifies the process
+EVERYWHERE = {"0.0.0.0": HOST, "::": "::1"}  # noqa: S104  # the loopback address of servers that listen at every address
 
 
 @dataclass(frozen=True)
 class ServerRecord:
-    """A server as it was started."""
+    """The record of a started server."""
 
     pid: int
     port: int
@@ -39,10 +39,10 @@ class ServerRecord:
     run_file: str
 
     def process(self) -> psutil.Process | None:
-        """The server's process, None when it is gone.
+        """The server's process; None: it has ended.
 
-        The process with our id is ours if its command line names our run file. Start times, the usual
-        proof, move when the clock is set: psutil derives them from the wall clock.
+        The process with the recorded id is verified by the run file in its command line. Start times, the usual proof,
+        change when the clock is set, since psutil derives them from the wall clock.
         """
         try:
             process = psutil.Process(self.pid)
@@ -54,14 +54,14 @@ class ServerRecord:
 
     @property
     def listens(self) -> bool:
-        """Whether it is this server that listens on its port: who answers there may be another instance's."""
+        """Whether this server listens on its port, and not one of another engine."""
         try:
             return self.surely_listens()
         except psutil.AccessDenied:
-            return True  # another user's process; its own starter has looked
+            return True  # another user's process, which its own starter has verified
 
     def surely_listens(self) -> bool:
-        """The same, seen by ourselves. Raises: psutil.AccessDenied: another user's process."""
+        """The same, without assumptions. Raises: psutil.AccessDenied: another user's process."""
         process = self.process()
         try:
             return process is not None and any(
@@ -73,7 +73,7 @@ class ServerRecord:
 
     @property
     def alive(self) -> bool:
-        """Whether the server's process is there."""
+        """Whether the server's process is running."""
         return self.process() is not None
 
 
@@ -81,7 +81,7 @@ State = dict[str, ServerRecord]  # by Server.key
 
 
 def read_state(root: Path) -> State:
-    """What `engine.json` says; empty when there is none or it is not one of ours."""
+    """The content of `engine.json`; empty if it is missing or malformed."""
     try:
         servers = json.loads((root / STATE).read_text(encoding="utf-8"))["servers"]
         return {key: ServerRecord(**record) for key, record in servers.items()}
@@ -92,7 +92,7 @@ def read_state(root: Path) -> State:
 def discover(home: Path) -> tuple[str, str] | None:
     """Addresses (`host:port` of Kafka, `http://host:port` of Elasticsearch) of the engine in `home`.
 
-    None unless both processes are there. No network: whether they answer is another question.
+    None unless both processes run. Does not check whether they answer.
     """
     root = engine_root(home)
     state = read_state(root)
@@ -104,9 +104,9 @@ def discover(home: Path) -> tuple[str, str] | None:
 
 @contextmanager
 def gateway_noted(home: Path, host: str, port: int) -> Iterator[None]:
-    """While the block runs, commands find this process: the gateway of `home` at this address.
+    """Record this process meanwhile as the gateway of `home` at this address, so that commands find it.
 
-    Where nothing can be written they do without. Of two gateways of a home the later one is found.
+    Does nothing if the file cannot be written. Of two gateways of a home, the later one is found.
     """
     state, record = home / GATEWAY, {"host": EVERYWHERE.get(host, host), "pid": os.getpid(), "port": port}
     draft = state.with_name(f"{GATEWAY}.{os.getpid()}")
@@ -122,9 +122,9 @@ def gateway_noted(home: Path, host: str, port: int) -> Iterator[None]:
 
 
 def running_gateway(home: Path) -> str | None:
-    """The URL of the gateway of `home`; None unless that very process listens there, and is our user's.
+    """The URL of the gateway of `home`; None unless the recorded process listens there and belongs to our user.
 
-    The admin key is sent to it, so nothing is believed that cannot be seen.
+    This must be verified, since commands send the admin key to it.
     """
     try:
         found = json.loads((home / GATEWAY).read_text(encoding="utf-8"))
@@ -137,5 +137,5 @@ def running_gateway(home: Path) -> str | None:
 
 
 def url(key: str, port: int) -> str:
-    """How a server of the engine is reached."""
+    """The address of a server of the engine."""
     return f"{HOST}:{port}" if key == "kafka" else f"http://{HOST}:{port}"

@@ -1,6 +1,6 @@
-"""Runs child processes as one tree: all die with this process, each is started again when it crashes.
+"""Supervises child processes: all end with this process, and each is restarted after a crash.
 
-supervisor ──pipe to stdin──▶ child   (its end closes when we die, however: the child stops by itself)
+supervisor ──pipe to stdin──▶ child   (the pipe closes when this process ends in any way, and the child stops)
            ◀──stdout──────── "ready ..."
 """
 
@@ -18,15 +18,15 @@ from time import monotonic
 
 log = logging.getLogger(__name__)
 
-STOP_TIMEOUT = 30.0  # seconds for an orderly end: a worker drains for 10 and leaves its groups
-FIRST_PAUSE = 0.5  # seconds before a crashed child is started again, doubled each time ...
+STOP_TIMEOUT = 30.0  # seconds for an orderly stop: a worker drains for 10 and leaves its groups
+FIRST_PAUSE = 0.5  # seconds before the restart of a crashed child, doubled each time ...
 LONGEST_PAUSE = 30.0  # ... up to this
-NO_SERVICE = 3  # as cli/output.py has it
-LIVED_LONG = 60.0  # seconds after which a crash counts as the first one again
+NO_SERVICE = 3  # the exit code of cli/output.py
+STABLE_AFTER = 60.0  # seconds of running, after which a crash counts as the first one again
 
 
 class ChildFailed(Exception):
-    """A child ended before it was ever ready; its own output says why. `code`: as of a command."""
+    """A child ended before it was ready; its own output says why. `code`: the exit code for our command."""
 
     def __init__(self, name: str, code: int) -> None:
         why = f"ended with exit code {code} before it was ready; its last lines, above, say why"
@@ -56,10 +56,10 @@ class Child:
         return self._process.pid if self._process else None
 
     async def run(self) -> None:
-        """Keep it running until `stop`.
+        """Keep the child running until `stop`.
 
         Raises:
-            ChildFailed: it never became ready.
+            ChildFailed: it ended before it was ready.
         """
         pause = FIRST_PAUSE
         while not self._stopping:
@@ -69,16 +69,16 @@ class Child:
                 return
             if not self.ready.done():
                 raise ChildFailed(self.name, code)
-            if monotonic() - began > LIVED_LONG:
+            if monotonic() - began > STABLE_AFTER:
                 pause = FIRST_PAUSE
             log.error("%s ended with exit code %d; starting it again in %.1f s", self.name, code, pause)
             await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)  # not pipelines.runtime.retry: nothing here knows the pipelines
+            pause = min(2 * pause, LONGEST_PAUSE)  # not pipelines.runtime.retry: infra does not import the pipelines
 
     async def _once(self) -> int:
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
-            "-P",  # our own packages have plain names: a folder `text` where the user is must not be taken for ours
+            "-P",  # without the working directory: a user's folder `text` must not be imported as our package
             "-m",
             "cli.main",
             *self.arguments,
@@ -86,9 +86,9 @@ class Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **self.environment},
-            # Ctrl-C in a terminal goes to the whole group; the order of the end is ours to decide. Not a new session:
-            # Linux may share the processors out among sessions first (sched(7), "autogroup"), and then a child that
-            # gives way to the others would not.
+            # A group of its own, since a terminal sends Ctrl-C to the whole group, and we decide the order of stops.
+            # Not a new session: Linux may schedule by session first (sched(7), "autogroup"), and a child's niceness
+            # would have no effect on the others.
             process_group=0,
         )
         assert self._process.stdout
@@ -99,7 +99,7 @@ class Child:
         return await self._process.wait()
 
     async def stop(self) -> None:
-        """End it in order, by force after `STOP_TIMEOUT`."""
+        """Stop the child; kill it after `STOP_TIMEOUT`."""
         self._stopping = True
         process = self._process
         if process is None or process.returncode is not None:

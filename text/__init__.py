@@ -1,1 +1,1 @@
-"""Texts of any kind: languages, sentences, words, HTML, Markdown, differences."""
+"""Text processing: languages, sentences, words, HTML, Markdown, diffs."""

@@ -1,7 +1,7 @@
-"""Words that end with a full stop in the middle of a sentence, of our languages together: pages mix them.
+"""Abbreviations with a full stop, of all supported languages together, since pages mix languages.
 
-After CLDR's lists of what ends no sentence (https://github.com/unicode-org/cldr/tree/main/common/segments), without
-those that are everyday words ("All.", "Go."). Days and months are CLDR's own, by babel.
+From CLDR's lists of suppressed sentence breaks (https://github.com/unicode-org/cldr/tree/main/common/segments), without
+everyday words ("All.", "Go."). Days and months are CLDR's, by babel.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Nothing else is written so: no sentence ends behind them.
+# Unambiguous ones: no sentence ends after them.
 ABBREVIATIONS = _words(
     # de
     "abt allg amtl anm bd beil bspw bzgl bzw ca co dgl "
@@ -39,7 +39,7 @@ ABBREVIATIONS = _words(
     "бл вул буд гр доб им каб корп кв обл оф пл просп проф пр руб стр тел тыс ул эт хв грн вх ет αρ οδ τηλ κα λεωφ "
     "apt bld cad cd çev mah sk sok"
 )
-# Words of their own as well, or seldom alone: an abbreviation only before a number ("No. 5", "Abs. 2", "Rm. 12").
+# Ambiguous ones: abbreviations only before a number ("No. 5", "Abs. 2", "Rm. 12").
 BEFORE_NUMBER = _words(
     "abs apdo app art febr sept aufl bat bl cap ch desp est et etc ext "
     "fax fig fl flat gate geb gen handy int kap kat lok lot max med "
@@ -47,27 +47,27 @@ BEFORE_NUMBER = _words(
     "pos post pp qm rep rm sc sec sek suite tab tel vol vr wk "
     "zi zr kb ok piano pt ch п см т ст ч"
 )
-# In no list of CLDR's
+# Missing in CLDR
 _MORE_DAYS = _words("tues thur thurs vrij woe zat mier hét csüt pén ndz пон чет пет съб")
 STREETS = ("str", "straat", "pl", "gasse")  # ends of a street's name before its number ("Hafenstr. 5", "Marktpl. 7")
-UNITS = _words("h hod zł kč kr km m g kg l ч год")  # behind a figure they may end a sentence
-HOURS = ("a.m", "p.m", "a.m.", "p.m.")  # may end a sentence, as what follows says
+UNITS = _words("h hod zł kč kr km m g kg l ч год")  # after a number, they may end a sentence
+HOURS = ("a.m", "p.m", "a.m.", "p.m.")  # may end a sentence, depending on the next word
 
 
 @cache
 def days(lang: str) -> frozenset[str]:
-    """Short names of weekdays, in small letters: an abbreviation before a number or another day ("Mo. Mi. 9-12")."""
+    """Short names of weekdays, in lower case: abbreviations before a number or another day ("Mo. Mi. 9-12")."""
     return _short("days", lang) | _MORE_DAYS
 
 
 @cache
 def months(lang: str) -> frozenset[str]:
-    """Short names of months, in small letters: an abbreviation before a number."""
+    """Short names of months, in lower case: abbreviations before a number."""
     return _short("months", lang)
 
 
 def _short(kind: Literal["days", "months"], lang: str) -> frozenset[str]:
-    """In a language, and in English where CLDR does not know it."""
+    """Short names in a language; in English for languages that CLDR lacks."""
     try:
         names = getattr(Locale.parse(re.split("[-_]", lang)[0].lower()), kind)
     except (UnknownLocaleError, ValueError):

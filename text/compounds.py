@@ -1,11 +1,11 @@
-"""The words a compound is made of: "Personalausweisgebühr" is to be found by who asks for "Ausweis" or "Gebühr".
+"""Splits compounds into words, so that "Ausweis" and "Gebühr" find "Personalausweisgebühr".
 
-Compounds are split by the dictionaries of simplemma (MIT; pure Python, word forms with their lemmas, kept since 2021).
-Of the other ways that were looked at, n-gram models (CharSplit) split words that are none, dictionaries of spell
-checkers are GPL, and an index's own vocabulary would cut a page otherwise tomorrow than today.
+Uses the dictionaries of simplemma (MIT; pure Python, word forms with lemmas, maintained since 2021). Rejected
+alternatives: n-gram models (CharSplit) split words that are no compounds, spell checkers' dictionaries are GPL, and an
+index's own vocabulary would change the splits over time.
 
-A wrong split does little harm, since pages and questions are split alike. Keywords alone on XQuAD's German pages:
-page@1 .938 with Snowball's stems of whole words, .961 of their parts (first five letters of whole words: .951).
+A wrong split does little harm, since pages and questions are split the same way. Keywords alone on XQuAD's German
+pages: page@1 .938 with Snowball's stems of whole words, .961 with stems of parts (first five letters of words: .951).
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from importlib.metadata import version
 from text.folding import fold
 from text.vocabulary import Vocabulary, kept
 
-SHORTEST = 4  # letters of a part; of the last one less after a long one: "Bürgeramt", but not "Freitag"
+SHORTEST = 4  # letters of a part; the last one may be shorter after a long one: "Bürgeramt", but not "Freitag"
 SHORTEST_LAST, LONG_BEFORE = 3, 5
-LONGEST = 14  # letters of a part that is looked up: longer words are compounds themselves, or derived
-LONGEST_SPLIT = 60  # letters: nobody asks for more, and the work grows with the square
-_OTHER = "-"  # before words that are no nouns
-_COMPILED = 1  # counts up when `_marked` or `fold` changes: vocabularies outlive what made them
+LONGEST = 14  # letters of a part; longer words are compounds themselves, or derived
+LONGEST_SPLIT = 60  # letters of a compound, since the time is quadratic
+_OTHER = "-"  # prefix of words that are no nouns
+_COMPILED = 1  # version of the cached vocabularies; increment when `_marked` or `fold` changes
 
 
 @dataclass(frozen=True)
 class _Rules:
-    """How a language joins words."""
+    """The rules by which a language forms compounds."""
 
-    dictionary: str  # of simplemma, in which nouns are told by their capitals
+    dictionary: str  # of simplemma; nouns have capitals
     links: tuple[str, ...]  # letters between two parts, "" first
-    linked: tuple[str, ...] = ()  # endings after which there is always an "s": Ordnungs|amt, not Ordnung|samt
-    suffixes: tuple[str, ...] = ()  # words of their own that are endings more often: Wirt|schaft
-    infinitives: tuple[str, ...] = ()  # endings of verbs, whose stem may come first: Schwimm|bad
+    linked: tuple[str, ...] = ()  # endings that are always followed by an "s": Ordnungs|amt, not Ordnung|samt
+    suffixes: tuple[str, ...] = ()  # words that are more often suffixes: Wirt|schaft
+    infinitives: tuple[str, ...] = ()  # endings of verbs, whose stem may be the first part: Schwimm|bad
 
 
 _RULES: Mapping[str, _Rules] = {
@@ -49,7 +49,7 @@ _RULES: Mapping[str, _Rules] = {
 
 
 def parts(word: str, lang: str) -> tuple[str, ...]:
-    """The words that `word` is made of, or itself alone. It is folded as by text.words, and so are they."""
+    """The parts of `word`, or only itself if it is no compound. Word and parts are folded as in text.words."""
     rules = _RULES.get(lang)
     if rules is None or not SHORTEST + SHORTEST_LAST <= len(word) <= LONGEST_SPLIT:
         return (word,)
@@ -58,7 +58,7 @@ def parts(word: str, lang: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1 << 14)
 def _parts(word: str, lang: str) -> tuple[str, ...]:
-    """Empty if it is no compound."""
+    """The parts; empty if the word is no compound."""
     rules = _RULES[lang]
     words = _vocabulary(lang)
     found: list[tuple[str, str]] = []
@@ -76,7 +76,7 @@ def _parts(word: str, lang: str) -> tuple[str, ...]:
 
 
 def _first(before: str, lang: str, words: Vocabulary) -> str:
-    """The word that `before` is as the first part of a compound, without the letters that join; else empty."""
+    """The word in `before`, the first part of a compound, without linking letters; empty if it is no word."""
     rules = _RULES[lang]
     if before.endswith(rules.linked):
         return ""
@@ -92,13 +92,13 @@ def _first(before: str, lang: str, words: Vocabulary) -> str:
 
 @cache
 def _vocabulary(lang: str) -> Vocabulary:
-    """Nouns, and other words behind a sign. Takes seconds where this user has never needed it before."""
+    """Nouns, and other words with a prefix. Takes seconds at a user's first call."""
     dictionary = _RULES[lang].dictionary
     return kept(f"{lang}-{_COMPILED}-{version('simplemma')}", lambda: _marked(dictionary))
 
 
 def _marked(dictionary: str) -> Iterator[str]:
-    # Not on top: most processes find all of this compiled.
+    # Imported here, since most processes use the cached vocabulary.
     from simplemma.strategies.dictionaries.stream_dictionary_factory import StreamDictionaryFactory
 
     for word in StreamDictionaryFactory(cache_max_size=0).get_dictionary(dictionary):

@@ -1,4 +1,4 @@
-"""What a change does to a page, as a unified diff: its short fields one line each, its content line by line."""
+"""Unified diffs of two versions of a page: short fields in one line each, content line by line."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from difflib import unified_diff
 from typing import Any
 
 FIELDS = ("url", "name", "title", "description", "keywords", "groups")
-# A CMS often sends the whole content as one line: a line of the diff ends where a block does.
+# A CMS often sends the whole content as one line, so lines of the diff end with blocks.
 BLOCK_END = re.compile(r"(</(?:p|h[1-6]|li|ul|ol|tr|table|div|section|article|pre|blockquote)>|<br ?/?>)(?!\n)", re.I)
 CONTEXT = 2  # lines around a change
-MAX_LINES = 20_000  # of a content: finding differences takes the square of it at worst
+MAX_LINES = 20_000  # of a content, since a diff takes quadratic time at worst
 MAX_SHOWN = 1_000  # lines of a diff
 MAX_WIDTH = 1_000  # characters of a line
 
-Page = Mapping[str, Any]  # a PageDocument as JSON; whatever else stands there is printed as it is
+Page = Mapping[str, Any]  # a PageDocument as JSON
 
 
 def page_diff(old: Page | None, new: Page | None, old_name: str, new_name: str) -> tuple[str, ...]:
-    """Lines of a unified diff, none when nothing differs; a page that is None is deleted (or not there yet)."""
+    """Lines of a unified diff, empty for equal pages; None is a deleted or missing page."""
     lines = unified_diff(list(_lines(old)), list(_lines(new)), old_name, new_name, n=CONTEXT, lineterm="")
     shown: list[str] = []
     for line in lines:
@@ -47,8 +47,7 @@ def _lines(page: Page | None) -> Iterator[str]:
 
 
 def text_diff(old: str, new: str) -> tuple[str, ...]:
-    """Lines of a unified diff of two plain texts, `…` between places far from each other; none when nothing differs."""
-    lines = list(unified_diff(old.splitlines(), new.splitlines(), n=CONTEXT, lineterm=""))[
-        3:
-    ]  # from the first place on
+    """Lines of a unified diff of two plain texts, with `…` between distant places; empty for equal texts."""
+    # Without the header and the first `@@`.
+    lines = list(unified_diff(old.splitlines(), new.splitlines(), n=CONTEXT, lineterm=""))[3:]
     return tuple("…" if line.startswith("@@") else line for line in lines[:MAX_SHOWN])

@@ -1,9 +1,9 @@
-"""Bytes to text: the one place where it is found out how strangers encoded a page or a file.
+"""Decodes bytes of pages and files. The only place that detects encodings.
 
-    byte order mark ─▶ what the server says ─▶ what the page says ─▶ UTF-8 ─▶ two detectors that agree ─▶ refused
+    byte order mark ─▶ the server's header ─▶ the page's meta tag ─▶ UTF-8 ─▶ two detectors that agree ─▶ refused
 
-What is read wrongly looks like text and is searched like text, so nothing is guessed where the detectors differ, unless
-what one of them says makes no words. Alone, each is wrong about some 3 % of texts, together about 1 in 600.
+Wrongly decoded text would be indexed unnoticed. So text is refused where the detectors differ, unless the result of one
+makes no words. Each detector alone is wrong about some 3 % of texts, both together about 1 in 600.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import chardet
 import chardetng_py
 from chardet import EncodingEra
 
-PRESCAN = 1024  # bytes in which a page says its encoding (HTML, 13.2.3.2)
-DETECTED = 64 * 1024  # bytes that the detectors look at
-# What browsers read where a label names a smaller encoding (WHATWG's Encoding Standard), by Python's names.
+PRESCAN = 1024  # bytes that are searched for a page's encoding (HTML, 13.2.3.2)
+DETECTED = 64 * 1024  # bytes that the detectors read
+# The larger encodings that browsers use for some labels (WHATWG's Encoding Standard), by Python's names.
 _WIDER = {
     "ascii": "cp1252",
     "iso8859-1": "cp1252",
@@ -34,25 +34,25 @@ _WIDER = {
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), *((mark, "utf-16") for mark in UTF_16))
 _NO_TEXT = [chr(code) for code in (*range(9), *range(14, 32), 0x7F, 0xFFFD)]
-# What one encoding looks like in another: "betrŠgt", "dziesi±tej"
+# Signs of a wrong encoding: "betrŠgt", "dziesi±tej"
 _NO_WORD = re.compile(r"[a-zß-ÿ][À-ÞŠŒŽŸ][a-zß-ÿ]|[^\W\d_][¡-©«¬®-±¶¸»-¿×÷][^\W\d_]")
 _COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 _META = re.compile(rb"<(?:meta\b|\?xml\b)[^<>]*?(?:charset|encoding)\s*+=\s*+[\"']?\s*+([\w.:-]{1,40})", re.IGNORECASE)
 
 
 class UnknownEncoding(ValueError):
-    """Nobody says how the text is encoded, and it cannot be told; the message is for an editor."""
+    """The encoding is not declared and cannot be detected. The message is for editors."""
 
 
 def decoded(data: bytes, said: str | None = None, *, page: bool = False) -> str:
     """The text of a page or a file.
 
     Args:
-        said: the encoding that its server names, in any spelling; one that nobody knows says nothing.
-        page: it is HTML, which may name its encoding itself.
+        said: the encoding in the server's header, in any spelling; unknown ones are ignored.
+        page: the data is HTML, which may declare its encoding.
 
     Raises:
-        UnknownEncoding: it is no text, or in an encoding that cannot be told.
+        UnknownEncoding: the data is no text, or its encoding cannot be detected.
     """
     marked = next((encoding for mark, encoding in _MARKS if data.startswith(mark)), None)
     named = [marked] if marked else [_known(said), _known(_in_page(data)) if page else None, "utf-8-sig"]
@@ -60,7 +60,7 @@ def decoded(data: bytes, said: str | None = None, *, page: bool = False) -> str:
     if not marked and b"\0" in data and (wide := _utf_16(data)) is not None:
         texts.append(wide)
     for text in texts:
-        # Some broken bytes are some broken letters; where each tenth foreign letter is broken, it is another encoding.
+        # A few broken bytes are tolerated. If every tenth non-ASCII letter is broken, it is another encoding.
         if _broken(text) * 10 <= len(text) - len(text.encode("ascii", "ignore")):
             return text
     if not marked and (found := _detected(data)) is not None:
@@ -76,10 +76,10 @@ def _broken(text: str) -> int:
 
 
 def _known(label: str | None) -> str | None:
-    """Python's name of an encoding for text."""
+    """Python's name of a text encoding; None: it is unknown."""
     try:
         found = codecs.lookup(label or "")
-        "".encode(found.name)  # refuses what is no encoding of text, such as `hex`
+        "".encode(found.name)  # fails for codecs that are no text encodings, such as `hex`
     except (LookupError, ValueError):
         return None
     return _WIDER.get(found.name, found.name)
@@ -88,11 +88,13 @@ def _known(label: str | None) -> str | None:
 def _in_page(data: bytes) -> str | None:
     found = _META.search(_COMMENT.sub(b"", data[:PRESCAN]))
     label = found[1].decode() if found else None
-    return "utf-8" if label and label.lower().startswith("utf-16") else label  # it was read as ASCII, so it is not
+    return (
+        "utf-8" if label and label.lower().startswith("utf-16") else label
+    )  # it cannot be UTF-16, since the label was found as ASCII
 
 
 def _utf_16(data: bytes) -> str | None:
-    """As UTF-16 without a mark. Its ASCII characters, which any text has, show which of two bytes is the higher one."""
+    """The text decoded as UTF-16 without a mark. The zero bytes of its ASCII characters show the byte order."""
     big = data[0::2].count(0) > data[1::2].count(0)
     return _strictly(data, "utf-16-be" if big else "utf-16-le")
 

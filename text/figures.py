@@ -1,9 +1,9 @@
-"""Figures: what a text says in numbers, dates, times and addresses, so that two texts can be compared by it.
+"""Finds figures in texts (numbers, dates, times, addresses), so that two texts can be compared by them.
 
     "am 15. August von 9 bis 12.30 Uhr, 2.480 €" ─▶ date 8-15, time 9:00, time 12:30, number 2480 EUR
     "15 August, 9 am to 12:30 pm, €2,480"        ─▶ the same
 
-What can be read in two ways (1.234, 03/04) is: two figures are the same when some readings are.
+Ambiguous figures (1.234, 03/04) have several readings. Two figures are equal if they share a reading.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Date = tuple[int | None, int | None, int | None]  # year, month, day
 
 DAY = 24 * 60  # minutes
 NOON = 12 * 60
-PHONE_DIGITS = 7  # fewer are no telephone number
-LONGEST_NUMBER = 40  # characters: longer ones count nothing
-COUNTED = 3  # spelled numbers from here on say how many; two of something is a way of speaking
+PHONE_DIGITS = 7  # of the shortest telephone number
+LONGEST_NUMBER = 40  # characters; longer ones are ignored
+COUNTED = 3  # smallest spelled number; "one" and "two" are often idioms
 
 _DIGITS = {ord(ch): str(n) for zero in "٠۰०๐០၀０" for n in range(10) for ch in (chr(ord(zero) + n),)} | {
     ord("٫"): ".",
@@ -49,7 +49,7 @@ _CLOCK = re.compile(
 _RANGE = re.compile(r"\s*(?:[-–—]|to|till|until|and|bis|und|à|et|a|al|alle|y|do|i|és|至|到|إلى)\s*", re.IGNORECASE)
 _IN_PHONE = r"[\d()/–-]+"
 _PHONE = re.compile(
-    # One way alone to read each: a space that may be left out between two groups would leave thousands.
+    # Each number has only one match: optional spaces between groups would cause thousands of backtracking steps.
     rf"(?<![\w.,])(?:\+\s?)?\(?\d(?:{_IN_PHONE}(?:[ ]{_IN_PHONE}){{0,8}}|(?:[ ]{_IN_PHONE}){{1,8}})(?!\w)"
 )
 _NUMBER = re.compile(r"(?<![\d.,:])\d+(?:(?:[.,'’\u00a0\u202f ])\d{3}(?!\d))*(?:[.,]\d+)?(?![\d:])")
@@ -62,10 +62,10 @@ _THROUGH = re.compile(r"\s*(?:[-–—]|to|through|till|until|bis|à|au|al|a|do|
 
 @dataclass(frozen=True)
 class Figure:
-    """One of them, at `text[start:end]`.
+    """A figure at `text[start:end]`.
 
-    `numbers` are a number's readings, `times` minutes since midnight that it may mean (of weekdays, the days), `dates`
-    the dates. `unit` is None where the text says none. `said` is a telephone number's digits or an address, folded.
+    `numbers`, `times` (minutes since midnight; for weekdays, the days) and `dates` are its possible readings. `unit` is
+    None without one. `said` is a telephone number's digits or an address, folded.
     """
 
     kind: Kind
@@ -79,7 +79,7 @@ class Figure:
     spelled: bool = False
 
     def bears(self, other: Figure) -> bool:
-        """Whether this one says what the other does; of a number without a unit, any."""
+        """Whether this figure supports the other one. A number without a unit matches any unit."""
         if self.kind == "date" or other.kind == "date":
             if other.kind == "number":
                 return other.unit is None and any(date[0] in other.numbers for date in self.dates)
@@ -104,7 +104,7 @@ class Figure:
 
     @property
     def family(self) -> str:
-        """Figures of one family may be mistaken for each other: prices, lengths of time, times of day."""
+        """The kind by which figures may be confused with each other: prices, durations, times of day."""
         if self.kind != "number" or self.unit is None:
             return self.kind
         return "price" if all(code.isupper() for code in self.unit.base) else min(self.unit.base)
@@ -112,12 +112,12 @@ class Figure:
 
 @dataclass
 class _Reading:
-    """A text that is being read: what was found, and what of it is spoken for."""
+    """The state of reading a text: the figures found, and the ranges that are taken."""
 
     text: str
     lexicons: Sequence[Measures]
     found: list[Figure] = field(default_factory=list)
-    taken: list[tuple[int, int]] = field(default_factory=list)  # in order, none in another
+    taken: list[tuple[int, int]] = field(default_factory=list)  # in order, without overlaps
 
     def free(self, start: int, end: int) -> bool:
         behind = bisect_left(self.taken, (end, 0))
@@ -132,7 +132,7 @@ def figures(text: str, langs: Iterable[str]) -> list[Figure]:
     """All figures of a text, in order.
 
     Args:
-        langs: that it may be in: months, units and spelled numbers are read in these.
+        langs: possible languages of the text, for months, units and spelled numbers.
     """
     reading = _Reading(text.translate(_DIGITS), [measures(lang) for lang in dict.fromkeys(langs)])
     _addresses(reading)
@@ -145,7 +145,7 @@ def figures(text: str, langs: Iterable[str]) -> list[Figure]:
 
 
 def weekdays_between(found: Sequence[Figure], text: str) -> frozenset[int]:
-    """All weekdays that a text names, those of its ranges included: Monday to Friday are five."""
+    """All weekdays in a text, including those in ranges: Monday to Friday are five."""
     days = [figure for figure in found if figure.kind == "weekday"]
     named = {day for figure in days for day in figure.times}
     for first, last in pairwise(days):
@@ -156,7 +156,7 @@ def weekdays_between(found: Sequence[Figure], text: str) -> frozenset[int]:
 
 
 def _within(mine: Date, theirs: Date) -> bool:
-    """Whether all that theirs says is in mine, or not said there."""
+    """Whether the dates agree in all parts that both have, and share a month or a day."""
     return all(a is None or b is None or a == b for a, b in zip(mine, theirs, strict=True)) and any(
         a is not None and a == b for a, b in zip(mine[1:], theirs[1:], strict=True)
     )
@@ -222,7 +222,7 @@ def _date_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
 def _times(reading: _Reading) -> None:
     text = reading.text
     clocks = [match for match in _CLOCK.finditer(text) if reading.free(*match.span())]
-    # With an hour after noon, or a zero before nine, the text counts to 24, and 8:00 is in the morning.
+    # An hour after noon, or a leading zero, shows a 24-hour clock, where 8:00 is in the morning.
     to_24 = any(
         not match["half"]
         and (match["minute"] or match["mark"])
@@ -242,7 +242,7 @@ def _times(reading: _Reading) -> None:
 
 
 def _duration(match: re.Match[str]) -> bool:
-    """`2 h` is as often a length of time; `14 h` is read as a time of day, as is anything with minutes."""
+    """Whether it may be a duration: `2 h` may, but `14 h` and anything with minutes is a time of day."""
     return match["mark"].strip().lower() == "h" and not match["minute"] and int(match["hour"]) < 5
 
 
@@ -278,7 +278,7 @@ def _numbers(reading: _Reading) -> None:
         inside = _LETTER.match(text[match.start() - 1 : match.start()]) and not _unspaced(text, match)
         if not inside and reading.free(*match.span()):
             counted = _counted(reading, match.start(), match.end(), _readings(match.group()))
-            # 5km counts, 3D does not.
+            # "5km" has a unit, "3D" is a word.
             if counted.unit is not None or not _LATIN.match(text, match.end()):
                 reading.take(counted)
     for lexicon in reading.lexicons:
@@ -289,7 +289,7 @@ def _numbers(reading: _Reading) -> None:
 
 
 def _unspaced(text: str, match: re.Match[str]) -> bool:
-    """In scripts without spaces a number follows its word at once."""
+    """Whether the number follows a word of a script without spaces."""
     return match.start() > 0 and ord(text[match.start() - 1]) > 0x2E80
 
 
@@ -312,7 +312,7 @@ def _readings(said: str) -> frozenset[Fraction]:
 
 
 def _counted(reading: _Reading, start: int, end: int, numbers: frozenset[Fraction], *, spelled: bool = False) -> Figure:
-    """A number with what it counts, which stands behind it, or before it as some currencies do."""
+    """A number with its unit, which follows it, or precedes it for some currencies."""
     text = reading.text
     for lexicon in reading.lexicons:
         scale = _next_word(text, end)
@@ -353,7 +353,7 @@ def _unit_after(text: str, end: int, lexicon: Measures) -> tuple[Unit | None, in
     if more and (unit := lexicon.unit(f"{word['word']} {more['word']}")):
         return unit, more.end()
     unit = lexicon.unit(word["word"])
-    if unit is None and ord(word["word"][0]) > 0x2E80:  # without spaces: the longest beginning that is a unit
+    if unit is None and ord(word["word"][0]) > 0x2E80:  # a script without spaces: the longest prefix that is a unit
         for n in range(min(len(word["word"]), 4), 0, -1):
             if (unit := lexicon.units.get(word["word"][:n])) is not None:
                 return unit, word.start("word") + n
@@ -368,7 +368,7 @@ def _unit_before(text: str, start: int, lexicon: Measures) -> Unit | None:
     return lexicon.unit(match[1] or match[2]) if match else None
 
 
-_BRIEF = re.compile(r"[.,]|\s?[-–]|\s?\d")  # behind a weekday that is cut short
+_BRIEF = re.compile(r"[.,]|\s?[-–]|\s?\d")  # after an abbreviated weekday
 
 
 def _weekdays(reading: _Reading) -> None:
@@ -376,7 +376,7 @@ def _weekdays(reading: _Reading) -> None:
         for word in _WORD.finditer(reading.text):
             said = word.group().rstrip(".")
             day = lexicon.weekdays_short.get(said)
-            doubtful = said.islower() or word.start() == 0  # So it goes
+            doubtful = said.islower() or word.start() == 0  # "So" in German is Sunday or a word
             if day is not None and doubtful and not _BRIEF.match(reading.text, word.start() + len(said)):
                 day = None
             if day is None:
@@ -388,7 +388,7 @@ def _weekdays(reading: _Reading) -> None:
 
 
 def _weekday(word: str, names: Mapping[str, int]) -> int | None:
-    """Of a whole name, with the endings of adverbs and cases: mittwochs, szerdán, środę."""
+    """The weekday of a full name, also with endings of adverbs and cases: mittwochs, szerdán, środę."""
     for name, day in names.items():
         if word == name or (len(name) > 4 and word.startswith(name[:-1]) and len(word) <= len(name) + 2):
             return day

@@ -1,9 +1,9 @@
-"""HTML to text: the one place where it is done.
+"""Converts HTML to text. The only place that does.
 
-    HTML ─content_tree─▶ tree of what is content ─markdownify, text.tables─▶ Markdown ─tidy─▶ text
+    HTML ─content_tree─▶ tree of the content ─markdownify, text.tables─▶ Markdown ─tidy─▶ text
 
-HTML is written by strangers: nothing here raises or recurses without bound, and nothing that ingest calls takes more
-than linear time, whatever comes in.
+HTML is untrusted: nothing here raises or recurses without bound, and the functions for ingest take linear time for any
+input.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from text.html_tree import ContentTree, behind_limit, content_tree
 from text.loss import CUT, LeftOut, Words, counted, measured
 
 _TAG = re.compile(r"<(?:[a-zA-Z][a-zA-Z0-9:-]*[\s/>]|/[a-zA-Z]|!)")
-# A title such as "Vector<int> explained" is text; these in a title are mark-up.
+# Tags that are mark-up in a title. A title such as "Vector<int> explained" is text.
 _TITLE_TAG = re.compile(
     r"</?(?:a|abbr|b|big|br|center|code|div|em|font|h[1-6]|i|img|li|mark|p|s|small|span|strong|sub|sup|u|ul|wbr)"
     r"(?:\s[^<>]*)?/?>",
@@ -29,18 +29,18 @@ _TITLE_TAG = re.compile(
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
 _SCRIPT = re.compile(r"<(script|style)", re.IGNORECASE | re.ASCII)
 _SCRIPT_END = {name: re.compile(f"</{name}>", re.IGNORECASE | re.ASCII) for name in ("script", "style")}
-# A tag that has no end goes on to the text's, so that it is read once, whatever begins inside it.
+# A tag without an end extends to the end of the text, so that the search stays linear.
 _ANY_TAG = re.compile(r"</?[a-zA-Z!][^>]*(?:>|(?P<endless>\Z))")
 _ANY_ENTITY = re.compile(r"&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);")
 _SPACE = re.compile(r"[ \t\r\n\f\xa0]+")
-# Not for eyes: controls but tab and line end, lone surrogates, soft hyphens, zero-width spaces, byte order marks.
-# Joiners (U+200C, U+200D) and direction marks stay: Persian, emoji and mixed texts need them.
-_UNSEEN = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u200b\u2060\ufeff]")
+# Invisible: controls except tab and line end, lone surrogates, soft hyphens, zero-width spaces, byte order marks.
+# Joiners (U+200C, U+200D) and direction marks are kept, since Persian, emoji and mixed texts need them.
+_INVISIBLE = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u200b\u2060\ufeff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_END = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _ODD_SPACE = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _BLANK_LINES = re.compile(r"\n{3,}")
-# A paragraph of one line that begins with a date or a sign: one item, which is not the first, is no list.
+# A one-line paragraph that begins with a number or sign. A single item that is not the first one is no list.
 _ALONE = re.compile(r"^((?<![^\n]\n)(?:(?!1[.)])\d{1,3}(?=[.)] )|(?=[-+] \d)))(.)(?= [^\n]*(?:\n\n|\Z))", re.MULTILINE)
 
 
@@ -90,7 +90,7 @@ def to_markdown(content: str) -> str:
 
 
 def tidy(text: str) -> str:
-    """Text that is no HTML, in the form that `to_markdown` gives."""
+    """Normalize plain text like the result of `to_markdown`."""
     text = unicodedata.normalize("NFC", _ODD_SPACE.sub(" ", _LINE_END.sub("\n", _clean(text))))
     return _BLANK_LINES.sub("\n\n", "\n".join(line.rstrip() for line in text.split("\n"))).strip()
 
@@ -98,18 +98,18 @@ def tidy(text: str) -> str:
 def stripped(text: str) -> str:
     """HTML without tags and entities, white space as single spaces.
 
-    As WordPress's own functions do it and its plugin too (class-pages.php): a post is the same document by both ways.
+    Does the same as WordPress's functions and our plugin (class-pages.php), so that both make the same document.
     """
     return _SPACE.sub(" ", _ANY_ENTITY.sub(_unescape, without_tags(text))).strip(" ")
 
 
 def without_tags(text: str, instead: str = "") -> str:
-    """HTML without scripts, styles and tags, with `instead` where each tag was; entities stay."""
+    """HTML without scripts and styles, with `instead` in place of each tag. Entities are kept."""
     return _ANY_TAG.sub(lambda tag: instead if tag["endless"] is None else tag[0], _without_scripts(text))
 
 
 def _without_scripts(text: str) -> str:
-    """Scripts and styles that nobody closed stay: what stands behind them may be the page."""
+    """HTML without scripts and styles. Unclosed ones are kept, since the rest may be the page's text."""
     kept, at, begin = [], 0, _SCRIPT.search(text)
     closed = {"script": True, "style": True}
     while begin:
@@ -120,7 +120,7 @@ def _without_scripts(text: str) -> str:
             kept.append(text[at : begin.start()])
             at = end.end()
         else:
-            closed[name] = False  # nor is any later one
+            closed[name] = False  # later ones are not closed either
         begin = _SCRIPT.search(text, end.end() if end else begin.end())
     return "".join(kept) + text[at:]
 
@@ -137,4 +137,4 @@ def _unescape(entity: re.Match[str]) -> str:
 
 
 def _clean(text: str) -> str:
-    return _UNSEEN.sub("", _SURROGATE.sub("\ufffd", text))
+    return _INVISIBLE.sub("", _SURROGATE.sub("\ufffd", text))

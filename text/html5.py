@@ -1,8 +1,8 @@
-"""HTML as browsers read it, written out again so that every parser reads the same.
+"""Normalizes HTML as browsers parse it, so that other parsers build the same tree.
 
-libxml2, which lxml and BeautifulSoup read with, builds trees by the rules of HTML 4: it ignores a `</header>` while a
-`div` in it is open, so that the whole page is in the header. lexbor builds them by those of HTML 5. They take quadratic
-time on pages made for it, so a page of very many tags or attributes is left to libxml2.
+libxml2, the parser of lxml and BeautifulSoup, follows HTML 4: it ignores a `</header>` while a `div` in it is open, so
+that the whole page is in the header. lexbor follows HTML 5, but may take quadratic time for malicious pages. So a page
+with very many tags or attributes is left to libxml2.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import re
 
 from selectolax.lexbor import LexborHTMLParser
 
-TAGS = 20_000  # of a page; when all are in one another they take half a second
-ATTRIBUTES = 5_000  # of a tag; each is compared with all before it
-ROOTS = 8  # tags of `html` and `body`, whose attributes go to one element
-# Formatting elements that nobody closes begin again in each later block: so many times all tags, elements are made.
+TAGS = 20_000  # of a page; if all are nested, they take half a second
+ATTRIBUTES = 5_000  # of a tag; each is compared with all previous ones
+ROOTS = 8  # `html` and `body` tags, whose attributes are merged
+# Most elements from unclosed formatting elements, which are reopened in each later block.
 REOPENED = 5_000_000
 _FORMATTING = re.compile(r"<(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)[\s/>]", re.IGNORECASE)
 _NOSCRIPT = re.compile(r"</?noscript(?=[\s/>])", re.IGNORECASE)
@@ -24,14 +24,14 @@ _TAG = re.compile("<[a-zA-Z](?:[^>\"']++|\"[^\"]*+\"|'[^']*+'|[\"'])*+")
 
 
 def well_formed(text: str) -> str:
-    """The same page with each end tag where a browser sees it.
+    """The page with all end tags, as browsers see them.
 
-    As it is where finding that may take long, and where a browser passes over the tags of cells that stand in no table:
-    their words would run together.
+    Returned unchanged if parsing may take too long, or if cells are outside of tables: browsers ignore their tags, and
+    the words of cells would run together.
     """
     if not _is_modest(text):
         return text
-    # Browsers run scripts; a reader that does not would end the head at the picture in its `noscript`.
+    # Browsers run scripts and skip `noscript`; without this, an image in it would end the head.
     found = LexborHTMLParser(_NOSCRIPT.sub(_as_template, text)).html or ""
     return found if len(_CELL.findall(found)) >= len(_CELL.findall(text)) else text
 

@@ -1,4 +1,4 @@
-"""What each element of a page's tree becomes in Markdown; markdownify walks the tree."""
+"""Converts the elements of a page's tree to Markdown, as a subclass of markdownify."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from text.scripts import NEAR, lowered, raised
 from text.tables import MAX_COLUMNS, Cell, SectionName, Table
 
 _NO_TARGET = re.compile(r"\s*(?:#|javascript:|data:|vbscript:|$)", re.IGNORECASE)
-_DEFINED = re.compile(r"^(?=.)(?!:   )", re.MULTILINE)  # a line of a definition, which is to be indented
+_DEFINED = re.compile(r"^(?=.)(?!:   )", re.MULTILINE)  # a line of a definition, to be indented
 _BACKTICKS = re.compile("`{3,20}")
 _FORMULA = {"mfrac": "/", "msup": "^", "msub": "_"}
 _IN_LINE = frozenset(
@@ -22,7 +22,7 @@ _IN_LINE = frozenset(
 ).union(_FORMULA, ("mi", "mn", "mo", "mrow", "mtext"))
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "summary"))
 _BREAK = re.compile(r"(?<=\d)\s++(?=\d)")
-_ASKED = re.compile(r"\A(\s*[^#\s][^\n]*)\n\n(?=\w)")  # a question, and what answers it right below it
+_ASKED = re.compile(r"\A(\s*[^#\s][^\n]*)\n\n(?=\w)")  # a question with its answer directly below
 _SEVERAL = re.compile(r"[.!?。！？]\s|\n")  # sentences
 _NOTE_MARK = re.compile(r"\W*(?:[^\W\d]+ )?\d{1,3}\W*|[^\w\s]{1,3}")
 _ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii")
@@ -35,19 +35,17 @@ def markdown(page: BeautifulSoup) -> str:
 
 
 def line(field: BeautifulSoup) -> str:
-    """The tree of a short field as text without marks."""
+    """The tree of a short field as plain text."""
     return str(_ToLine().convert_soup(field))
 
 
 class _ToMarkdown(MarkdownConverter):
-    """markdownify's rules, less those that take quadratic time, lose what was written, or show what only a browser
-    needs.
-    """
+    """markdownify's rules without those that take quadratic time, lose text, or keep data for browsers only."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(heading_style="atx", bullets="-", **options)
-        self._tables: list[Table] = []  # open ones
-        self._level = 0  # of the heading above
+        self._tables: list[Table] = []  # open tables
+        self._level = 0  # of the last heading
 
     def process_tag(self, node: Tag, parent_tags: set[str] | None = None) -> str:
         if node.name == "table":
@@ -66,7 +64,7 @@ class _ToMarkdown(MarkdownConverter):
         return text
 
     def begun(self, text: str, el: NavigableString) -> str:
-        """Text in which no mark of a list or a heading begins a line."""
+        """The text, with escaped list and heading marks at the start of a line."""
         marked = escaped_line(text)
         return marked if marked != text and _begins_line(el) else text
 
@@ -96,7 +94,7 @@ class _ToMarkdown(MarkdownConverter):
         text = text.strip()
         if not text or "_inline" in parent_tags:
             return f" {text} "
-        # The parser takes a second definition, where the first has no end tag, for a part of the first.
+        # If the first definition has no end tag, the parser nests the second one in it.
         return "\n:" + _DEFINED.sub("    ", text)[1:] + "\n"
 
     def convert_del(self, el: Tag, text: str, parent_tags: set[str]) -> str:
@@ -114,7 +112,7 @@ class _ToMarkdown(MarkdownConverter):
         text = text.strip()
         if "_inline" in parent_tags:
             return f"\n{text}\n"
-        return f"\n\n{text}\n\n"  # of an empty one, too: what stands around it is apart
+        return f"\n\n{text}\n\n"  # also for an empty one, which separates its neighbours
 
     convert_article = convert_p = convert_section = convert_div
 
@@ -125,7 +123,7 @@ class _ToMarkdown(MarkdownConverter):
         above = el.previous_sibling
         while above is not None and not isinstance(above, Tag):
             above = above.previous_sibling
-        # Terms that share a definition stand together above it.
+        # Terms with a common definition are adjacent lines above it.
         return f"{term}\n" if above is not None and above.name == "dt" else f"\n\n{term}\n"
 
     def convert_form(self, el: Tag, text: str, parent_tags: set[str]) -> str:
@@ -167,14 +165,15 @@ class _ToMarkdown(MarkdownConverter):
         return lowered(_before(el), text, _after(el))
 
     def convert_summary(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        """The heading of what it opens, unless what follows that would stand below it as well."""
+        """A heading for its section, unless later content would fall under the heading as well."""
         title = " ".join(text.split())
         if not title or "_inline" in parent_tags:
             return f" {title} "
         inside = sum(parent.name == "details" for parent in el.parents)
         if el.parent is None or not inside or not _ends_section(el.parent):
             return f"\n\n{title}\n\n"
-        level = min(self._level + inside, 6) if self._level else 6  # with none above, none that follows is below it
+        # Without a heading above, the lowest level, so that no later heading is below it.
+        level = min(self._level + inside, 6) if self._level else 6
         return f"\n\n{'#' * level} {title}\n\n"
 
     def convert_sup(self, el: Tag, text: str, parent_tags: set[str]) -> str:
@@ -219,7 +218,7 @@ class _ToMarkdown(MarkdownConverter):
 
 
 class _ToLine(_ToMarkdown):
-    """A short field: its text as it is, without what was deleted."""
+    """Converts a short field to its plain text, without deleted text."""
 
     def __init__(self) -> None:
         super().__init__(convert=["p", "div", "br", "li", "sup", "sub", "del", "s"])
@@ -237,7 +236,7 @@ class _ToLine(_ToMarkdown):
 
 
 def _apart(space: re.Match[str]) -> str:
-    """Figures on two lines of a cell are two."""
+    """Separate numbers on two lines of a cell."""
     return "; " if "\n" in space[0] else space[0]
 
 
@@ -264,7 +263,7 @@ def _number(text: object, default: int) -> int:
 
 
 def _label(item: Tag) -> str:
-    """What stands before an item of an ordered list: "3. ", "c. "; empty for those of others."""
+    """The number of an item in an ordered list: "3. ", "c. "; empty in other lists."""
     ol = item.parent
     if ol is None or ol.name != "ol":
         return ""
@@ -293,7 +292,7 @@ def _formula(el: PageElement) -> str:
 
 
 def _ends_section(el: Tag | None) -> bool:
-    """Whether nothing stands behind it, or what begins a section of its own."""
+    """Whether it is the last element, or a new section follows."""
     while el is not None:
         behind = el.next_sibling
         while behind is not None and not isinstance(behind, Tag) and not str(behind).strip():
@@ -315,7 +314,7 @@ def _headed(el: PageElement) -> bool:
 
 
 def _before(el: PageElement) -> str:
-    """The end of what stands before it in its line."""
+    """The end of the text before it in its line."""
     found = ""
     for _ in range(NEAR):
         before = el.previous_sibling
@@ -332,7 +331,7 @@ def _before(el: PageElement) -> str:
 
 
 def _after(el: Tag) -> str:
-    """The beginning of what stands behind it in its line."""
+    """The beginning of the text after it in its line."""
     behind = el.next_sibling
     if behind is None and el.parent is not None and el.parent.name in _IN_LINE:
         behind = el.parent.next_sibling

@@ -1,7 +1,7 @@
-"""What of a web page is content: the parsed page without scripts, navigation, consent bars, forms, hidden parts.
+"""Parses the content of a web page, without scripts, navigation, consent bars, forms and hidden parts.
 
-It is decided while parsing, before a tree is built, so that the tree is small and of bounded depth whatever
-comes in. Words in class and id are matched whole: a page about cookies (the biscuits) is content.
+Elements are dropped while parsing, so that the tree is small and of bounded depth for any input. Words in classes and
+ids are matched whole: a page about cookies (the biscuits) is content.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from bs4.element import NavigableString
 from text.html5 import well_formed
 from text.loss import HIDDEN, LeftOut
 
-MAX_DEPTH = 80  # elements in elements; markdownify takes three stack frames for each, Python allows 1,000
-MAX_INDENT = 12  # lists and quotes in one another; each indents all its lines
-MAX_ELEMENTS = 40_000  # of one page; each costs some 30 µs. Of what is over it, the text stays without its form
-LONGEST_CELL = 1_000  # characters of a table's; one that is longer is a part of the page
-MAX_MOVED = 500  # headings of one page that are put elsewhere; each may cost a look at all that stands beside it there
-MAX_TAGS = 100_000  # of one page; each costs some 2 µs to read. What stands behind them is not read
+MAX_DEPTH = 80  # nested elements; markdownify needs three stack frames for each, Python allows 1,000
+MAX_INDENT = 12  # nested lists and quotes; each indents all its lines
+MAX_ELEMENTS = 40_000  # of a page; each costs some 30 µs. Further elements are kept as text only
+LONGEST_CELL = 1_000  # characters; a table with a longer cell is layout
+MAX_MOVED = 500  # moved headings of a page; each may cost a scan of its siblings
+MAX_TAGS = 100_000  # of a page; each costs some 2 µs to parse. The rest of the page is not read
 
 
 def _names(text: str) -> frozenset[str]:
@@ -29,7 +29,7 @@ def _names(text: str) -> frozenset[str]:
 
 
 _XML_PROLOG = re.compile(r"\A\s*<\?(?=xml)", re.IGNORECASE)  # BeautifulSoup warns of it
-# Left out with all they hold
+# Dropped with their content
 _DROPPED = _names(
     "audio base canvas datalist dialog frame frameset iframe input link map meta meter nav noframes "
     "noscript object optgroup option output progress rp rt rtc script search select style svg template textarea "
@@ -56,9 +56,9 @@ _KEPT = _names(
     "kbd li mfrac mi mn mo mrow msub msup mtext ol p pre q s samp section strong sub summary sup table tbody td tfoot "
     "th thead tr ul"
 )
-# Blocks that markdownify would run together
+# Become `div`, since markdownify would join these blocks
 _BLOCKS = _names("address aside body center fieldset figure footer header hgroup legend main")
-# Their text stays, the tag says nothing
+# Only their text is kept
 _TRANSPARENT = _names(
     "abbr acronym bdi bdo big button cite data dfn font head html ins label mark math mstyle nobr picture "
     "rb ruby semantics small span time tt u var wbr"
@@ -97,7 +97,7 @@ _FURNITURE = dict.fromkeys(
 
 
 def is_hidden(attributes: Mapping[str, str]) -> bool:
-    """Whether an element says of itself that nobody sees it."""
+    """Whether an element is hidden by its own attributes."""
     return (
         attributes.get("hidden", "until-found") != "until-found"
         or attributes.get("aria-hidden") == "true"
@@ -105,7 +105,7 @@ def is_hidden(attributes: Mapping[str, str]) -> bool:
     )
 
 
-# What a reader opens by a control of the page is content; not what a control opens for other ends.
+# Sections that a control of the page opens are content, except those of tools such as menus.
 _CONTROLS = re.compile(r"(?:aria-controls|data-(?:bs-)?target)\s*=\s*[\"']?([\w:.# -]{1,200})", re.IGNORECASE)
 _CONTROLLING = ("aria-controls", "aria-expanded", "data-bs-target", "data-target")
 _FOLDING = _names("accordion collapse collapsible expandable faq")
@@ -113,7 +113,7 @@ _FOLDED_TOOLS = _names(
     "cart dialog dropdown flyout language languages lightbox login megamenu menu modal nav navigation offcanvas "
     "popover popup search share sharing tooltip"
 )
-# Said to those who do not see the page. In a link it is about the link: "opens in a new window".
+# For screen readers only. In a link, such text is about the link: "opens in a new window".
 _SPOKEN = _names("screen-reader-only screen-reader-text sr-only visually-hidden visuallyhidden")
 
 
@@ -131,14 +131,14 @@ def content_tree(text: str) -> ContentTree:
     """Parse HTML, as text without NUL, up to its tag number `MAX_TAGS`; in the tree are only the tags that markdownify
     knows.
 
-    Set for it as attributes: `note` of what refers to a note, `language` of a block of code.
+    Elements get the attributes `note` for references to notes, and `language` for blocks of code.
     """
     read = first_tags(text, MAX_TAGS)
     opened = frozenset(name.lstrip("#") for found in _CONTROLS.findall(read) for name in found.split())
     soup = ContentTree(_XML_PROLOG.sub("<!", well_formed(read)), "lxml", opened=opened)
     _name_sections(soup)
     for form in soup.find_all("form"):
-        # Some CMSs put the whole page into one form; only such a form has headings and paragraphs.
+        # Some CMSs put the whole page into a form. Only such a form has headings and paragraphs.
         if not form.decomposed and not (form.find(_HEADINGS) and form.find("p")):
             soup.left_out.append(LeftOut("form", form.get_text(" ")))
             form.decompose()
@@ -146,7 +146,7 @@ def content_tree(text: str) -> ContentTree:
 
 
 def _name_sections(soup: BeautifulSoup) -> None:
-    """Put the text of each control as a heading over what it opens; controls that open nothing here go."""
+    """Move the text of each control as a heading above the section that it opens. Other controls are removed."""
     panels = [tag for tag in soup.find_all(_is_panel) if next(tag.stripped_strings, None)]
     by_name = {name: tag for tag in panels for name in (str(tag["panel"]), *str(tag["label"]).split()) if name}
     tabs = soup.find_all("button", tab="True")
@@ -187,7 +187,7 @@ class ContentTree(BeautifulSoup):
     left_out: list[LeftOut]  # what is not in it
 
     def __init__(self, *args: Any, opened: frozenset[str] = frozenset(), **kwargs: Any) -> None:
-        self._opened = opened  # ids of what controls of the page open
+        self._opened = opened  # ids of sections that controls of the page open
         super().__init__(*args, **kwargs)
 
     def reset(self) -> None:
@@ -200,10 +200,10 @@ class ContentTree(BeautifulSoup):
         self._elements = 0
         self._indents = 0
         self._sections = 0
-        self._tables: list[list[Tag] | None] = []  # open tables: each with its own parts; None: it lays out the page
+        self._tables: list[list[Tag] | None] = []  # the parts of each open table; None: a layout table
 
     def handle_starttag(self, name: str, *args: Any, **kwargs: Any) -> Tag | None:
-        """Let the tag into the tree, perhaps under another name, or not."""
+        """Add the tag to the tree, perhaps by another name, or drop it."""
         attributes: Mapping[str, str] = args[2]
         known_as: str | None = None
         name = "s" if name == "strike" else name
@@ -221,14 +221,14 @@ class ContentTree(BeautifulSoup):
         self._indents += known_as in _INDENTED
         self._sections += name in _SECTIONING
         tag = super().handle_starttag(known_as, None, None, self._attributes(known_as, attributes))
-        if known_as in _IN_TABLE:  # a table is a part of the one that it is in, too
+        if known_as in _IN_TABLE:  # a nested table is also a part of the outer one
             for own in self._tables[-2 if known_as == "table" else -1 :]:
                 if own is not None and tag is not None:
                     own.append(tag)
         return tag
 
     def handle_endtag(self, name: str, nsprefix: str | None = None) -> None:
-        """Close what `handle_starttag` opened; lxml calls both in balanced pairs."""
+        """Close the tag of `handle_starttag`; lxml calls both in balanced pairs."""
         opened, known_as = self._open.pop()
         if len(self._open) < self._dropping:
             self._dropping = 0
@@ -247,14 +247,14 @@ class ContentTree(BeautifulSoup):
                 tag.name = "div"
 
     def handle_data(self, data: str) -> None:
-        """Take text unless it is inside something dropped."""
+        """Add text, unless it is in a dropped element."""
         if not self._dropping:
             super().handle_data(data)
         elif self._why and not any(name in UNSEEN for name, _ in self._open[self._dropping - 1 :]):
             self._dropped.append(data)
 
     def endData(self, containerClass: type[NavigableString] | None = None) -> None:  # noqa: N802, N803
-        """The parser has come to some tag: text goes on until one that is in the tree. Comments are left out."""
+        """Called at every tag. Text only ends at tags of the tree. Comments are left out."""
         if containerClass is not None and not self._dropping:
             del self.current_data[-1:]
 
@@ -290,7 +290,7 @@ class ContentTree(BeautifulSoup):
         return any(opened in _HEADINGS or opened in ("dt", "summary") for opened, _ in self._open[-3:])
 
     def _is_opened(self, attributes: Mapping[str, str]) -> bool:
-        """Whether a control of the page opens something hidden."""
+        """Whether a control of the page opens the hidden element."""
         names = words_of(attributes.get("class", "")) | words_of(attributes.get("id", ""))
         if names & _FOLDED_TOOLS:
             return False
@@ -309,7 +309,7 @@ class ContentTree(BeautifulSoup):
             return None
         too_deep = len(self.tagStack) >= MAX_DEPTH or (name in _INDENTED and self._indents >= MAX_INDENT)
         if too_deep or self._elements >= MAX_ELEMENTS or not (name in _KEPT or name in _BLOCKS):
-            super().handle_data(" ")  # it may be a block: keep its words apart from those before
+            super().handle_data(" ")  # separates its words from the previous ones, since it may be a block
             return None
         if name == "table":
             self._tables.append(None if attributes.get("role") in ("none", "presentation") else [])
@@ -318,12 +318,12 @@ class ContentTree(BeautifulSoup):
         return name
 
     def _attributes(self, name: str, attributes: Mapping[str, str]) -> dict[str, str]:
-        """What the tree needs to know of them, and what markdownify would have to search the tree for."""
+        """The attributes that the tree needs, and results that markdownify would have to search the tree for."""
         parent = self.currentTag
         return self._of_name(name, attributes, parent) | self._of_panel(attributes)
 
     def _of_panel(self, attributes: Mapping[str, str]) -> dict[str, str]:
-        """For what a control opens."""
+        """Attributes of a section that a control opens."""
         own_id, role = attributes.get("id", ""), attributes.get("role", "")
         if role != "tabpanel" and own_id not in self._opened:
             return {}
@@ -358,7 +358,7 @@ class ContentTree(BeautifulSoup):
 
 
 def _lays_out(own: Sequence[Tag]) -> bool:
-    """Whether a table, given with its own parts, only lays out a page: nothing in it says that they are data."""
+    """Whether a table is for layout only: none of its own parts marks it as data."""
     inside = [tag.name for tag in own[1:]]
     if not {"caption", "thead", "th"}.isdisjoint(inside):
         return False
@@ -387,7 +387,7 @@ def _note(attributes: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_control(name: str, attributes: Mapping[str, str]) -> bool:
-    """Whether it opens another part of the page, and does nothing else."""
+    """Whether it only opens another part of the page."""
     if name != "button":
         return attributes.get("role") == "tab" or (attributes.get("role") == "button" and "aria-controls" in attributes)
     named = words_of(attributes.get("class", ""))
@@ -395,7 +395,7 @@ def _is_control(name: str, attributes: Mapping[str, str]) -> bool:
 
 
 def words_of(name: str) -> set[str]:
-    """The words of a class or an id, in lower case: `CookieBanner` and `cookie-banner` have the same."""
+    """The words of a class or an id, in lower case: the same for `CookieBanner` and `cookie-banner`."""
     return {word.lower() for word in _WORD.findall(name)}
 
 

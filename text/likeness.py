@@ -1,4 +1,4 @@
-"""How like two words are: for a question's words that the pages have in another form, in a compound or spelled right.
+"""Similarity of two words, to match a question's words with other forms, compounds or correct spellings on pages.
 
 parking  parking    1.0        Ausweis  Personalausweis  0.8       hundestoier  hundesteuer  0.9
 open     opening    0.85       permit   parking          0
@@ -14,15 +14,15 @@ from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein, Prefix
 
 SHORTEST = 4  # letters of a word that may be a part of another, or misspelled
-COMMON = 4  # letters at the beginning that words of one stem share, at least
-PART, WHOLE = 0.8, 0.7  # the question's word is a part of the page's, or the other way round
-TYPO = 0.75  # least similarity of a word that is another one misspelled
-ENDING = 2  # letters at most that an inflected form has besides its stem
-LONGEST = 60  # letters: a longer word is like itself alone
+COMMON = 4  # least common prefix of words with the same stem
+PART, WHOLE = 0.8, 0.7  # the question's word is a part of the page's word, or the other way round
+TYPO = 0.75  # least similarity of a misspelled word
+ENDING = 2  # most letters of an inflection
+LONGEST = 60  # letters; longer words only match themselves
 
 
 class Likeness:
-    """The words of texts, each of them in the places where one that is like it is looked for.
+    """Indexes the words of texts, to find similar ones.
 
     Args:
         words: folded (text.words).
@@ -39,11 +39,11 @@ class Likeness:
             self._of_length[len(word)].append(word)
 
     def of(self, word: str, *, misspelled: bool = True) -> dict[str, float]:
-        """Those of the words that are like this one, each with how much, 0..1.
+        """The similar words, with their similarity, 0..1.
 
         Args:
             word: folded.
-            misspelled: whether it may be another one misspelled. One that is known is none: "abmelden" is not
+            misspelled: whether it may be misspelled. Pass False for known words: "abmelden" is no misspelled
                 "anmelden".
         """
         found = {word: 1.0} if word in self._words else {}

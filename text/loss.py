@@ -13,14 +13,14 @@ from bs4.element import PageElement
 
 from text.words import count_roughly
 
-HIDDEN = "hidden"  # nobody can open it, so that it is no loss
+HIDDEN = "hidden"  # without a control that opens it, so it is no loss
 ELSEWHERE = "not taken for content"
 OTHERS = "other pages"
 UNWRITTEN = "without a form in text"  # in the content, but not in its Markdown
 CUT = "over the limit"
-# Around the content of every page of a site: that it is left out is no fault.
+# Around the content of every page of a site: leaving it out is right.
 FRAME = frozenset({"aside", "consent", "dialog", "footer", "header", "menu", OTHERS})
-WHOLE = 0.9  # share of a page's words, without its frame, from which nobody needs to look at it
+WHOLE = 0.9  # least share of a page's words, without its frame; a page with less is flagged
 _IN_LINE = frozenset("a b code del em i img kbd mi mn mo mrow msub msup mtext q s samp strong sub sup".split())  # noqa: SIM905
 _TARGET = re.compile(r"\]\([^()\s]*\)")
 

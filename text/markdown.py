@@ -1,8 +1,8 @@
-"""Markdown: its blocks, its plain text, and HTML made of it. The one place that knows how a page's text is written.
+"""Reads Markdown: its blocks, its plain text, its HTML. The only place that knows the syntax of a page's text.
 
-Most of what is read here are fragments: a passage begins in the middle of a table, a quotation is half of an emphasis.
-markdown-it finds the blocks. Rows of tables and items of office files' lists are found line by line in what it calls
-paragraphs: it knows a table by its header alone, and fills up short rows at a cost that grows with their square.
+Most texts here are fragments: a passage may begin inside a table, a quotation inside an emphasis. markdown-it finds the
+blocks. Table rows and list items of office files are found line by line in its paragraphs, since it needs a table's
+header, and pads short rows in quadratic time.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Literal
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-# Quotations in each other, or twice the lists. Each reads all lines of those around it again; what is deeper is read
-# line by line, which finds its items as well.
+# Nested quotations, or twice the nested lists. Each level reads its lines again, so deeper ones are read line by line,
+# which finds their items as well.
 MAX_NESTING = 8
 LONGEST_NUMBER = 3  # digits of an item's number: "1998. Then came the pool." begins with a year
 
@@ -26,40 +26,40 @@ Kind = Literal["prose", "item", "row", "heading", "code"]
 
 @dataclass(frozen=True)
 class Block:
-    """`text[start:end]` of the text, without the white space around it.
+    """A block at `text[start:end]`, without surrounding white space.
 
-    A paragraph, or its lines between hard line breaks; a list item's first paragraph; a table's row; a heading; what is
-    inside a block of code. A definition list's terms and definitions are items: ": 9 to 5" below "Monday".
+    A paragraph, or its lines between hard line breaks; the first paragraph of a list item; a table's row; a heading;
+    the content of a code block. Terms and definitions of a definition list are items: ": 9 to 5" below "Monday".
     """
 
     start: int
     end: int
     kind: Kind
-    # Start and end of the table's header row, on the rows below it; of the term, on its definitions.
+    # Start and end: for a row, of its table's header row; for a definition, of its term.
     header: tuple[int, int] | None = None
 
 
-# Left out: indented code, headings by underlining, HTML and link definitions. No page that we convert has them, and the
-# text of others means something else by four spaces or a line of dashes.
+# Left out: indented code, underlined headings, HTML and link definitions. Converted pages do not have them, and in
+# other texts four spaces or a line of dashes mean something else.
 _RULES = ("blockquote", "fence", "heading", "hr", "list")
 _LEAVES = frozenset(("paragraph_open", "heading_open", "fence", "hr"))
 _LINE_END = re.compile(r"\n")
 _ITEM = re.compile(rf"[ \t]*(?:[-*+•]|\d{{1,{LONGEST_NUMBER}}}[.)])[ \t]+")
-_DEFINITION = re.compile(r"[ \t]{0,3}:[ \t]+(?=\S)")  # below its term, as PHP Markdown Extra and Pandoc write it
-_INDENTED = "    "  # what goes on with the definition above
+_DEFINITION = re.compile(r"[ \t]{0,3}:[ \t]+(?=\S)")  # below its term, as in PHP Markdown Extra and Pandoc
+_INDENTED = "    "  # continues the definition above
 _ROW = re.compile(r"[ \t]*\|")
 _SEPARATOR = re.compile(r"^[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*$", re.MULTILINE)  # below a table's header
 _HARD_BREAKS = ("  \n", "\\\n")
 _CELL = re.compile(r"\|((?:\\.|[^|\\])*)")
 # Of a link
-LABEL = r"(?:\\.|[^\[\]\\]|\[(?:\\.|[^\[\]\\])*+\])*+"  # with brackets of its own, as "Form [PDF]" has them
+LABEL = r"(?:\\.|[^\[\]\\]|\[(?:\\.|[^\[\]\\])*+\])*+"  # may contain brackets: "Form [PDF]"
 _LINK = re.compile(rf"!?\[({LABEL})\]\((?:[^)\s\]]|\](?!\())*+(?:\s+\"[^\"]*\")?\)")
 # A heading's own text may begin with a number.
 _LINE_MARK = re.compile(r"^[ \t]*(?:[-*+•:][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)*+(?:#{1,6}[ \t]+)?", re.MULTILINE)
 _DELETED = r"(?<![\\~])~~(?=[^\s~])[^~\n]+~~(?!~)"
 _STRUCK = re.compile(rf"(?<=\s){_DELETED} |{_DELETED}")
-# Marks are not emphasis in an address, in code, in a name such as __init__.py or Foo_(bar), or within a word: 5*3.
-# Scripts without capital letters write no spaces between words, or join to them what is no word.
+# Marks are no emphasis in URLs, code, names such as __init__.py or Foo_(bar), or inside words: 5*3.
+# Scripts without case have no spaces between words, or join other characters to words.
 _ADDRESS = r"https?://[^\s<>|\\*`]*[^\s<>|.,;:!?'\"*_~`)\]\\]\)?"
 _CODE = r"(?<![`\\])(?P<ticks>`++)(?P<code>[^\n]{1,300}?)(?<!`)(?P=ticks)(?!`)"
 _NAME = r"(?<![\w\\])_\w*_(?=[.(/:@-]\w)"
@@ -69,7 +69,7 @@ _INLINE = re.compile(
     rf"(?P<kept>{_ADDRESS}|{_NAME})|{_CODE}|{_ESCAPED}|\*\*+|(?<![{_CASED}])\*|\*(?![{_CASED}])|`+"
     r"|(?<!\w)_+|_+(?![.(/:@-]?\w)|~~"
 )
-# What is read as a mark, in a text that has none: in a line, and where one begins.
+# Characters that must be escaped: inside a line, and at its beginning.
 _LITERAL = re.compile(rf"({_ADDRESS}|{_NAME})|\\(?=[^\w\s]|_|\Z)|[*`]|~~++|(?<!\w)_++|_++(?![^\W_])|\](?=\()")
 _BAR = re.compile(r"(?<!\\)\|")
 _BRACKET = re.compile(r"(?<!\\)[\[\]]")
@@ -77,11 +77,11 @@ _LITERAL_LINE = re.compile(r"^(\s*(?:\d{1,9}(?=[.)](?:\s|$)))?)([-+:.)](?=\s|$)|
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """In order. Rules, the lines below tables' headers and fences are in none of them; every word is in one."""
+    """The blocks in order. They contain every word, but no rules, separators of tables or fences."""
     starts = [0, *(end.end() for end in _LINE_END.finditer(text)), len(text)]
-    done = 0  # lines that have been read
+    done = 0  # lines read so far
     begins_item = False
-    term: tuple[int, int] | None = None  # of the definition that was read last
+    term: tuple[int, int] | None = None  # of the last definition
     for token in _tokens(text):
         if token.type in ("list_item_open", "list_item_close"):
             begins_item = token.nesting == 1 and len(token.info) <= LONGEST_NUMBER
@@ -105,33 +105,33 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def plain(markdown: str) -> str:
-    """The words as a reader sees them, on one line: for comparing, embedding and finding them on the page.
+    """The visible words in one line, to compare, embed, or find them on the page.
 
-    Marks of lists and headings are left out, and what was deleted. Not by markdown-it: where emphasis or a link is cut
-    in two, as in many a sentence, it sees asterisks and brackets.
+    Leaves out marks of lists and headings, and deleted text. Does not use markdown-it, which would keep the marks of
+    emphasis and links that a sentence cuts in two.
     """
     text = _LINE_MARK.sub("", _SEPARATOR.sub("", markdown))
     return inline(_BAR.sub(" ", text))
 
 
 def inline(markdown: str) -> str:
-    """As `plain`, of a text that is within a line: a cell may begin with a number or a sign."""
+    """As `plain`, for text inside a line: a cell may begin with a number or a sign."""
     return " ".join(_INLINE.sub(_shown, _LINK.sub(r"\1", valid(markdown))).split())
 
 
 def valid(markdown: str) -> str:
-    """Without what was deleted: an old price is not quoted beside the new one."""
+    """The Markdown without deleted text, so that an old price is not quoted."""
     return _STRUCK.sub("", markdown)
 
 
 def escaped(text: str, *, linked: bool = False) -> str:
-    """Text as Markdown that is read as that text. `linked`: it is in a link's text."""
+    """Plain text escaped as Markdown. `linked`: for a link's text."""
     text = _LITERAL.sub(lambda found: found[0] if found[1] else "".join(f"\\{mark}" for mark in found[0]), text)
     return _BRACKET.sub(r"\\\g<0>", text) if linked else text
 
 
 def escaped_line(line: str) -> str:
-    """A line of such text, whose beginning is no mark of a list, a heading, a quotation or a table."""
+    """An escaped line, whose beginning is no mark of a list, heading, quotation or table."""
     return _LITERAL_LINE.sub(r"\1\\\2", line, count=1)
 
 
@@ -143,13 +143,13 @@ def _shown(mark: re.Match[str]) -> str:
 
 
 def cells(row: str) -> list[str]:
-    """Of a table's row, as they are written there."""
+    """The cells of a table's row, as Markdown."""
     found = [cell.strip() for cell in _CELL.findall(row)]
-    return found[:-1] if found and not found[-1] else found  # behind the last bar
+    return found[:-1] if found and not found[-1] else found  # after the last bar
 
 
 def to_html(markdown: str) -> str:
-    """A document as a page's HTML."""
+    """A Markdown document as HTML."""
     return str(_renderer().render(markdown))
 
 
@@ -164,13 +164,13 @@ def _renderer() -> MarkdownIt:
 
 
 def _tokens(text: str) -> Sequence[Token]:
-    """Of blocks alone: nothing is looked for inside a paragraph."""
+    """The tokens of blocks, without parsing inline content."""
     parser = _parser()
     return parser.block.parse(text.replace("\r", " "), parser, {}, []) or ()
 
 
 def _skipped(text: str, starts: Sequence[int], first: int, last: int) -> Iterator[Block]:
-    """What is nested too deep for the parser."""
+    """Blocks of lines that are nested too deep for the parser."""
     if any(map(str.isalnum, text[starts[first] : starts[last]])):
         yield from _lines(text, starts, first, last, "prose")
 
@@ -178,12 +178,12 @@ def _skipped(text: str, starts: Sequence[int], first: int, last: int) -> Iterato
 def _lines(
     text: str, starts: Sequence[int], first: int, last: int, kind: Kind, term: tuple[int, int] | None = None
 ) -> Iterator[Block]:
-    """A paragraph, or what there is of tables and of lists that are not written as Markdown's.
+    """Blocks of a paragraph: text, table rows, and items of lists that are not Markdown's.
 
     Args:
-        term: of the definition that it goes on with.
+        term: of the definition that the paragraph continues.
     """
-    begin: int | None = None  # of the block that is being read
+    begin: int | None = None  # of the current block
     previous_row: tuple[int, int] | None = None
     header: tuple[int, int] | None = None
     for n in range(first, last):
@@ -204,7 +204,7 @@ def _lines(
         if rule:
             header = previous_row
         elif row and not line.strip(" \t\n|"):
-            previous_row = None  # a blank header is none
+            previous_row = None  # a blank header does not count
         elif row:
             previous_row = trimmed(text, at, starts[n + 1])
             yield Block(*previous_row, "row", header)
@@ -220,7 +220,7 @@ def _lines(
 
 
 def _is_rule(line: str) -> bool:
-    """Whether a line is drawn there, above a table's rows or elsewhere."""
+    """Whether the line is a rule or a table's separator."""
     return ("---" in line and not line.strip(" \t\n|:-")) or _SEPARATOR.match(line) is not None
 
 

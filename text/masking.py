@@ -1,4 +1,4 @@
-"""Masking: what identifies a person in a text is replaced by its kind before the text is kept.
+"""Masks personal data in texts before they are stored, by replacing it with its kind.
 
     "Write to anna@example.org or 0171 2345678"  ─▶  "Write to [e-mail] or [phone]"
 
@@ -29,7 +29,7 @@ from phonenumbers import (
 
 Kind = Literal["e-mail", "phone", "iban", "card"]
 
-# RFC 5322 allows more before the @ than anybody has; what follows must be a domain with a top level.
+# A practical subset of RFC 5322 before the @; after it, a domain with a top level.
 _EMAIL = re.compile(
     r"(?<![\w.+-])[\w.!#$%&'*+/=?^`{|}~-]{1,64}\s?(?:@|\s?[\[(](?:at|ät|kukac|arobase)[\])]\s?|＠)\s?"
     r"(?:[\w](?:[\w-]{0,61}[\w])?\.)+[^\W\d_]{2,24}(?![\w-])",
@@ -38,9 +38,9 @@ _EMAIL = re.compile(
 # Two letters and two digits, then 11 to 30 letters and digits, with single spaces, dots or hyphens in between.
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}[ .-]?\d{2}(?:[ .-]?[A-Z0-9]){11,30}", re.IGNORECASE)
 _CARD = re.compile(r"(?<![\d.,/-])(?<!\d )\d(?:[ -]?\d){12,18}(?![\d])")
-# Major industry identifiers and first digits of the networks that issue payment cards.
+# First digits of the networks that issue payment cards.
 _ISSUERS = re.compile(r"3[47]|3(?:0[0-5]|[689])|35|4|5[0-8]|2[2-7]|6")
-# Numbers of offices and companies: nobody's own.
+# Numbers of offices and companies, not of persons.
 _PUBLIC = frozenset(
     (
         PhoneNumberType.TOLL_FREE,
@@ -50,17 +50,17 @@ _PUBLIC = frozenset(
         PhoneNumberType.VOICEMAIL,
     )
 )
-# What a number that is written without its country is taken for. Codes, amounts and times are digits as well: a
-# number of a country must have its length and an area that is there.
+# Numbers must be valid for their country, with the right length and an existing area code, since codes, amounts and
+# times are digits as well.
 _LENIENCY = Leniency.VALID
-# No phone number: part of a longer one, of three parts with strokes (048/815/08155), or begun by a year (2026/04712).
+# No phone numbers: parts of longer numbers, three parts with slashes (048/815/08155), or a leading year (2026/04712).
 _NUMBERED = re.compile(r"\d[/.]$")
 _REFERENCE = re.compile(r"\d/\d+/\d|^(?:19|20)\d\d/")
 
 
 @dataclass(frozen=True)
 class Personal:
-    """Something that identifies a person: `text[start:end]`."""
+    """Personal data at `text[start:end]`."""
 
     kind: Kind
     start: int
@@ -68,11 +68,11 @@ class Personal:
 
 
 def masked(text: str, regions: Sequence[str], known: frozenset[str] = frozenset()) -> str:
-    """The text with the kind of each, in brackets, in its place.
+    """The text with personal data replaced by its kind in brackets.
 
     Args:
-        regions: countries (ISO 3166, `DE`) whose phone numbers are understood without a country code.
-        known: what the site itself publishes, as `published` gives it: left as it is.
+        regions: countries (ISO 3166, `DE`) whose phone numbers are recognized without a country code.
+        known: data that the site publishes itself, from `published`; it is not masked.
     """
     pieces, end = [], 0
     for found in personal(text, regions, known):
@@ -82,7 +82,7 @@ def masked(text: str, regions: Sequence[str], known: frozenset[str] = frozenset(
 
 
 def personal(text: str, regions: Sequence[str], known: frozenset[str] = frozenset()) -> list[Personal]:
-    """What identifies a person, in the text's order, none within another."""
+    """Personal data in the text's order, without overlaps."""
     plain = _ascii_digits(text)
     taken: list[Personal] = []
     for found in (*_emails(plain, known), *_ibans(plain), *_cards(plain), *_phones(plain, regions, known)):
@@ -94,7 +94,7 @@ def personal(text: str, regions: Sequence[str], known: frozenset[str] = frozense
 
 
 def published(texts: Iterable[str], regions: Sequence[str]) -> frozenset[str]:
-    """E-mail addresses and phone numbers that a site's own texts name: they are asked about, and nobody's secret."""
+    """E-mail addresses and phone numbers in the site's own texts, which are public and often asked for."""
     found: set[str] = set()
     for text in texts:
         found.update(_address(match.group()) for match in _EMAIL.finditer(text))
@@ -105,7 +105,7 @@ def published(texts: Iterable[str], regions: Sequence[str]) -> frozenset[str]:
 
 @cache
 def regions_of(timezone: str, languages: tuple[str, ...]) -> tuple[str, ...]:
-    """The countries whose phone numbers visitors write: where the site is, else where its languages are spoken most."""
+    """The countries of visitors' phone numbers: that of the site's time zone, or else those of its languages."""
     if place := get_global("zone_territories").get(timezone):
         return (str(place),)
     return tuple(dict.fromkeys(region for lang in languages if (region := _home(lang))))
@@ -120,7 +120,7 @@ def _home(lang: str) -> str:
 
 
 def _ascii_digits(text: str) -> str:
-    """Digits of every script as 0 to 9, and every kind of space as one: places in the text stay what they are."""
+    """The text with ASCII digits and plain spaces. Offsets do not change."""
     return "".join(
         str(unicodedata.digit(char))
         if char.isdigit() and not char.isascii() and unicodedata.decimal(char, None) is not None
@@ -143,7 +143,7 @@ def _address(written: str) -> str:
 
 def _ibans(text: str) -> Iterator[Personal]:
     for match in _IBAN.finditer(text):
-        # What follows it in the sentence may look like its end: the longest that has the right check digits.
+        # Following words may look like a part of it, so take the longest one with valid check digits.
         for end in range(match.end(), match.start() + 14, -1):
             written = text[match.start() : end]
             bare = re.sub(r"[ .-]", "", written).upper()
@@ -172,7 +172,7 @@ def _luhn(digits: str) -> bool:
 
 
 def _phones(text: str, regions: Sequence[str], known: frozenset[str]) -> Iterator[Personal]:
-    for region in regions or ("ZZ",):  # ZZ: only those with a country code
+    for region in regions or ("ZZ",):  # ZZ: only numbers with a country code
         for match in PhoneNumberMatcher(text, region, _LENIENCY):
             number = match.number
             if _NUMBERED.search(text[: match.start]) or _REFERENCE.search(match.raw_string):

@@ -1,4 +1,4 @@
-"""Measures: what units, currencies, months and weekdays are called, from Unicode's CLDR (babel), by language.
+"""Names of units, currencies, months and weekdays by language, from Unicode's CLDR (babel).
 
 measures("de").unit("Wochen")  ─▶ Unit("minute", 10080)        two weeks are fourteen days
 measures("en").unit("dollars") ─▶ Unit("AUD CAD ... USD")      any of them
@@ -18,7 +18,7 @@ from babel.units import format_unit
 
 from prompts.loader import table
 
-# CLDR's name of a unit -> what it is counted in, and how many of these it is.
+# CLDR's name of a unit -> its base unit, and the factor.
 _UNITS: Mapping[str, tuple[str, Fraction]] = {
     "duration-second": ("minute", Fraction(1, 60)),
     "duration-minute": ("minute", Fraction(1)),
@@ -42,21 +42,21 @@ _UNITS: Mapping[str, tuple[str, Fraction]] = {
     "temperature-celsius": ("degree", Fraction(1)),
     "concentr-percent": ("percent", Fraction(1)),
 }
-# In use where a website in one of our languages may be; a currency that is not here is no unit.
+# Currencies of countries with our languages; others are not recognized.
 _CURRENCIES = (
     "AED ALL AUD BAM BGN BRL CAD CHF CNY CZK DKK EGP EUR GBP HUF ILS INR ISK JPY KRW MAD MDL MKD MXN NOK NZD PLN RON "
     "RSD RUB SAR SEK SYP THB TND TRY TWD UAH USD ZAR"
 )
 _CODES = frozenset(_CURRENCIES.split())
-_COUNTS = (1, 2, 3, 5)  # one of each plural form that our languages have
-_LONG = 3  # letters from which a word may have an ending more
-_ENDING = 2  # letters of it
-_REGIONS = {"en": ("en", "en_GB")}  # metres, litres
+_COUNTS = (1, 2, 3, 5)  # one number for each plural form in our languages
+_LONG = 3  # least letters of a word with an additional ending
+_ENDING = 2  # most letters of such an ending
+_REGIONS = {"en": ("en", "en_GB")}  # for British spellings: metres, litres
 
 
 @dataclass(frozen=True)
 class Unit:
-    """What a number counts: in a base unit, so many of it; or in one of some currencies."""
+    """A unit as a multiple of its base unit; or one of several currencies."""
 
     base: frozenset[str]
     factor: Fraction = Fraction(1)
@@ -68,14 +68,14 @@ class Measures:
 
     units: Mapping[str, Unit]
     scales: Mapping[str, int]  # thousand, million, ...
-    months: Mapping[str, int]  # 1..12, as they are written
+    months: Mapping[str, int]  # 1..12, in their own case
     months_short: Mapping[str, int]
     weekdays: Mapping[str, int]  # 0..6 from Monday, case folded
-    weekdays_short: Mapping[str, int]  # as they are written
+    weekdays_short: Mapping[str, int]  # in their own case
     numbers: Mapping[str, int]  # spelled ones
 
     def unit(self, word: str) -> Unit | None:
-        """Of an inflected form, too: `Monaten`."""
+        """The unit of a word, also of an inflected form: `Monaten`."""
         if word in _CODES:
             return Unit(frozenset([word]))
         folded = word.casefold().rstrip(".")
@@ -88,7 +88,7 @@ class Measures:
 
 @cache
 def measures(lang: str) -> Measures:
-    """The words of a language; of one that CLDR does not know, and of none, the English ones."""
+    """The words of a language; English for an empty or unknown one."""
     primary = re.split("[-_]", lang)[0].lower()
     try:
         locale = Locale.parse(primary)
@@ -135,7 +135,7 @@ def _units(primary: str) -> Iterator[tuple[str, Unit]]:
 
 
 def _currency_words(primary: str) -> Mapping[str, set[str]]:
-    """A word may mean several currencies: dollars."""
+    """Currencies by word; one word may mean several: dollars."""
     found: dict[str, set[str]] = {}
     for code in sorted(_CODES):
         names = {get_currency_name(code, count=count, locale=primary) for count in _COUNTS}
@@ -155,7 +155,7 @@ def _scales(primary: str, locale: Locale) -> Iterator[tuple[str, int]]:
                     continue
                 said = format_compact_decimal(count * power, format_type=format_type, locale=primary)
                 word = _without_number(said)
-                if len(word) > 1:  # `5M` is as often a size
+                if len(word) > 1:  # `5M` may be a size
                     yield word, power
 
 

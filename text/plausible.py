@@ -1,10 +1,10 @@
-"""Whether letters can be words at all: "asdkj qwpoe" cannot, whatever the language.
+"""Detects gibberish: "asdkj qwpoe" cannot be words in any language.
 
-Measured by runs of three letters: `trigrams.txt` lists those of our own stop words, and those that stand in at least
-two of the names of countries, languages, currencies, cities, months and days in many languages (Unicode's CLDR). It is
-made by `python -m text.plausible`. Hardly any word of real questions has less than two fifths of its runs there; of
-letters struck at random, few have more than a third. What has a capital inside, has fewer than four letters, or is of
-a script that is not in the list is never told to be gibberish: it may be a name.
+By trigrams: `trigrams.txt` lists those of our stop words, and those in at least two names of countries, languages,
+currencies, cities, months and days in many languages (Unicode's CLDR). `python -m text.plausible` makes it. Nearly all
+words of real questions have at least two fifths of their trigrams in the list, and few random ones more than a third.
+Words with an inner capital, fewer than four letters, or in a script without trigrams never count as gibberish: they may
+be names.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from prompts.loader import table
 from text.folding import normalized
 
 LISTED = Path(__file__).with_name("trigrams.txt")
-LEAST = 0.35  # share of the runs of a text that are known; less is gibberish
-LEAST_ALONE = 0.2  # of a single word, which may be a name
-LEAST_STRUCK = 0.8  # of a word whose letters lie side by side on the keyboard
+LEAST = 0.35  # least share of known trigrams in a text that is no gibberish
+LEAST_ALONE = 0.2  # the same for a single word, which may be a name
+LEAST_STRUCK = 0.8  # the same for a word of neighbouring keys
 SHORTEST = 4  # letters
 ROWS = ("qwertyuiop", "qwertzuiopü", "azertyuiop", "asdfghjklöä", "qsdfghjklm", "zxcvbnm", "yxcvbnm", "wxcvbn",
         "йцукенгшщзхъ", "фывапролджэ", "фівапролджє", "ячсмитьбю")  # fmt: skip
@@ -34,9 +34,9 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 def gibberish(said: str) -> bool:
-    """Whether a text is nothing but struck keys. False where it has a figure's or a name's look, or no word to tell by.
+    """Whether a text is gibberish. False if it may be a number or a name, or has no word to judge.
 
-    Of texts without any letter or figure it is true.
+    True for texts without letters and digits.
     """
     if not any(char.isalnum() for char in said):
         return True
@@ -64,7 +64,7 @@ def _known(word: str) -> float:
 
 
 def _struck(word: str) -> bool:
-    """Whether each letter lies beside the one before, or one further, in a row of the keyboard."""
+    """Whether each letter is at most two keys from the previous one, in one row of the keyboard."""
     return any(
         set(word) <= set(row) and all(abs(row.index(a) - row.index(b)) <= 2 for a, b in pairwise(word)) for row in ROWS
     )
@@ -86,8 +86,8 @@ def _trigrams() -> frozenset[str]:
 
 
 def listed() -> str:
-    """The file's text: by first letter, the two that come after it."""
-    from babel import Locale  # only here: it is large, and the list is there
+    """The content of `trigrams.txt`: a line for each first letter, with the pairs that follow it."""
+    from babel import Locale  # imported here: it is large, and only needed to make the list
 
     counts: Counter[str] = Counter()
     for name in LANGUAGES.split():

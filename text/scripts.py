@@ -1,4 +1,4 @@
-"""Superscripts and subscripts as plain text: none joins a figure, since 7<sup>50</sup> € is not 750 €.
+"""Superscripts and subscripts as plain text, separate from numbers: 7<sup>50</sup> € is not 750 €.
 
 7<sup>50</sup> €  ─▶ 7.50 €       m<sup>2</sup>, 1<sup>st</sup>, CO<sub>2</sub>  ─▶ m2, 1st, CO2
 10<sup>6</sup>    ─▶ 10^6         twelve euros<sup>1</sup>                       ─▶ twelve euros
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-NEAR = 24  # characters before and after it that are read
+NEAR = 24  # characters of context on each side
 
 _CENTS = re.compile(r"\d\d(?=\D*$)")
 _WHOLE = re.compile(r"(?<![\d.,'’])\d{1,4}$")
@@ -23,7 +23,7 @@ _FRACTION = ("/", "⁄")
 
 
 def raised(before: str, text: str, after: str) -> str:
-    """What stands for a superscript between these texts."""
+    """The plain text of a superscript between these texts."""
     text = text.strip()
     if cents := _cents(before, text, after):
         return cents
@@ -32,7 +32,7 @@ def raised(before: str, text: str, after: str) -> str:
     if not text or (_MARK.fullmatch(text) is None and _SIGNED.fullmatch(text) is None):
         return _joined(before, text, after, "^")
     if _MARK.fullmatch(text) and not before.strip():
-        return f"({text.rstrip(')*')})" + " " * (not after.startswith(" "))  # a note begins with its number
+        return f"({text.rstrip(')*')})" + " " * (not after.startswith(" "))  # the number of a note at its beginning
     last = before[-1:]
     if not (last.isalnum() or last == ")") or (_WORD.search(before) and not _SIGNED.fullmatch(text)):
         return ""
@@ -40,13 +40,13 @@ def raised(before: str, text: str, after: str) -> str:
 
 
 def lowered(before: str, text: str, after: str) -> str:
-    """What stands for a subscript between these texts."""
+    """The plain text of a subscript between these texts."""
     text = text.strip()
     return _cents(before, text, after) or _joined(before, text, after, "_")
 
 
 def _cents(before: str, text: str, after: str) -> str:
-    """Of a price, behind a point; empty: it is none."""
+    """The cents of a price after a point; empty: it is no price."""
     cents = _CENTS.match(text)
     if cents and re.search(r"\d[.,]$", before):
         return text
@@ -59,7 +59,7 @@ def _cents(before: str, text: str, after: str) -> str:
 
 
 def _joined(before: str, text: str, after: str, mark: str) -> str:
-    """With the mark between figures, and a power's sign before anything; apart from a figure that follows."""
+    """The text with the mark between numbers, and before a signed power; separate from a following number."""
     figures = before[-1:].isdigit() and text[:1].isdigit()
     raised_figure = mark == "^" and bool(text) and (text[0] in "-−–+" or text[0].isdigit())
     return (mark if figures or raised_figure else "") + _apart("", text, after)

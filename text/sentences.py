@@ -1,10 +1,9 @@
-"""Where a sentence ends: for quoting one, for citing one, and for cutting a source at one.
+"""Splits text into sentences, to quote or cite them, and to cut sources at their ends.
 
-A block of Markdown that is no prose is one unit, and nothing is joined across blocks (text.markdown).
+A Markdown block that is no prose is one unit, and blocks are never joined (text.markdown).
 
-Thai and Lao have no mark for the end of a sentence. There is a space where one ends, but between clauses, too: a piece
-between spaces that is long enough to say something stands for a sentence. ICU, which finds the words, is no help here:
-to it a Thai paragraph is one sentence, and "z. B." two.
+Thai and Lao have no mark for the end of a sentence, and spaces between sentences and clauses. So a long enough piece
+between spaces counts as a sentence. ICU does not help: for it a Thai paragraph is one sentence, and "z. B." is two.
 """
 
 from __future__ import annotations
@@ -15,36 +14,35 @@ from collections.abc import Iterator
 from text.abbreviations import ABBREVIATIONS, BEFORE_NUMBER, HOURS, STREETS, UNITS, days, months
 from text.markdown import LABEL, Block, blocks, trimmed
 
-# Characters: Thai or Lao that is shorter goes on behind a space. XQuAD's paragraphs make 6.7 pieces of 100 characters
-# so (English: 4.9 sentences of 144), and .97 of its answers stand in one piece; with 60 it is .96, with 40 .95.
+# Least characters of a Thai or Lao piece. Then XQuAD's paragraphs have 6.7 pieces of 100 characters (English: 4.9
+# sentences of 144), and .97 of its answers are in one piece; with 60 it is .96, with 40 .95.
 SPACED = 80
-LONG_ITEM = 300  # characters: a longer list item is several sentences, quoted one by one
+LONG_ITEM = 300  # characters; a longer list item is split into sentences
 
-Sentence = Block  # or a part of one, of the same kind
+Sentence = Block  # or a part of a block, of the same kind
 
-# Languages that write ordinal numbers with a full stop: "3. Oktober" is no sentence end there.
+# Languages with a full stop after ordinal numbers, where "3. Oktober" is no sentence end.
 _ORDINAL_DOT = re.compile(r"bs|cs|da|de|et|fi|hr|hu|is|lv|mk|nb|nn|no|pl|sk|sl|sr|tr")
-# A full stop, what closes with it, and white space, which East Asia's, Burma's and Cambodia's do without. Those of
-# India, Tibet, Armenia and Ethiopia are as ours.
+# A full stop, closing marks, and white space. The full stops of East Asia, Burma and Cambodia need no white space.
 _STOP = re.compile(
-    # Begins with the first of several marks: from each of them it would read the others again.
+    # Only matches at the first of several marks, since every later start would read the rest again.
     r"(?<![.!?…؟۔।॥།։።])(?:(?P<dot>\.)|[.!?…؟۔।॥།։።]++)[\"'”’“»)\]*_]*+(?=\s)"
     r"|[。！？｡．။។៕]+[」』”’）*_]*"
     r"|(?<=[\u0e00-\u0eff])(?P<space>\s++)(?=[\u0e00-\u0eff])"
 )
-# A link, the end of one, or in angle brackets: what looks like a stop in there is none. A bare one ends at the stops
-# of East Asia.
+# Links, ends of links, and URLs in angle brackets: they contain no sentence ends. A bare URL ends at the stops of
+# East Asia.
 _ADDRESS = re.compile(rf"(?:\[{LABEL})?\]\((?:[^()\s]|\([^()\s]*\))*+\)|<https?://[^\s<>]*>")
 _END = re.compile(r"[.!?…؟۔।॥།։።。！？｡．။។៕][\"'”’“»」』）)\]*_]*$")
 _WORD = re.compile(r"\w+")
 _LAST_WORD = re.compile(r"[^\s(\[\"'“„«»*_/-]*$")
-AHEAD = 300  # characters behind a limit that are read, so that what ends there ends as in the whole text
-NEXT = 24  # characters that follow a full stop and are read
-LONGEST_LAST = 40  # characters of a word before a full stop that are read; no abbreviation has as many
+AHEAD = 300  # characters read after a limit, so that sentences there end as in the whole text
+NEXT = 24  # characters read after a full stop
+LONGEST_LAST = 40  # characters read of the word before a full stop; abbreviations are shorter
 
 
 def split(text: str, lang: str = "") -> list[Sentence]:
-    """The sentences and Markdown units of `text`, in order. Rules, table separators and fences are left out."""
+    """The sentences and other Markdown blocks of `text`, in order, without rules, table separators and fences."""
     found: list[Sentence] = []
     for block in blocks(text):
         if block.kind == "prose" or (block.kind == "item" and block.end - block.start > LONG_ITEM):
@@ -56,9 +54,9 @@ def split(text: str, lang: str = "") -> list[Sentence]:
 
 
 def cut(text: str, limit: int, lang: str = "") -> str:
-    """The longest beginning of `text` of at most `limit` characters that ends with a sentence.
+    """The longest prefix of `text` of at most `limit` characters that ends with a sentence.
 
-    Ends with a word if not even one sentence fits, and is empty if no word does.
+    Ends with a word if no sentence fits, and is empty if no word fits.
     """
     if len(text) <= limit or limit <= 0:
         return text[: max(limit, 0)]
@@ -79,7 +77,7 @@ def last_start(text: str, lang: str = "") -> int:
 
 
 def ended(text: str) -> bool:
-    """Whether a sentence ends where the text does; else it may introduce what follows."""
+    """Whether the text ends with a complete sentence; otherwise it may introduce the next block."""
     return _END.search(text) is not None
 
 
@@ -109,7 +107,7 @@ def _ends_sentence(text: str, begin: int, stop: re.Match[str], lang: str) -> boo
     word = _LAST_WORD.search(text, max(begin, stop.start() - LONGEST_LAST), stop.start())
     last = word.group() if word else ""
     if last.endswith("\\"):
-        return False  # "3\. Oktober" is written so that it begins no list, and says nothing without what it counts
+        return False  # "3\. Oktober": the escaped number only begins no list
     at = stop.start() - len(last)
     before, behind = text[max(begin, at - LONGEST_LAST) : at], text[stop.end() : stop.end() + NEXT]
     if last.isdigit():
@@ -118,14 +116,14 @@ def _ends_sentence(text: str, begin: int, stop: re.Match[str], lang: str) -> boo
 
 
 def _counts(last: str, before: str, behind: str, lang: str) -> bool:
-    """Whether a figure with a full stop is an ordinal number: no room's or house's, and no end of a range."""
+    """Whether a number with a full stop is ordinal, and not of a room, a house, or the end of a range."""
     if len(last) > 2:
         return False
     following = next(iter(_WORD.findall(behind)), "").casefold()
     if any(following[:3] == month[:3] for month in months(lang)):
         return True
     *first, word = before.split() or [""]
-    if word.endswith("."):  # a street's or a room's ("Zi. 12.")
+    if word.endswith("."):  # a street or room ("Zi. 12.")
         return not (len(word) == 2 or _numbers(word[:-1].casefold(), lang))
     named = bool(first) and word[:1].isupper() and word.isalpha()  # "Linie 5."
     return not (named or before.endswith(("-", "–", ":")) or word.isdigit())
@@ -138,12 +136,12 @@ def _numbers(letters: str, lang: str) -> bool:
 
 
 def _is_abbreviation(last: str, before: str, behind: str, lang: str) -> bool:
-    """Whether a full stop after `last` is its own.
+    """Whether the full stop after `last` belongs to an abbreviation.
 
     Args:
-        last: in small letters.
-        before: its sentence up to it, of a long one the end.
-        behind: some of what follows.
+        last: the word in lower case.
+        before: the sentence before it, or the end of a long one.
+        behind: the beginning of the following text.
     """
     following = next(iter(_WORD.findall(behind)), "").casefold()
     begins_anew = behind.lstrip()[:1].isupper()

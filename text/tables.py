@@ -1,11 +1,11 @@
-"""Tables: a grid by the rules of HTML, written as Markdown in which each row can be read alone.
+"""Converts tables to Markdown in which each row is understandable alone.
 
     cells with their spans ─▶ rows of slots ─▶ parts: title, names of the columns, rows ─▶ Markdown
 
 A value that spans several slots is repeated in each. The names of several header rows are joined ("Price: Adult"). A
-row that is one label stands above the rows that it is about, or in a column before them. Columns have names where their
-author marked them (`thead`, `th`, bold cells), or where words stand over figures. Else the header row is empty, since a
-wrong name is worse than none.
+row with a single label becomes a title above its rows, or a column before them. Columns have names if the author marked
+them (`thead`, `th`, bold cells), or if words are above numbers. Otherwise the header row is empty, since a wrong name
+is worse than none.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from babel import Locale
 from prompts.loader import table as words
 from text.sentences import ended
 
-MAX_COLUMNS = 1_000  # HTML's own limit of a span
-MAX_SLOTS = 20  # for each cell; HTML allows a million
-MAX_REPEATED = 4  # characters for each character of a cell
-SPARE = 2_000  # slots, and characters, that any table may have
-LONGEST_REPEATED = 300  # characters of a value: a longer one is a text, and names no row
-LONGEST_NAME = 60  # characters of a column's name that is told by the figures below it
+MAX_COLUMNS = 1_000  # HTML's limit of a span
+MAX_SLOTS = 20  # slots a cell; HTML allows a million
+MAX_REPEATED = 4  # most characters of the result for each character of a cell
+SPARE = 2_000  # slots, and characters, that every table may have
+LONGEST_REPEATED = 300  # characters of a repeated value; a longer one is a text, and names no row
+LONGEST_NAME = 60  # characters of a column's name that is recognized by the numbers below it
 LONGEST_TITLE = 200  # characters
 
 SectionName = Literal["thead", "tbody", "tfoot"]
@@ -38,7 +38,7 @@ _DIGIT = re.compile(r"\d")
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """`text` is Markdown on one line, its bars escaped. A `rowspan` of 0 reaches to the end of the section."""
+    """`text` is Markdown in one line, with escaped bars. A `rowspan` of 0 extends to the end of the section."""
 
     text: str
     head: bool = False
@@ -69,7 +69,7 @@ class _Section:
 
 @dataclass
 class Table:
-    """A table as it is read: sections, rows and cells in their order."""
+    """A table in reading order: sections, rows and cells."""
 
     caption: str = ""
     sections: list[_Section] = field(default_factory=lambda: [_Section("tbody")])
@@ -88,18 +88,18 @@ class Table:
 
     @property
     def rows(self) -> Iterator[list[Cell]]:
-        """Those of `tfoot` last, wherever it stands."""
+        """All rows; those of `tfoot` are the last ones."""
         return chain.from_iterable(section.rows for section in _ordered(self.sections))
 
     def flat(self) -> str:
-        """The words on one line, for a table inside another one's cell."""
+        """The words in one line, for a table in a cell of another one."""
         lines = (" ".join(cell.text for cell in row if cell.text) for row in self.rows)
         return "; ".join(filter(None, [self.caption, *lines])).replace("\\|", "|")
 
     def markdown(self) -> str:
         """Titles, tables and notes, with blank lines between them."""
         rows = _rows(self.sections)
-        if rows is None:  # its spans are nobody's: the cells as they came, without names
+        if rows is None:  # the spans are absurd: write the cells without names
             given = [[cell.text for cell in row] for row in self.rows if row]
             return "\n\n".join(filter(None, [self.caption, _lines([""] * len(given[0]), given)]))
         ids = {cell.id: cell for row in self.rows for cell in row if cell.id}
@@ -114,19 +114,19 @@ class _Row:
 
     @property
     def cells(self) -> list[Cell]:
-        """Those with a text, each once."""
+        """The distinct cells with a text."""
         return list(dict.fromkeys(cell for cell in self.slots if cell is not None and cell.text))
 
     @property
     def label(self) -> Cell | None:
-        """The cell that reaches over all of several columns."""
+        """The cell that spans all of several columns."""
         first = self.slots[0]
         whole = first is not None and len(self.slots) > 1 and all(slot is first for slot in self.slots)
         return first if whole else None
 
     @property
     def names_columns(self) -> bool:
-        """Whether header cells are all that it has, and they are no row's."""
+        """Whether all its cells are headers, and none is a header of a row."""
         named = self.cells
         elsewhere = len(self.slots) == 1 or any(cell is not self.slots[0] for cell in named)
         return bool(named) and elsewhere and all(cell.head and not cell.names_rows for cell in named)
@@ -134,7 +134,7 @@ class _Row:
 
 @dataclass
 class _Part:
-    """Rows with the same names."""
+    """Rows with the same column names."""
 
     titles: list[str] = field(default_factory=list)
     header: list[_Row] = field(default_factory=list)
@@ -155,7 +155,7 @@ def _ordered(sections: Iterable[_Section]) -> list[_Section]:
 
 
 def _rows(sections: Iterable[_Section]) -> list[_Row] | None:
-    """All rows that have a text, with as many slots each; None where spans would make far more of them than cells."""
+    """All rows with a text, with equal numbers of slots; None: the spans would make far more slots than cells."""
     ordered = _ordered(sections)
     found = [cell for section in ordered for row in section.rows for cell in row]
     room = most = MAX_SLOTS * len(found) + SPARE
@@ -181,7 +181,7 @@ def _rows(sections: Iterable[_Section]) -> list[_Row] | None:
 
 
 def _line(row: Iterable[Cell], hanging: Sequence[_Span], y: int) -> list[_Span]:
-    """The spans of a row, between those that hang into it."""
+    """The spans of a row, including those that extend into it from above."""
     spans, at, k = list(hanging), 0, 0
     for cell in row:
         while k < len(hanging) and hanging[k].start <= at:
@@ -196,7 +196,7 @@ def _line(row: Iterable[Cell], hanging: Sequence[_Span], y: int) -> list[_Span]:
 
 
 def _slots(line: Iterable[_Span], starts: Sequence[int]) -> list[Cell | None]:
-    """A column is where some cell begins: a span over more is as wide as what stands in it."""
+    """The slots of a line. Columns begin where a cell begins, so a wide span does not add empty columns."""
     slots: list[Cell | None] = [None] * len(starts)
     for span in line:
         for x in range(bisect_left(starts, span.start), bisect_left(starts, span.end)):
@@ -206,7 +206,7 @@ def _slots(line: Iterable[_Span], starts: Sequence[int]) -> list[Cell | None]:
 
 def _parts(rows: Sequence[_Row]) -> Iterator[_Part]:
     kinds = _kinds(rows)
-    # Labels of which there are several, each above rows of its own, are no titles.
+    # Several labels, each above its own rows, are groups and no titles.
     above = [n for n, row in enumerate(rows) if row.label is not None and row.label.strong]
     several = sum(kinds[n + 1 : n + 2] == ["data"] for n in above) > 1
     part, group, ends = _Part(), "", -1  # the section with which the group ends
@@ -237,12 +237,12 @@ def _parts(rows: Sequence[_Row]) -> Iterator[_Part]:
 
 
 def _kinds(rows: Sequence[_Row]) -> list[str]:
-    """Of each row: label, names, data; break: data with which other names begin, which nobody can know."""
+    """The kind of each row: label, names, data; break: data from which the column names are unknown."""
     first = _header(rows)
     kinds = ["label" if row.label else "names" if n in first else "data" for n, row in enumerate(rows)]
     if all(row.names_columns for row in rows if row.label is None):
         return kinds
-    after = False  # data stands below
+    after = False  # there is data below
     for n in reversed(range(len(rows))):
         row = rows[n]
         if kinds[n] == "data" and after and row.within != "tfoot" and row.names_columns:
@@ -252,7 +252,7 @@ def _kinds(rows: Sequence[_Row]) -> list[str]:
 
 
 def _header(rows: Sequence[_Row]) -> set[int]:
-    """Numbers of the rows that name the columns of those below."""
+    """Numbers of the header rows, which name the columns below."""
     own = [n for n, row in enumerate(rows) if row.label is None]
     found = {n for n in own if rows[n].within == "thead"}
     if found and len(found) < len(own):
@@ -265,25 +265,25 @@ def _header(rows: Sequence[_Row]) -> set[int]:
         found.add(n)
     if found and len(found) < len(own):
         return found
-    told = len(own) > 1 and (_bold(rows, own) or _words_over_figures([rows[n] for n in own]))
-    return {own[0]} if told else set()
+    recognized = len(own) > 1 and (_bold(rows, own) or _words_over_figures([rows[n] for n in own]))
+    return {own[0]} if recognized else set()
 
 
 def _bold(rows: Sequence[_Row], own: Sequence[int]) -> bool:
-    """Whether the first row's cells, and no other's, are all bold."""
+    """Whether all cells of the first row are bold, and those of no other row."""
     bold = [all(_BOLD.fullmatch(cell.text) for cell in rows[n].cells) for n in own]
     return bold[0] and len(rows[own[0]].cells) > 1 and not any(bold[1:])
 
 
 def _words_over_figures(rows: Sequence[_Row]) -> bool:
-    """Whether the first row has words, and all below it but the first column figures.
+    """Whether the first row has words, and all rows below have numbers, except in the first column.
 
-    Of two columns without a blank corner nobody can know: "Name: Anna" stands above telephone numbers, too.
+    False for two columns without an empty corner: "Name: Anna" may be above telephone numbers as well.
     """
     first, *below = ([cell.text if cell is not None else "" for cell in row.slots] for row in rows)
     corner, names = first[0], [name.casefold() for name in first[1:]]
     if all(row.slots[0] is not None and row.slots[0].head for row in rows):
-        return False  # its cells are named by rows
+        return False  # the first column has row headers
     if len(below) < 2 or len(names) < (2 if corner else 1) or len(set(names)) < len(names) or not all(names):
         return False
     if any(_DIGIT.search(name) or len(name) > LONGEST_NAME for name in first):
@@ -295,7 +295,7 @@ def _words_over_figures(rows: Sequence[_Row]) -> bool:
 
 @cache
 def _weekdays() -> frozenset[str]:
-    """In all languages, case folded: "Monday | closed | by appointment" names no columns."""
+    """Weekdays in all languages, case folded: "Monday | closed | by appointment" is no header."""
     days = (Locale.parse(lang).days["format"] for lang in words("languages"))
     return frozenset(
         name.casefold().rstrip(".")
@@ -306,7 +306,7 @@ def _weekdays() -> frozenset[str]:
 
 
 def _written(part: _Part, caption: str, ids: dict[str, Cell]) -> Iterator[str]:
-    """Its title, a table, its notes."""
+    """The title, the table and the notes of a part."""
     titled = part.titles
     if caption and (len(caption) > LONGEST_TITLE or "\n" in caption or caption[0] == "#" or ended(caption)):
         yield caption
@@ -324,13 +324,13 @@ def _written(part: _Part, caption: str, ids: dict[str, Cell]) -> Iterator[str]:
 
 
 def _named(above: Iterable[Cell | None]) -> str:
-    """A column's name: the texts above it, each once."""
+    """A column's name: the distinct texts above it."""
     return ": ".join(dict.fromkeys(cell.name for cell in above if cell is not None and cell.text))
 
 
 def _texts(row: _Row, names: Sequence[str], group: str, ids: dict[str, Cell]) -> list[str]:
-    """Its cells, each behind those of its headers, by the attribute, that stand neither above nor beside it."""
-    beside = {cell.name for cell in row.cells}
+    """The row's cells, each after the headers in its attribute that are neither above nor beside it."""
+    row_names = {cell.name for cell in row.cells}
     texts: list[str] = []
     for slot, name in zip(row.slots, names, strict=True):
         text = slot.text if slot is not None else ""
@@ -341,7 +341,7 @@ def _texts(row: _Row, names: Sequence[str], group: str, ids: dict[str, Cell]) ->
         ):
             text = ""
         headers = (ids[each].name for each in slot.headers if each in ids) if slot is not None and text else ()
-        more = [each for each in headers if each and each != group and each not in beside and each not in name]
+        more = [each for each in headers if each and each != group and each not in row_names and each not in name]
         texts.append(": ".join([*more, text]))
     return texts
 

@@ -1,13 +1,13 @@
-"""Units: what of a page can be quoted by itself, each with what a reader has to know to understand it.
+"""Splits a page into units, which can be quoted alone, with the context that a reader needs.
 
     ## Fees                                    unit                       above      intro
     A card costs, for a year:           ─▶     "- Adults: €12"            Fees       A card costs, for a year:
     - Adults: €12                              "- Children: nothing"      Fees       A card costs, for a year:
     - Children: nothing                        "It is not transferable."  -          -     with the sentence before
 
-A unit is a sentence, a list item, a table's row or a definition of a definition list. A sentence that leans on the one
-before ("After that ...") is no unit without it, and a question ("In a hurry?") none without what answers it. What a
-unit says to a search is its `sense`: the page's title and the headings above it belong to it.
+A unit is a sentence, a list item, a table's row or a definition of a definition list. A sentence that depends on the
+previous one ("After that ...") is joined with it, and a question ("In a hurry?") with its answer. Searches use a unit's
+`sense`, which includes the page's title and headings.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from text.markdown import Kind, cells, inline, plain, valid
 from text.sentences import Sentence, ended, split
 from text.words import words
 
-LONGEST_INTRO = 300  # characters of what introduces a list or a table
+LONGEST_INTRO = 300  # characters of the introduction of a list or a table
 ASKING = ("?", "？", "؟")
-MOST_LEANING = 2  # sentences that may stand before one that leans on them
+MOST_LEANING = 2  # previous sentences that are joined with a dependent one
 
 
 @dataclass(frozen=True)
 class Unit:
-    """`text[start:end]`, Markdown as on the page."""
+    """A unit at `text[start:end]`, in the page's Markdown."""
 
     start: int
     end: int
@@ -38,40 +38,40 @@ class Unit:
     text: str
     headings: tuple[str, ...] = ()  # above it, the outermost first; plain text
     intro: str = ""  # Markdown: the sentence that introduces its list or table
-    header: str = ""  # Markdown: of a row, its table's header row; of a definition, its term
-    block: int = 0  # start of the list or table that it is part of; its own start where it is part of none
+    header: str = ""  # Markdown: for a row, its table's header row; for a definition, its term
+    block: int = 0  # start of its list or table; its own start if it has none
 
     @property
     def said(self) -> str:
-        """Its own words as a reader hears them: a cell after its column's name, a definition after its term."""
+        """Its plain text, with column names before cells, and the term before a definition."""
         if self.kind == "code":
             return " ".join(self.text.split())
         if self.kind != "row":
             return ": ".join(filter(None, map(plain, (self.header, self.text))))
         names, found = ([inline(cell) for cell in cells(row)] for row in (self.header, self.text))
         if len(found) > len(names):
-            names = []  # nobody knows which of them has none
+            names = []  # it is unknown which cell has no name
         pairs = ((name.rstrip(" :"), cell) for name, cell in zip_longest(names, found, fillvalue="") if cell)
         return "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs).replace(":; ", ": ")
 
     def sense(self, title: str) -> str:
-        """What it says where it stands, for an embedder."""
+        """Its text with title and headings, for an embedder."""
         return ". ".join(part for part in (title, *self.headings, plain(self.intro), self.said) if part)
 
 
 def units(text: str, lang: str = "") -> list[Unit]:
-    """Everything in a page's text that can be quoted, in reading order."""
+    """All units of a page's text, in reading order."""
     return list(_joined(_answered(_alone(text, lang), text), text, lang))
 
 
 def leans(sentence: str, lang: str) -> bool:
-    """Whether a sentence can hardly be understood without the one before it: by how it begins."""
+    """Whether a sentence depends on the previous one, by its beginning."""
     openers = _openers().get(lang.partition("-")[0].lower())
     return openers is not None and openers.match(f"{' '.join(words(sentence[:80]))} ") is not None
 
 
 def _alone(text: str, lang: str) -> Iterator[Unit]:
-    """Sentence by sentence, item by item, row by row."""
+    """A unit for each sentence, item and row."""
     headings: dict[int, str] = {}
     intro = ""
     for (kind, _), group in groupby(_numbered(split(text, lang)), key=lambda each: (each[0].kind, each[1])):
@@ -101,18 +101,18 @@ def _alone(text: str, lang: str) -> Iterator[Unit]:
 
 
 def _numbered(sentences: Sequence[Sentence]) -> Iterator[tuple[Sentence, int]]:
-    """Each with a number: sentences of prose one each, those of a list or a table the same."""
+    """Sentences with block numbers: a new one for each sentence of prose, the same within a list or a table."""
     number = 0
     for before, sentence in zip([None, *sentences], sentences, strict=False):
         together = before is not None and before.kind == sentence.kind and sentence.kind in ("item", "row")
         if together and before and sentence.kind == "row" and sentence.header != before.header:
-            together = sentence.header == (before.start, before.end)  # the header itself has none
+            together = sentence.header == (before.start, before.end)  # the header row itself has no `header`
         number += not together
         yield sentence, number
 
 
 def _answered(alone: Iterator[Unit], text: str) -> Iterator[Unit]:
-    """A sentence that asks together with the one behind it, which answers."""
+    """Join questions with the next sentence, which answers them."""
     asked: Unit | None = None
     for each in alone:
         unit = each
@@ -130,7 +130,7 @@ def _answered(alone: Iterator[Unit], text: str) -> Iterator[Unit]:
 
 
 def _joined(alone: Iterator[Unit], text: str, lang: str) -> Iterator[Unit]:
-    """Leaning sentences together with what they lean on; what introduces a list is no unit of its own."""
+    """Join dependent sentences with the previous ones, and turn introductions of lists into `intro`."""
     before: Unit | None = None
     joined = 0
     for unit in alone:
@@ -152,10 +152,10 @@ def _joined(alone: Iterator[Unit], text: str, lang: str) -> Iterator[Unit]:
 
 @cache
 def _openers() -> dict[str, re.Pattern[str]]:
-    """By language: how a sentence begins which leans on the one before."""
+    """By language: the beginnings of dependent sentences."""
     return {lang: re.compile("|".join(map(_opener, said.split(",")))) for lang, said in table("leaning").items()}
 
 
 def _opener(said: str) -> str:
-    """A `*` is any word."""
+    """A pattern for an opener, where `*` is any word."""
     return " ".join(r"\S+" if part == "*" else re.escape(" ".join(words(part))) for part in said.split()) + " "

@@ -1,4 +1,4 @@
-"""Where this user's caches are: what can be made again, but not in a moment."""
+"""The folder of this user's caches."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def user_cache() -> Path:
-    """Our folder, after the XDG base directory specification. Raises: RuntimeError, the user has no home."""
+    """Our cache folder by the XDG base directory specification. Raises: RuntimeError: the user has no home."""
     base = os.environ.get("XDG_CACHE_HOME", "")
-    # The specification says: relative paths are to be ignored.
+    # The specification requires that relative paths are ignored.
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "pagewire"

@@ -1,7 +1,7 @@
-"""Sets of words that take seconds to read: compiled once for each user, read in milliseconds from then on.
+"""Large sets of words, compiled once for each user (seconds), and then read from a cache (milliseconds).
 
-<user cache>/words/NAME ─┬─ there ─▶ read
-                         └─ not, or not whole ─▶ compiled ─▶ written beside it ─▶ renamed
+<user cache>/words/NAME ─┬─ valid ─▶ read
+                         └─ missing or damaged ─▶ compiled ─▶ written to a temporary file ─▶ renamed
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import numpy as np
 
 from text.user_cache import user_cache
 
-_BYTES = 8  # of a word's hash; none of a million words has another's but once in 10^7 dictionaries
-_CHECK = 16  # bytes before the hashes, which are of them: a file that is cut short or mixed up is compiled anew
+_BYTES = 8  # of a word's hash; among a million words, a collision occurs once in 10^7 dictionaries
+_CHECK = 16  # bytes of the checksum before the hashes, which detects damaged files
 
 
 class Vocabulary:
-    """Words by their hashes, sorted: a tenth of the memory of the words themselves."""
+    """A set of words as sorted hashes, with a tenth of the memory of the words."""
 
     def __init__(self, hashes: bytes | memoryview) -> None:
         self._hashes = memoryview(hashes).cast("Q")
@@ -38,10 +38,10 @@ class Vocabulary:
 
 
 def kept(name: str, words: Callable[[], Iterable[str]]) -> Vocabulary:
-    """The vocabulary of this name, from the user's cache where it is there.
+    """The vocabulary of this name, from the user's cache if possible.
 
     Args:
-        name: another one whenever `words` says anything else.
+        name: must change whenever the result of `words` changes.
     """
     try:
         path = user_cache() / "words" / name
@@ -50,14 +50,14 @@ def kept(name: str, words: Callable[[], Iterable[str]]) -> Vocabulary:
     with suppress(OSError, ValueError):
         return Vocabulary(_read(path))
     compiled = _compiled(words())
-    with suppress(OSError):  # a read-only home, a full disk: every process compiles for itself
+    with suppress(OSError):  # a read-only home or a full disk: every process compiles its own
         _write(path, compiled)
     return Vocabulary(compiled)
 
 
 def _read(path: Path) -> memoryview:
-    """Raises: OSError, it is not there; ValueError, it is not whole."""
-    # Not mapped: who cuts a mapped file short ends every process that has it.
+    """Raises: OSError: the file is missing. ValueError: it is damaged."""
+    # Not memory-mapped: truncating a mapped file would kill every process that uses it.
     found = memoryview(path.read_bytes())
     if found[:_CHECK] != _check(found[_CHECK:]):
         raise ValueError(f"{path} is not whole")
@@ -65,7 +65,7 @@ def _read(path: Path) -> memoryview:
 
 
 def _write(path: Path, compiled: bytes) -> None:
-    """Whole or not at all: several processes may start at once. Raises: OSError."""
+    """Write atomically, since several processes may start at once. Raises: OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=path.parent, prefix=f"{path.name}.", delete=False) as file:
         try:
@@ -88,5 +88,5 @@ def _check(hashes: bytes | memoryview) -> bytes:
 
 
 def _hash(word: str) -> int:
-    """The same in every process, as hash() is not."""
+    """A hash that is the same in every process, unlike hash()."""
     return int.from_bytes(blake2b(word.encode("utf-8", "surrogatepass"), digest_size=_BYTES).digest(), "little")

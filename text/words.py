@@ -1,8 +1,7 @@
-"""What a word is, in any script: for counting a question's words and for comparing texts by their words.
+"""Splits text into words and stems, in any script, to count words and to compare texts.
 
-Scripts written without spaces have no words to see without a dictionary: ICU has one for each of them, and icu4py is
-ICU in a wheel (PyICU needs a compiler, the Unicode segmentation of uniseg knows no dictionaries). Stems are Snowball's
-(PyStemmer, the same algorithms in C), of the language that the text is in; of compounds, those of their parts.
+Scripts without spaces need dictionaries: ICU has them, and icu4py is ICU as a wheel (PyICU needs a compiler, uniseg has
+no dictionaries). Stems are Snowball's (PyStemmer) for the text's language; compounds are stemmed part by part.
 """
 
 from __future__ import annotations
@@ -16,19 +15,19 @@ from icu4py.breakers import WordBreaker
 from Stemmer import Stemmer
 
 from text.compounds import parts
-from text.folding import UNSEEN, fold, normalized
+from text.folding import INVISIBLE, fold, normalized
 
-BEGINNING = "-"  # behind the first letters of a word, which no word has
+BEGINNING = "-"  # marks the first letters of a word; no word contains it
 
-# What `indexed` makes of a text, kept with every index. Counts up when pages are to be analysed anew.
+# The version of `indexed`, stored with every index. Increment when pages must be analysed again.
 ANALYSIS = "snowball-1"
-STEM = 5  # letters, where there is no stemmer: cuts most endings and keeps most words apart (XQuAD)
+STEM = 5  # letters of a stem without a stemmer: cuts most endings and distinguishes most words (XQuAD)
 
 _HAN_AND_KANA = (
     "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003134f"
 )
 _SOUTH_EAST_ASIAN = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
-# Vowel signs and accents stand inside words but are not \w in Python; Indic blocks without their full stops.
+# Vowel signs and accents inside words, which are not \w in Python; Indic blocks without their full stops.
 _MARKS = "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
 _WORD = re.compile(
     f"(?P<unspaced>[{_HAN_AND_KANA}{_SOUTH_EAST_ASIAN}]+)"
@@ -37,17 +36,17 @@ _WORD = re.compile(
 )
 _ROUGH = re.compile(r"\w+")
 _APOSTROPHE = re.compile("['’]")
-# All but ASCII's letters and digits, as blanks: most text is ASCII, and is cut a lot faster without an expression.
+# Replaces all but ASCII letters and digits with blanks: for ASCII text this is much faster than a regular expression.
 _ASCII_CUT = bytes(byte if chr(byte).isalnum() else ord(" ") for byte in range(128)).ljust(256)
 _UNSPACED = re.compile(f"[{_HAN_AND_KANA}{_SOUTH_EAST_ASIAN}]")
 _STRETCH = re.compile(f"(?P<han>[{_HAN_AND_KANA}]+)|[{_SOUTH_EAST_ASIAN}]+")
 _HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]")
 _ARABIC = re.compile("[\u0620-\u064a\u066e-\u06d3]")
-# What is written together with the word behind it: "and", "the", "in", "as", "to". Snowball takes off the article
-# alone: keywords alone on XQuAD's Arabic pages, page@1 .939; .947 so.
+# Prefixes that are joined to words: "and", "the", "in", "as", "to". Snowball only removes the article: keywords alone
+# on XQuAD's Arabic pages have page@1 .939, and .947 with this.
 _ARABIC_PREFIX = re.compile("^(?:[وف]?(?:[بك]?ال|لل)(?=[\u0620-\u064a]{2})|[وفبلك](?=[\u0620-\u064a]{4}))")
-# Hebrew has no stemmer in Snowball. At most two of the letters that are words of their own ("and", "the", "in", "to",
-# "as", "from", "that") before at least three others, and the plural's ending.
+# Snowball has no Hebrew stemmer. Removes at most two prefixed letters ("and", "the", "in", "to", "as", "from", "that")
+# before at least three others, and endings.
 _HEBREW = re.compile("[\u05d0-\u05ea]+")
 _HEBREW_PREFIX = re.compile("^[והבלכמש]{1,2}(?=[\u05d0-\u05ea]{3})")
 _HEBREW_ENDING = re.compile("(?<=[\u05d0-\u05ea]{3})(?:ים|ות|ה|י)$")
@@ -64,14 +63,14 @@ _IN_OTHER_ARABIC_LETTERS = frozenset(("fa", "ps", "ku", "ckb", "sd", "ug", "ur")
 
 
 class _Stemmers(threading.local):
-    """Of this thread: a stemmer works in a buffer of its own."""
+    """Stemmers by thread, since they are not thread-safe."""
 
     def __init__(self) -> None:
         self._of: dict[str, Stemmer] = {}
 
     def stem(self, word: str, lang: str) -> str:
         if lang not in self._of:
-            self._of[lang] = Stemmer(_SNOWBALL[lang], 0)  # without its cache: `_stems` has one
+            self._of[lang] = Stemmer(_SNOWBALL[lang], 0)  # without its cache, since `_stems` is cached
         stemmed: str = self._of[lang].stemWord(word)
         return stemmed
 
@@ -80,9 +79,10 @@ _STEMMERS = _Stemmers()
 
 
 def count_words(text: str) -> int:
-    """Words in `text`."""
+    """The number of words in `text`."""
     return sum(
-        len(_in_dictionary(match.group())) if match.lastgroup else 1 for match in _WORD.finditer(text.translate(UNSEEN))
+        len(_in_dictionary(match.group())) if match.lastgroup else 1
+        for match in _WORD.finditer(text.translate(INVISIBLE))
     )
 
 
@@ -92,7 +92,7 @@ def count_roughly(text: str) -> int:
 
 
 def words(text: str) -> list[str]:
-    """The words, case folded, in order, split at apostrophes; of scripts without spaces as ICU's dictionaries say."""
+    """The case-folded words in order, split at apostrophes; by ICU's dictionaries in scripts without spaces."""
     return _cut(text, _in_dictionary)
 
 
@@ -100,7 +100,7 @@ def _cut(text: str, unspaced: Callable[[str], list[str]]) -> list[str]:
     if text.isascii():
         return text.lower().encode().translate(_ASCII_CUT).decode().split()
     found: list[str] = []
-    for match in _WORD.finditer(text.translate(UNSEEN)):
+    for match in _WORD.finditer(text.translate(INVISIBLE)):
         word = match.group().casefold()
         if match.lastgroup:
             found.extend(unspaced(word))
@@ -110,43 +110,43 @@ def _cut(text: str, unspaced: Callable[[str], list[str]]) -> list[str]:
 
 
 def stems(text: str, lang: str = "") -> list[str]:
-    """What is the same in the forms of a word: of each word one or, of compounds, several.
+    """The stems of a text's words; compounds have several.
 
     Args:
-        lang: the text's, a tag. Without it, and where there is no stemmer, words are cut to their first letters, so
-            that texts can be compared whose language nobody knows. What is compared is to be of one language.
+        lang: the text's language tag. Without it, or without a stemmer, stems are the words' first letters, so that
+            texts of an unknown language can be compared. Compared texts must have the same `lang`.
     """
     return [stem for word in stems_of_words(text, lang) for stem in word]
 
 
 def stems_of_words(text: str, lang: str = "") -> list[tuple[str, ...]]:
-    """`stems`, word by word: as many for one language as for another."""
+    """`stems` by word. The number of words does not depend on `lang`."""
     spoken = lang.partition("-")[0].lower()
     plain = text if text.isascii() else normalized("NFKC", text)
     return [_stems(word, spoken) for word in _cut(plain, _comparable)]
 
 
 def ready(langs: Iterable[str]) -> None:
-    """Load the dictionaries of these languages, which takes a second or two: they are loaded when first needed."""
+    """Load the dictionaries of these languages, which takes a second or two, before their first use."""
     for lang in langs:
         stems("dictionary", lang)
 
 
 def indexed(text: str, lang: str) -> list[str]:
-    """What an index holds of a page: its stems, and its words' first letters for questions in other languages."""
+    """A page's terms in an index: its stems, and its words' first letters for questions in other languages."""
     return [*stems(text, lang), *(stem for word in _beginnings(text) for stem in word)]
 
 
 def _beginnings(text: str) -> list[tuple[str, ...]]:
-    """The words' first letters, marked as such."""
+    """The words' first letters, marked with `BEGINNING`."""
     return [tuple(stem + BEGINNING for stem in word) for word in stems_of_words(text)]
 
 
 def readings(text: str, langs: Iterable[str], *, beginnings: bool = False) -> list[list[tuple[str, ...]]]:
-    """What each distinct word of a question may be in an index, if the question is in one of these languages.
+    """The possible terms in an index for each distinct word of a question, by these languages.
 
     Args:
-        beginnings: the words' first letters as well: many a name and many a foreign word begins alike in two languages.
+        beginnings: add the words' first letters, since names and foreign words begin alike in many languages.
     """
     by_lang = [stems_of_words(text, lang) for lang in langs]
     if beginnings:
@@ -158,7 +158,7 @@ def readings(text: str, langs: Iterable[str], *, beginnings: bool = False) -> li
 def _stems(word: str, lang: str) -> tuple[str, ...]:
     if not word.isascii():
         if _HANGUL.match(word):
-            # Particles are written together with the word before them, so words are compared by pairs of syllables.
+            # Korean particles are joined to words, so words are compared by pairs of syllables.
             plain = fold(word)
             return tuple(plain[i : i + 2] for i in range(len(plain) - 1)) or (plain,)
         if _UNSPACED.match(word):
@@ -173,15 +173,15 @@ def _stems(word: str, lang: str) -> tuple[str, ...]:
         return (fold(word)[:STEM],)
     found = parts(fold(word), lang)
     if len(found) > 1:
-        # The whole word as well: who asks for "Wirtshaus" does not ask for any house.
+        # The whole word as well, so that "Wirtshaus" matches better than any "Haus".
         return (fold(_STEMMERS.stem(word, lang)), *(fold(_STEMMERS.stem(part, lang)) for part in found))
     return (fold(_STEMMERS.stem(word, lang)),)
 
 
 def _comparable(run: str) -> list[str]:
-    """Chinese and Japanese in pairs of signs: dictionaries cut a word otherwise beside another, and pairs never do.
+    """Pairs of Chinese and Japanese characters. Dictionaries may split the same word differently, depending on others.
 
-    Keywords alone on XQuAD's Chinese pages, page@1 .983; .975 with ICU's words. Thai is better by words (.970; .965).
+    Keywords alone on XQuAD's Chinese pages have page@1 .983, and .975 with ICU's words. Thai: .965; .970.
     """
     found: list[str] = []
     for stretch in _STRETCH.finditer(run):
@@ -194,8 +194,8 @@ def _comparable(run: str) -> list[str]:
 
 
 def _in_dictionary(run: str) -> list[str]:
-    """The words of a stretch of a script without spaces."""
+    """The words of a run in a script without spaces."""
     if len(run) == 1:
         return [run] if run.isalnum() else []
     found = (run[start:end] for start, end in WordBreaker(run, "").segments())
-    return [word for word in found if any(map(str.isalnum, word))]  # not the marks of a sentence's end
+    return [word for word in found if any(map(str.isalnum, word))]  # without punctuation

@@ -113,9 +113,9 @@ async def _models(settings: Settings) -> None:
     """Only a warning: pages are quoted while no model answers."""
     if settings.judge_of_answers is None:
         return
-    from adapters.llm.at_start import in_vain  # loads OpenAI's client, which not everybody needs
+    from adapters.llm.at_start import server_problem  # loads OpenAI's client, which not everybody needs
 
-    if (why := await in_vain(settings)) is not None:
+    if (why := await server_problem(settings)) is not None:
         log.warning("no model will answer", reason=why)
 
 

@@ -1,6 +1,6 @@
-"""Keys that were made while the system runs: one document each, in one index of all sites.
+"""Keys created at run time: one document each, in one index for all sites.
 
-A document's id is the key's name, so that of two who make a key of one name at once only one succeeds.
+A document's id is the key's name, so only one of two concurrent requests creates a key of that name.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class ElasticKeys:
         with explained("reading the keys"):
             try:
                 answer = await self._es.search(index=KEYS, sort=["created_at"], size=MAX_KEYS)
-            except NotFoundError:  # nobody has made any
+            except NotFoundError:  # there are no keys yet
                 return []
         read = [_read(hit["_id"], hit["_source"]["key"]) for hit in answer["hits"]["hits"]]
         return [key for key in read if key is not None]
 
     async def add(self, key: KeptKey) -> bool:
-        """False: there is one of this name; readers see it at once. Raises: ElasticsearchDown."""
+        """Readers see the key at once. False: the name exists already. Raises: ElasticsearchDown."""
         await self._indexes.ensure_system(KEYS)
         document = {"created_at": key.created_at, "key": key.dumped()}
         with explained("keeping a key"):
@@ -59,7 +59,7 @@ class ElasticKeys:
 
 
 def _read(name: str, kept: Any) -> KeptKey | None:
-    """None: this version cannot read it. It opens nothing here, and keeps nobody from reading the others."""
+    """None: this version cannot read the key. It gives no access here, and the other keys still work."""
     try:
         return KeptKey.stored(kept)
     except ValidationError as err:

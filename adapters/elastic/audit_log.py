@@ -1,4 +1,4 @@
-"""The audit log: a document per act, in one index of all sites. Entries are created, never written again."""
+"""The audit log: a document per action, in one index for all sites. Entries are never changed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ElasticAuditLog:
         self._there = False
 
     async def put(self, entry: AuditEntry) -> None:
-        """Readers see it within a second. Raises: ElasticsearchDown."""
+        """Readers see the entry within a second. Raises: ElasticsearchDown."""
         if not self._there:
             await self._indexes.ensure_system(AUDIT_LOG)
             self._there = True
@@ -38,17 +38,17 @@ class ElasticAuditLog:
                     index=AUDIT_LOG,
                     query=_query(wanted),
                     sort=[{"id": "desc"}],
-                    size=limit + 1,  # one more tells whether there are more
+                    size=limit + 1,  # one more, to know whether there is a next page
                     search_after=[after] if after else None,
                 )
-            except NotFoundError:  # nobody has done anything
+            except NotFoundError:  # there are no entries yet
                 return AuditLogPage(entries=())
         entries = [AuditEntry.stored(hit["_source"]["entry"]) for hit in answer["hits"]["hits"]]
         more = len(entries) > limit
         return AuditLogPage(entries=tuple(entries[:limit]), next=entries[limit - 1].id if more else None)
 
     async def expire(self, before: datetime) -> int:
-        """Delete what is older. Returns: how many. Raises: ElasticsearchDown."""
+        """Delete older entries. Returns their number. Raises: ElasticsearchDown."""
         return (await expire(self._es, AUDIT_LOG, {"range": {"at": {"lt": before.isoformat()}}})).total()
 
 

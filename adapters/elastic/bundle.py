@@ -1,4 +1,4 @@
-"""Everything of Elasticsearch that a process uses, over one connection."""
+"""All adapters of Elasticsearch for a process, over one connection."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PING_TIMEOUT = 3.0  # seconds
 
 
 class Elastic:
-    """`async with Elastic(url, settings) as elastic: ...`; `lane`: of what is written through it."""
+    """`async with Elastic(url, settings) as elastic: ...`; `lane`: of its writes."""
 
     def __init__(self, url: str, settings: ElasticSettings, lane: Lane = "save") -> None:
         self.es = connect(url, settings)
@@ -45,14 +45,14 @@ class Elastic:
         await self.aclose()
 
     async def ping(self) -> None:
-        """Raises: ElasticsearchDown: it does not answer, or not all primaries are there yet."""
+        """Raises: ElasticsearchDown: it does not answer, or not all primaries are allocated yet."""
         with explained("asking for the cluster's health"):
             health = await self.es.options(request_timeout=PING_TIMEOUT).cluster.health()
         if health["status"] == "red":
             raise ElasticsearchDown("Elasticsearch: not all primary shards are there yet")
 
     async def time(self) -> datetime:
-        """What time it is for the elected master: the same for all who ask.
+        """The clock of the elected master, which is the same for all gateways.
 
         Raises:
             ElasticsearchDown, ElasticsearchRefused.
@@ -66,7 +66,7 @@ class Elastic:
         raise ElasticsearchDown("Elasticsearch: no master is elected")
 
     async def site_statuses(self, sites: Sequence[str]) -> list[SiteStatus]:
-        """Pages, chunks and freshness of each of these sites, and what is wrong with it. Raises: ElasticsearchDown."""
+        """Pages, chunks, freshness and problems of each of these sites. Raises: ElasticsearchDown."""
         return await SiteStatuses(self.es, self.indexes).of(sites)
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""Units as a chunk's document holds them: stored, never searched.
+"""Units in a chunk's document: stored, but not indexed.
 
 "units": {"said": [{"start": 0, "text": "Open daily.", "kind": "prose", "block": 0}, …], "vectors": base64}
 """
@@ -13,7 +13,7 @@ from schemas.ingest import EmbeddedChunk
 
 
 def stored(chunk: EmbeddedChunk) -> dict[str, Any]:
-    """For the field `units`."""
+    """The value of the field `units`."""
     return {
         "said": [unit.model_dump() for unit in chunk.units],
         "vectors": base64.b64encode(chunk.unit_vectors).decode(),
@@ -21,7 +21,7 @@ def stored(chunk: EmbeddedChunk) -> dict[str, Any]:
 
 
 def read(source: Mapping[str, Any]) -> tuple[list[dict[str, Any]], bytes]:
-    """Fields of the units, and their vectors (schemas.compact); none of a document from before there were any."""
+    """The units' fields, and their vectors (schemas.compact); empty for documents of older versions."""
     units = source.get("units")
     if not units:
         return [], b""

@@ -1,4 +1,4 @@
-"""The connection, and what Elasticsearch's errors mean to us."""
+"""The connection, and the translation of Elasticsearch's errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipelines.runtime import tracing
 from pipelines.runtime.errors import READ_AGAIN, READ_AT_START, Kind, PagewireError, Permanent, Retryable, SettingsError
 
 REQUEST_TIMEOUT = 20.0  # seconds
-# 429: queue full or a disk-full block, 5xx: no master, shard not yet allocated. All pass.
+# 429: a full queue or a disk-full block; 5xx: no master, or a shard that is not allocated yet. All are temporary.
 TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
 _SITE_BLOCKED = re.compile(r"index \[pagewire-[^\]]*\] blocked")
 
@@ -32,47 +32,47 @@ class ElasticsearchDown(Retryable):
 
 
 class ElasticsearchDenied(ElasticsearchDown):
-    """Elasticsearch does not take our key or password, or they may not do this, or we do not trust its certificate."""
+    """Elasticsearch refuses our key or password, or a privilege is missing, or we do not trust its certificate."""
 
     code = "elasticsearch-denied"
 
 
 class ElasticsearchFull(Retryable):
-    """The cluster takes no more shards, so a site without an index gets none."""
+    """The cluster has its maximum of shards, so a site without an index gets none."""
 
     code = "elasticsearch-full"
     kind = Kind.SITE
 
 
 class IndexBlocked(Retryable):
-    """A site's index takes no writes: somebody has set a block on it."""
+    """A site's index refuses writes, because of a block that an operator has set."""
 
     code = "index-blocked"
     kind = Kind.SITE
 
 
 class ElasticsearchRefused(Permanent):
-    """Elasticsearch will never take this request, or this document."""
+    """Elasticsearch refuses a request or document for good."""
 
     code = "elasticsearch-refused"
     kind = Kind.UNKNOWN
 
 
 class DocumentRefused(ElasticsearchRefused):
-    """Elasticsearch will never take this document, while it took others of the same request."""
+    """Elasticsearch refuses a document for good, but accepted others of the same request."""
 
     kind = Kind.RECORD
 
 
 class OrjsonLines(OrjsonSerializer, NdjsonSerializer):
-    """Bulks and several searches at once. Takes numpy vectors as they are, and is ten times as fast with them."""
+    """For bulks and multi-searches. Serializes numpy vectors directly, ten times as fast."""
 
 
 class TracedElasticsearch(AsyncElasticsearch):
-    """Tells of its requests where something is traced (pipelines.runtime.tracing).
+    """Makes spans of requests where tracing is switched on (pipelines.runtime.tracing).
 
-    In place of the client's own spans, which hold URLs with ids and, with an error, what Elasticsearch quotes of a
-    search; those go to OpenTelemetry's global provider, which ours is not.
+    They replace the client's own spans, which have ids in URLs and, in errors, parts of searches. Those go to
+    OpenTelemetry's global provider, which Pagewire does not set.
     """
 
     async def perform_request(
@@ -86,7 +86,7 @@ class TracedElasticsearch(AsyncElasticsearch):
         endpoint_id: str | None = None,
         path_parts: Mapping[str, Any] | None = None,
     ) -> ApiResponse[Any]:
-        asked = partial(
+        send = partial(
             super().perform_request,
             method,
             path,
@@ -96,11 +96,11 @@ class TracedElasticsearch(AsyncElasticsearch):
             path_parts=path_parts,
         )
         if not tracing.is_on():
-            return await asked(headers=headers)
+            return await send(headers=headers)
         index = (path_parts or {}).get("index", "")
         with tracing.database(endpoint_id or method, index if isinstance(index, str) else "", method) as request:
             try:
-                answer = await asked(headers={**(headers or {}), **tracing.http_headers()})
+                answer = await send(headers={**(headers or {}), **tracing.http_headers()})
             except ApiError as err:
                 request.answered(err.meta.status, err.meta.node.host, err.meta.node.port)
                 raise
@@ -109,21 +109,21 @@ class TracedElasticsearch(AsyncElasticsearch):
 
 
 def connect(url: str, settings: ElasticSettings) -> AsyncElasticsearch:
-    """A client that does not try a node again: who calls knows better when.
+    """A client that does not retry a node, since callers retry.
 
     Args:
-        url: One, or those of several nodes with commas between them.
+        url: One URL, or those of several nodes with commas between them.
 
     Raises:
-        SettingsError: the file of the authority is no longer there.
+        SettingsError: the authority's file is missing now.
     """
     urls = [one.strip() for one in url.split(",")]
     return TracedElasticsearch(
         urls,
         transport_class=_signing(settings),
         request_timeout=REQUEST_TIMEOUT,
-        # Where a node cannot be reached the next one is asked, each once. A write may so be done twice: that ends the
-        # same, here as everywhere.
+        # An unreachable node's request goes to the next one, to each node once. So a write may happen twice, which is
+        # safe, since all writes are idempotent.
         max_retries=len(urls) - 1,
         retry_on_timeout=False,
         retry_on_status=(),
@@ -133,7 +133,7 @@ def connect(url: str, settings: ElasticSettings) -> AsyncElasticsearch:
 
 
 def _signing(settings: ElasticSettings) -> type[AsyncTransport]:
-    """A transport that says with each request who we are: what is in a key's file may be another one by then."""
+    """A transport that reads the credentials for each request, since a key's file may change."""
 
     class Signing(AsyncTransport):
         async def perform_request(  # type: ignore[override]
@@ -152,7 +152,7 @@ def _authorization(settings: ElasticSettings) -> str | None:
         settings.elasticsearch_user,
         settings.elasticsearch_password,
     )
-    if key:  # it wins
+    if key:  # before user and password
         return f"ApiKey {key.get_secret_value()}"
     if user and password:
         return f"Basic {b64encode(f'{user}:{password.get_secret_value()}'.encode()).decode()}"
@@ -164,7 +164,7 @@ def _tls(urls: Sequence[str], settings: ElasticSettings) -> dict[str, Any]:
         return {}
     try:
         return {"ssl_context": settings.elasticsearch_tls.context()}
-    except ValueError as err:  # it was there at the start
+    except ValueError as err:  # the file was readable at the start
         raise SettingsError(str(err)) from None
 
 
@@ -173,7 +173,7 @@ def explained(doing: str) -> Iterator[None]:
     """Turn the client's exceptions into ours.
 
     Raises:
-        What `refusal` names: saying what was being done.
+        The errors of `refusal`; their messages begin with `doing`.
     """
     try:
         yield
@@ -184,7 +184,7 @@ def explained(doing: str) -> Iterator[None]:
         raise ElasticsearchDown(f"{doing}: Elasticsearch does not answer ({type(err).__name__})") from err
     except ApiError as err:
         status = err.meta.status
-        # A shard that is not allocated yet answers 404-like "no such shard" as 503; a missing index stays 404.
+        # For a shard that is not allocated yet, the status is 503; for a missing index it is 404.
         kind = refusal(status, str(err)) or ElasticsearchRefused
         raise kind(f"{doing}: Elasticsearch answered {status}: {err.message}{_hint(kind, status)}") from err
     except TransportError as err:
@@ -192,15 +192,15 @@ def explained(doing: str) -> Iterator[None]:
 
 
 def refusal(status: int, said: str) -> type[PagewireError] | None:
-    """What an answer of this status means, if it is not about the request itself.
+    """The error for a status; None: the request itself is at fault.
 
     Args:
-        said: Elasticsearch's type of error and its reason.
+        said: the type of Elasticsearch's error and its reason.
     """
     if status == 401 or (status == 403 and "security_exception" in said):
         return ElasticsearchDenied
     if status == 403:
-        # A block on everything, or on an index that all sites share (`pagewire.receipts`), is everybody's trouble.
+        # A block on all indexes, or on one for all sites (`pagewire.receipts`), affects every site.
         return IndexBlocked if _SITE_BLOCKED.search(said) else ElasticsearchDown
     if status == 400 and "maximum" in said and "shards open" in said:
         return ElasticsearchFull
@@ -212,7 +212,7 @@ def _hint(kind: type[PagewireError], status: int) -> str:
         return ""
     if status == 403:
         return "; `pagewire topics --acls` lists the privileges that our key or user needs"
-    asked = (
+    check = (
         "is PAGEWIRE_ELASTICSEARCH_API_KEY (or PAGEWIRE_ELASTICSEARCH_USER and its password) right, and still valid?"
     )
-    return f"; {asked} {READ_AGAIN}"
+    return f"; {check} {READ_AGAIN}"

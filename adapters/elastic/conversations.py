@@ -1,4 +1,4 @@
-"""Visitors' conversations: one document each, in one index of all sites."""
+"""Visitors' conversations: one document each, in one index for all sites."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ElasticConversations:
         self._there = False
 
     async def get(self, owner: ConversationOwner, conversation_id: str) -> VersionedConversation | None:
-        """As it is now, however young. Raises: ElasticsearchDown."""
+        """The newest version, read in real time. Raises: ElasticsearchDown."""
         with explained("reading a conversation"):
             try:
                 found = await self._es.get(index=CONVERSATIONS, id=_id(owner, conversation_id))
@@ -47,7 +47,7 @@ class ElasticConversations:
         with explained("looking for an answer's conversation"):
             try:
                 hits = await self._search(query)
-                if not hits:  # of the last second, or nobody's
+                if not hits:  # written in the last second, or unknown
                     await self._es.indices.refresh(index=CONVERSATIONS)
                     hits = await self._search(query)
             except NotFoundError:
@@ -105,12 +105,12 @@ class ElasticConversations:
         return [ConversationSummary.stored(hit["_source"]["summary"]) for hit in answer["hits"]["hits"]]
 
     async def expire(self, before: Mapping[str, datetime]) -> Mapping[str, int]:
-        """Delete those whose last question was before. Returns: how many, by site. Raises: ElasticsearchDown."""
+        """Delete conversations whose last question was before. Returns numbers by site. Raises: ElasticsearchDown."""
         return await expire(self._es, CONVERSATIONS, older("updated", before))
 
 
 def _id(owner: ConversationOwner, conversation_id: str) -> str:
-    """The owner is a part of it: an id that somebody else knows names nothing of theirs."""
+    """The document's id. It contains the owner, so that another owner with the same conversation id finds nothing."""
     return blake2b(json.dumps([owner.site, owner.name, conversation_id]).encode(), digest_size=24).hexdigest()
 
 

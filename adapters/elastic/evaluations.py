@@ -1,4 +1,4 @@
-"""Published runs of evaluations: one document each, in one index of all sites."""
+"""Published runs of evaluations: one document each, in one index for all sites."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ElasticRuns:
                     size=MAX_RUNS,
                     source_includes=["run"],
                 )
-            except NotFoundError:  # nobody has published any
+            except NotFoundError:  # there are no runs yet
                 return []
         return [ListedRun.stored(hit["_source"]["run"]) for hit in answer["hits"]["hits"]]
 

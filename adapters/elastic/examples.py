@@ -1,4 +1,4 @@
-"""Operators' worked examples: one document each, in one index of all sites."""
+"""Operators' worked examples: one document each, in one index for all sites."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class ElasticExamples:
                 answer = await self._es.search(
                     index=EXAMPLES, query={"term": {"site": site}}, sort=["added_at"], size=MAX_OF_SITE
                 )
-            except NotFoundError:  # nobody has added any
+            except NotFoundError:  # there are no examples yet
                 return []
         return [WorkedExample.stored(hit["_source"]["example"]) for hit in answer["hits"]["hits"]]
 
     async def put(self, example: WorkedExample) -> None:
-        """Add it, or replace the one of its id; readers see it at once. Raises: ElasticsearchDown."""
+        """Add an example, or replace the one with its id. Readers see it at once. Raises: ElasticsearchDown."""
         await self._indexes.ensure_system(EXAMPLES)
-        # Without defaults: so software that knows only examples of rewritings reads these as before.
+        # Without defaults, so that older versions, which only know examples of rewritings, can still read these.
         kept = example.model_dump(mode="json", exclude_defaults=True)
         document = {"site": example.site, "added_at": example.added_at, "example": kept}
         with explained(f"keeping an example of site {example.site}"):

@@ -1,4 +1,4 @@
-"""Deleting what is too old, a thousand documents at a time: the local engine has no delete by query."""
+"""Deletes expired documents, a thousand at a time, since the local engine has no delete by query."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 from adapters.elastic.client import ElasticsearchDown, explained
 
 BATCH = 1_000  # documents in a request
-PASSED = (404, 409)  # gone already, or written again since it was looked at: then it is not old
+PASSED = (404, 409)  # deleted already, or written again after the search, so no longer expired
 
 
 def older(field: str, before: Mapping[str, datetime]) -> dict[str, Any]:
-    """What fits the documents of each site whose time is before its own: a request for all sites, however many.
+    """A query for the documents that are older than their site's limit, in one request for all sites.
 
     Args:
-        field: has the time.
-        before: by site. Most sites keep things for as long as others do, so the times are few.
+        field: the field of a document's time.
+        before: the limit by site. Many sites have the same limit.
     """
     sites = defaultdict(list)
     for site, at in before.items():
@@ -33,7 +33,7 @@ def older(field: str, before: Mapping[str, datetime]) -> dict[str, Any]:
 
 
 async def expire(es: AsyncElasticsearch, index: str, query: dict[str, Any]) -> Counter[str]:
-    """Delete the documents that fit. Returns: how many, by site; "": of none. Raises: ElasticsearchDown."""
+    """Delete the query's documents. Returns their numbers by site; "": without a site. Raises: ElasticsearchDown."""
     deleted: Counter[str] = Counter()
     while True:
         with explained(f"looking for what is too old in {index}"):
@@ -63,7 +63,7 @@ async def expire(es: AsyncElasticsearch, index: str, query: dict[str, Any]) -> C
 
 
 def check(done: list[dict[str, Any]]) -> None:
-    """Raises: ElasticsearchDown: one of them did not get through."""
+    """Raises: ElasticsearchDown: one of the operations failed."""
     for item in done:
         if item["status"] >= 400 and item["status"] not in PASSED:
             raise ElasticsearchDown(f"Elasticsearch answered {item['status']}: {item.get('error')}")

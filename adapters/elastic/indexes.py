@@ -1,12 +1,12 @@
 """Indexes of a site: `pagewire-{site}-{generation}`; the alias `pagewire-{site}` names the live one.
 
-    pagewire-town ───────────────┐ live: what visitors search
+    pagewire-town ───────────────┐ live: visitors search it
     pagewire-town-000001         │            pagewire-town-000001.write
     pagewire-town-000002 ◀───────┘            pagewire-town-000002.write ◀── all writes to generation 2
 
-Writes name the generation they were made for and go through its own alias: they can neither land in another index
-when a rebuild is promoted, nor bring back an index that was deleted. Small sites can share an index (tenancy.py): then
-the generation's name is an alias, too, and everybody goes on using it as if it were an index.
+Writes name their generation and go through its own alias. So they never reach another index when a rebuild is
+promoted, and never recreate a deleted index. Small sites can share an index (tenancy.py). Then the generation's name is
+an alias as well, which is used like the name of an index.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pipelines.runtime.indexes import WRITE_SUFFIX, IndexGone, IndexInfo, IndexU
 from text.words import ANALYSIS
 
 MAPPINGS = Path(__file__).resolve().parents[2] / "infra" / "elasticsearch"
-RECEIPTS = "pagewire.receipts"  # a dot, which no site id has
+RECEIPTS = "pagewire.receipts"  # no site id contains a dot
 REBUILDS = "pagewire.rebuilds"
 CONVERSATIONS = "pagewire.conversations"
 EXAMPLES = "pagewire.examples"
@@ -46,7 +46,7 @@ TEXTS = "pagewire.texts"
 EVALUATIONS = "pagewire.evaluations"
 PLACES = "pagewire.places"
 STATES = "pagewire.states"
-# The indexes that are of all sites, with their mappings in infra/elasticsearch.
+# The indexes for all sites, with their mappings in infra/elasticsearch.
 SYSTEM = {
     RECEIPTS: "002_receipts.json",
     REBUILDS: "003_rebuilds.json",
@@ -65,13 +65,13 @@ ADDED_TO_SYSTEM = {OUTCOMES: ("labelled_by",)}  # fields that came after the ind
 INFO_TTL = 2.0  # seconds until a reader notices by itself that another index was promoted
 # Of what is in an index; counts up when older software must not touch it. Of one site's, and of shared ones.
 OWN_FORMAT, FORMAT = 2, 3
-NO_AUTO_CREATE = "pagewire-no-auto-create"  # the index template that says so
+NO_AUTO_CREATE = "pagewire-no-auto-create"  # an index template
 GENERATION = re.compile(r"-\d{6}$")
 SWAP_TIMEOUT = "5s"
 ALLOCATED = "10s"  # until an index that somebody else is making can be asked
 ADDED = ("units", "reader")  # fields of a site's index that came after the first release
 # What is read of an index: not its mapping, which is long. An identity each has, also one that is not of our making.
-WHAT_IT_IS = ["*.mappings._meta", *(f"*.mappings.properties.{name}.type" for name in ADDED), "*.settings.index.uuid"]
+IDENTITY = ["*.mappings._meta", *(f"*.mappings.properties.{name}.type" for name in ADDED), "*.settings.index.uuid"]
 REFRESH = "1s"  # of an index that is searched; one that is being built refreshes when asked
 
 
@@ -83,9 +83,9 @@ def added_mapping() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class LiveIndex:
-    """What a look at all sites found of one."""
+    """One site in a survey of all sites."""
 
-    info: IndexInfo | IndexUnfit | None  # what is wrong, where that is so; None: no index is live
+    info: IndexInfo | IndexUnfit | None  # an error where the index is unfit; None: no index is live
     others: tuple[str, ...]  # its indexes that are not live
 
 
@@ -98,11 +98,11 @@ def mapping(file: str) -> dict[str, Any]:
 
 @dataclass
 class _Found:
-    """What stands behind the names of one site."""
+    """The indexes behind the names of one site."""
 
-    live: list[str] = field(default_factory=list)  # indexes, as Elasticsearch calls them
-    generations: dict[str, str] = field(default_factory=dict)  # the index that each is in; of its own or shared
-    held: dict[str, datetime] = field(default_factory=dict)  # of those in shared ones
+    live: list[str] = field(default_factory=list)  # concrete indexes
+    generations: dict[str, str] = field(default_factory=dict)  # the concrete index of each, own or shared
+    held: dict[str, datetime] = field(default_factory=dict)  # by generation in a shared index: end of its hold
 
 
 class Indexes:
@@ -120,17 +120,17 @@ class Indexes:
         """
         Args:
             placement: of a site.
-            shards: of indexes that are of all sites, such as the one of receipts.
+            shards: of the indexes for all sites.
         """
         self._es = es
         self._placement = placement
         self._tenancy = tenancy
         self._size = {"number_of_shards": shards, "number_of_replicas": replicas}
         self._known: TTLCache[str, IndexInfo] = TTLCache(inf, INFO_TTL)
-        self._looks: WeakValueDictionary[str, Shared[IndexInfo | None]] = WeakValueDictionary()  # those under way
+        self._looks: WeakValueDictionary[str, Shared[IndexInfo | None]] = WeakValueDictionary()  # running reads
 
     def target(self, site: str) -> str:
-        """What a search of the live index names."""
+        """The name for searches of the live index."""
         return alias(site)
 
     async def live(self, site: str) -> IndexInfo | None:
@@ -142,13 +142,13 @@ class Indexes:
         return self._known.get(site) or await self.now(site)
 
     async def now(self, site: str) -> IndexInfo | None:
-        """As `live`, by a look that begins after this call. Callers that come together share one."""
+        """As `live`, by a read that begins after this call. Concurrent callers share one read."""
         try:
             info = await self._looks.setdefault(site, Shared(partial(self._read, site))).result()
         except IndexUnfit:
             self._known.pop(site, None)
             raise
-        if info is None:  # that there is none is not remembered: the first save of a site makes one
+        if info is None:  # not cached: the first save of a site creates the index
             self._known.pop(site, None)
         else:
             self._known[site] = info
@@ -167,11 +167,11 @@ class Indexes:
         return _live(site, _by_site(bodies)[alias(site)], bodies)
 
     async def _get(self, names: str, aliases: str = "*") -> dict[str, Any]:
-        """What there is of these indexes, by what Elasticsearch calls them, with so many of their aliases."""
+        """Identity and matching aliases of these indexes, by concrete index."""
         answer = await self._es.indices.get(
             index=names,
             features=["aliases", "mappings", "settings"],
-            filter_path=[*WHAT_IT_IS, f"*.aliases.{aliases}"],
+            filter_path=[*IDENTITY, f"*.aliases.{aliases}"],
             allow_no_indices=True,
         )
         return dict(answer.body)
@@ -191,10 +191,10 @@ class Indexes:
         return [_info(site, name, found, bodies) for name in sorted(found.generations)]
 
     async def ensure(self, site: str, *, embedder: str, model: str, dims: int, chunker: str) -> IndexInfo:
-        """The live index, created with this model when the site never had one. Safe to race.
+        """The live index, created with this model if the site never had one. Safe to call concurrently.
 
         Raises:
-            IndexGone: the site had pages; a new, empty index would hide that they are gone.
+            IndexGone: the site had pages. A new, empty index would hide their loss.
         """
         if info := await self.live(site):
             return info
@@ -206,18 +206,18 @@ class Indexes:
         return info
 
     async def explain_absence(self, site: str) -> None:
-        """Say nothing when a site without a live index never had one.
+        """Raise why a site without a live index has none. Returns if it never had one.
 
         Raises:
-            IndexUnfit: it has indexes, but none is live. IndexGone: its pages were searchable once.
+            IndexUnfit: it has indexes, but none is live. IndexGone: its pages were searchable before.
         """
         if others := await self.generations(site):
             if await self.now(site) is not None:
-                return  # created since the look
+                return  # created meanwhile
             raise not_live(site, [info.name for info in others])
         with explained(f"looking for receipts of site {site}"):
             try:
-                await self._es.indices.refresh(index=RECEIPTS)  # those of the last second count as well
+                await self._es.indices.refresh(index=RECEIPTS)  # to count those of the last second as well
                 answer = await self._es.count(
                     index=RECEIPTS,
                     query={"bool": {"filter": [{"term": {"site": site}}, {"terms": {"state": ["searchable"]}}]}},
@@ -240,7 +240,7 @@ class Indexes:
         live: bool = False,
         shared: bool = False,
     ) -> None:
-        """Create one index, or let it into one that is shared; nothing happens when it is there."""
+        """Create an index, or a generation in a shared one. Does nothing if it exists."""
         name = index_name(site, generation)
         base = mapping("001_site.json")
         making = {
@@ -252,7 +252,7 @@ class Indexes:
             "analysis": ANALYSIS,
         }
         properties = base["mappings"]["properties"] | {
-            # Stated because the default changes between versions.
+            # Set explicitly, because the default changes between versions.
             "embedding": {
                 "type": "dense_vector",
                 "dims": dims,
@@ -286,7 +286,7 @@ class Indexes:
         )
 
     async def hold(self, info: IndexInfo, seconds: float) -> None:
-        """Keep the index stage from giving receipts for this index, for so long at most: it is about to be replaced."""
+        """Stop receipts for this index for so many seconds at most, since it is about to be replaced."""
         await self._hold(info, datetime.now(UTC) + timedelta(seconds=seconds))
 
     async def release(self, info: IndexInfo) -> None:
@@ -306,19 +306,19 @@ class Indexes:
             await self._es.indices.put_mapping(index=info.name, meta=meta)
 
     async def searchable(self, info: IndexInfo) -> None:
-        """Let an index that was built be searched: refreshed now, and by itself from now on."""
+        """Prepare a built index for searches: refresh it now, and automatically from now on."""
         with explained(f"refreshing {info.name}"):
             await self._es.indices.put_settings(index=info.concrete, settings={"index": {"refresh_interval": REFRESH}})
             await self._es.indices.refresh(index=info.concrete)
 
     async def swap(self, site: str, new: IndexInfo) -> None:
-        """Point the alias at `new` alone, in one step."""
+        """Point the alias to `new` alone, atomically."""
         filtered = {"filter": only(new.name)}
-        # A pattern must name at least one that is there.
+        # A pattern must match at least one index.
         others = {f"{PREFIX}*" if info.shared else f"{alias(site)}-*" for info in await self.generations(site)}
         with explained(f"promoting {new.name}"):
             await self._es.indices.update_aliases(
-                master_timeout=SWAP_TIMEOUT,  # late is worse than not at all: see pipelines/operate/rebuild/rebuild.py
+                master_timeout=SWAP_TIMEOUT,  # a late swap is worse than none: pipelines/operate/rebuild/rebuild.py
                 actions=[
                     *({"remove": {"index": each, "alias": alias(site), "must_exist": False}} for each in others),
                     {"add": {"index": new.concrete, "alias": alias(site)} | (filtered if new.shared else {})},
@@ -342,8 +342,8 @@ class Indexes:
             await self._es.indices.delete(index=info.name, ignore_unavailable=True)
 
     async def ensure_system(self, name: str) -> None:
-        """Make an index that is of all sites, one of `SYSTEM`, where it is not there yet."""
-        # A bulk delete with an external version would create the index it names: none of ours is made like that.
+        """Create one of the indexes in `SYSTEM`, if it does not exist."""
+        # A bulk delete with an external version would create a missing index, without a mapping. A template forbids it.
         with explained("forbidding indexes without a mapping"):
             await self._es.indices.put_index_template(
                 name=NO_AUTO_CREATE,
@@ -372,15 +372,15 @@ class Indexes:
             except BadRequestError as err:
                 if err.error != "resource_already_exists_exception":
                     raise
-                # Whoever makes it at this moment waits until it can be asked; we must not be faster. Not by its status:
-                # one that is being made counts as yellow.
+                # Another process creates it and waits until it is allocated; we must wait as well. The status does not
+                # help: an index under creation counts as yellow.
                 await self._es.options(ignore_status=408).cluster.health(
                     index=name, wait_for_active_shards=1, timeout=ALLOCATED
                 )
 
 
 def not_live(site: str, others: Sequence[str]) -> IndexUnfit:
-    """The site has these indexes, and none is live."""
+    """The error for a site with indexes of which none is live."""
     return IndexUnfit(
         f"site {site} has {', '.join(others)}, but its alias {alias(site)} points nowhere; "
         f"`pagewire rebuild {site} --from changes --promote` makes a live one"
@@ -388,7 +388,7 @@ def not_live(site: str, others: Sequence[str]) -> IndexUnfit:
 
 
 def is_gone(site: str, searchable: int) -> IndexGone:
-    """The site has no index, and so many of its pages could be found once."""
+    """The error for a site without an index that had so many searchable pages."""
     return IndexGone(
         f"the index of site {site} is gone, {searchable:,} pages were in it; the log still has them: "
         f"`pagewire rebuild {site} --from embeddings --promote`"
@@ -396,13 +396,13 @@ def is_gone(site: str, searchable: int) -> IndexGone:
 
 
 def _by_site(bodies: Mapping[str, Any]) -> defaultdict[str, _Found]:
-    """What stands where, by the sites' aliases."""
+    """The sites' indexes, by alias of the site."""
     by_site: defaultdict[str, _Found] = defaultdict(_Found)
     for concrete, body in sorted(bodies.items()):
         shared = is_shared(concrete)
         if not shared and GENERATION.search(concrete):
             by_site[_site_alias(concrete)].generations[concrete] = concrete
-        elif not shared:  # not of our making, under a site's name
+        elif not shared:  # a foreign index with a site's name
             by_site[concrete].generations[concrete] = concrete
             by_site[concrete].live.append(concrete)
         for name in body.get("aliases", {}):
@@ -431,7 +431,7 @@ def _surveyed(site: str, found: _Found, bodies: Mapping[str, Any]) -> LiveIndex:
 
 
 def _live(site: str, found: _Found, bodies: Mapping[str, Any]) -> IndexInfo | None:
-    """What stands behind the site's alias. Raises: IndexUnfit."""
+    """The index behind the site's alias. Raises: IndexUnfit."""
     if not found.live:
         return None
     if len(found.live) > 1:
@@ -462,7 +462,7 @@ def _info(site: str, name: str, found: _Found, bodies: Mapping[str, Any]) -> Ind
             dims=meta["dims"],
             chunker=meta["chunker"],
             held_until=datetime.fromisoformat(until) if until else found.held.get(name),
-            # Of a shared index it says when the first site came.
+            # A shared index has the time of its first site.
             created_at=datetime.fromisoformat(created) if (created := meta.get("created")) and not shared else None,
             mapped=body["mappings"].get("properties", {}).keys() >= {*ADDED},
             analysis=meta.get("analysis", ""),

@@ -1,6 +1,6 @@
-"""Inventory: every document of one index as of one moment, in batches, without its text and vector.
+"""Lists every document of an index at one point in time, in batches, without texts and vectors.
 
-Read from a point in time in the order of the shards, which costs Elasticsearch no sorting and us no memory but a batch.
+Documents come in the order of the shards, which needs no sorting and only the memory of a batch.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Inventories:
         """The index of this name, by default the live one; None when the site never had one.
 
         Raises:
-            NoSuchIndex. IndexUnfit, IndexGone: there is something, but it cannot be read. ElasticsearchDown.
+            NoSuchIndex. IndexUnfit, IndexGone: the index cannot be read. ElasticsearchDown.
         """
         if name is None:
             info = await self._indexes.now(site)
@@ -60,7 +60,7 @@ class Inventories:
 
 
 class Inventory:
-    """What one index holds; and deletes what it should not."""
+    """Reads the documents of one index, and deletes wrong ones."""
 
     def __init__(self, es: AsyncElasticsearch, writer: Writer, info: IndexInfo) -> None:
         self._es = es.options(request_timeout=REQUEST_TIMEOUT)
@@ -80,7 +80,7 @@ class Inventory:
         return self._info.chunker
 
     async def count(self) -> int:
-        """Documents that can be found. Raises: IndexGone, ElasticsearchDown."""
+        """The number of searchable documents. Raises: IndexGone, ElasticsearchDown."""
         with explained(f"counting documents of {self.name}"):
             try:
                 return int((await self._es.count(index=self.name))["count"])
@@ -90,7 +90,7 @@ class Inventory:
     async def read(
         self, page_keys: Sequence[str] | None = None
     ) -> AsyncGenerator[tuple[list[HeadDocument], list[ChunkDocument]], None]:
-        """Everything written before this call, of these pages (default: of all).
+        """All documents of these pages (default: of all) that were written before this call.
 
         Args:
             page_keys: at most 65,536 (Elasticsearch's limit of terms).
@@ -110,7 +110,7 @@ class Inventory:
                     yield [], [_chunk(hit) for hit in hits]
 
     async def delete(self, documents: Sequence[Document]) -> None:
-        """Delete documents, in this order, but none that was written again since. Raises: ElasticsearchDown."""
+        """Delete documents in this order, except those written again meanwhile. Raises: ElasticsearchDown."""
         await self._writer.write([Write(self._info.write_alias, one.id, one.version, None) for one in documents])
 
     def _scan(

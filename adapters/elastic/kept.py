@@ -1,4 +1,4 @@
-"""What only Elasticsearch has, read whole for a backup and put back: pipelines.operate.backup.ports.Documents.
+"""Backup and restore of data that only Elasticsearch has: pipelines.operate.backup.ports.Documents.
 
 Each index has a rule of what wins when a document that is to be put back is there already: the newer conversation, the
 newer example; of a question both, for its outcome, its rating and its erasure come one by one; the version
@@ -23,15 +23,15 @@ from pipelines.operate.backup.ports import Document, PutBack
 
 BATCH = 100  # documents read at once: a conversation of a hundred questions is some 200 kB
 REQUEST_TIMEOUT = 60.0  # seconds
-TRIES = 5  # to write what others write at the same time
+TRIES = 5  # to write documents that others write at the same time
 
 Source = Mapping[str, Any]
-# What to write, of what is there and what was kept; None: nothing, it is as good or better.
+# The document to write, from the existing one and the backup's; None: the existing one stays.
 Rule = Callable[[Source, Source], Source | None]
 
 
 def newer_conversation(there: Source, kept: Source) -> Source | None:
-    """By its last question. Of the same one what is there: feedback and new titles come after it."""
+    """The one with the later last question. If equal, the existing one, which may have newer feedback or titles."""
     return kept if _at(kept["updated"]) > _at(there["updated"]) else None
 
 
@@ -73,7 +73,7 @@ class KeptIndex:
         rule: Rule,
         barred: Callable[[Sequence[Document]], Awaitable[set[str]]] | None = None,
     ) -> None:
-        """`barred`: the ids of those that must not come back."""
+        """`barred` returns the ids of documents that must not be restored."""
         self._es = es.options(request_timeout=REQUEST_TIMEOUT)
         self._indexes = indexes
         self._index = index
@@ -96,7 +96,7 @@ class KeptIndex:
                 await self._es.indices.refresh(index=self._index)
             except NotFoundError:  # nothing was ever put into it
                 return
-        gone = ElasticsearchDown(f"{self._index} was deleted while it was read, or nobody read on for long")
+        gone = ElasticsearchDown(f"{self._index} was deleted while it was read, or the reader paused for too long")
         async with point_in_time(self._es, self._index, absent=gone) as point:
             found = batches(
                 self._es,
@@ -144,7 +144,7 @@ class KeptIndex:
         return operations, written
 
     async def _write(self, operations: list[dict[str, Any]], written: Sequence[Document]) -> list[Document]:
-        """Those that somebody else has written meanwhile. Raises: DocumentRefused, ElasticsearchDown."""
+        """Returns the documents that others have written meanwhile. Raises: DocumentRefused, ElasticsearchDown."""
         if not operations:
             return []
         with explained(f"restoring documents of {self._index}"):
@@ -178,10 +178,10 @@ def _of(sites: Collection[str] | None) -> dict[str, Any]:
 
 
 def kept_indexes(es: AsyncElasticsearch, indexes: Indexes) -> dict[PartName, KeptIndex]:
-    """Indexes of what cannot be made again, by their part of a backup."""
+    """Indexes whose data cannot be rebuilt, by their part of a backup."""
 
     async def deleted(conversations: Sequence[Document]) -> set[str]:
-        """Those that their visitors have deleted: the question log has their questions erased."""
+        """Conversations that visitors have deleted, whose questions are erased in the question log."""
         await indexes.ensure_system(OUTCOMES)
         asked = {f"{one.site}:{request}": one.id for one in conversations for request in one.source["requests"]}
         questions = [Document(id, {}) for id in asked]

@@ -1,8 +1,7 @@
-"""The question log: a document per question, in one index of all sites.
+"""The question log: a document per question, in one index for all sites.
 
-The outcome, the visitor's feedback, a judge's verdict and the erasure of a conversation each write their own fields of
-the document, so that they may come in any order, and twice. A data stream would not do: it takes no second write of a
-document.
+Outcome, feedback, verdict and erasure each write their own fields of the document, so they may come in any order, and
+twice. This is no data stream, since those do not allow updates.
 """
 
 from __future__ import annotations
@@ -47,17 +46,17 @@ ERASED: dict[str, Any] = {
     "labelled_by": None,
     "outcome": {"vector": None, "answer": None, LABELS: None},
 } | dict.fromkeys(WORDS)
-LENGTHY = ("outcome.vector", "outcome.answer", f"outcome.{LABELS}")  # which no list shows
-# Of a question that is grouped with others.
+LENGTHY = ("outcome.vector", "outcome.answer", f"outcome.{LABELS}")  # fields that no list shows
+# The fields for grouping questions
 GROUPED = (
     *("request_id", "asked_at", "asked_in", "question", "rephrased", "became", "rating"),
     *(f"outcome.{name}" for name in ("grade", "left_out", "vector")),
     *(f"outcome.hits.{name}" for name in ("page_id", "lang", "title", "url", "cosine", "cited")),
 )
-GROUPED_BATCH = 500  # read at once: a few milliseconds of parsing
+GROUPED_BATCH = 500  # questions read at once: a few milliseconds of parsing
 VERDICT = "verdict"
 BATCH = 1_000  # documents in a request
-CONFLICTS = 5  # two events of one question may come at once, where a partition has just moved
+CONFLICTS = 5  # retries: two workers may write one question while a partition moves
 
 
 class ElasticOutcomes:
@@ -91,7 +90,7 @@ class ElasticOutcomes:
     async def put_verdict(self, event: VerdictEvent) -> None:
         """Raises: ElasticsearchDown, ElasticsearchRefused."""
         await self._ensure()
-        # Within `outcome`, which is not searched: an outcome that comes later has no such field, and leaves it.
+        # In `outcome`, which is not indexed. A later outcome has no such field, and keeps it.
         document = {"outcome": {VERDICT: event.verdict.dumped()}, "noted_at": event.verdict.judged_at.isoformat()}
         await self._update(event.site, event.request_id, document)
 
@@ -115,7 +114,7 @@ class ElasticOutcomes:
             self._there = True
 
     async def _forget(self, event: OutcomeEvent, forgotten: Forgotten) -> None:
-        """Also those of which no outcome has come yet: it will find that it is not wanted."""
+        """Erase a conversation's questions. Those without an outcome are marked as well, so that it is not kept."""
         noted = {"noted_at": forgotten.at.isoformat()}
         await self._erase(event.site, forgotten.requests, noted)
         while True:
@@ -150,7 +149,7 @@ class ElasticOutcomes:
 
     async def expire(self, before: Mapping[str, datetime]) -> Mapping[str, int]:
         """Raises: ElasticsearchDown."""
-        # Feedback or an erasure, whose outcome never came.
+        # Documents with feedback or an erasure, but without an outcome.
         stray = {"bool": {"filter": [older("noted_at", before)], "must_not": [{"exists": {"field": "asked_at"}}]}}
         query = {"bool": {"should": [older("asked_at", before), stray], "minimum_should_match": 1}}
         return await expire(self._es, OUTCOMES, query)
@@ -163,7 +162,7 @@ class ElasticOutcomes:
                     index=OUTCOMES,
                     query=_query(site, wanted),
                     sort=NEWEST,
-                    size=limit + 1,  # one more tells whether there are more
+                    size=limit + 1,  # one more, to know whether there is a next page
                     search_after=_place(after) if after else None,
                     track_total_hits=True,
                     source_excludes=LENGTHY,
@@ -172,7 +171,7 @@ class ElasticOutcomes:
                         "rating": {"terms": {"field": "rating"}},
                     },
                 )
-            except NotFoundError:  # nobody has asked anything
+            except NotFoundError:  # there are no questions yet
                 return QuestionList(counts=QuestionCounts(asked=0), questions=())
         hits = answer["hits"]["hits"]
         listed = hits[:limit]
@@ -223,7 +222,7 @@ def newest(
             es,
             f"reading the questions of site {site}",
             batch,
-            absent=None,  # nobody has asked anything
+            absent=None,  # there are no questions yet
             most=most,
             index=OUTCOMES,
             query=query,
@@ -235,7 +234,7 @@ def newest(
 
 
 def document_id(site: str, request_id: str) -> str:
-    """Of a question's document."""
+    """The id of a question's document."""
     return f"{site}:{request_id}"
 
 
@@ -244,12 +243,12 @@ def _whose(site: str, request_id: str) -> dict[str, Any]:
 
 
 def kept_as(event: OutcomeEvent, outcome: Outcome) -> tuple[str, dict[str, Any]]:
-    """The id and the document of a question of which nothing but its outcome is known."""
+    """The id and the document of a question that has an outcome only."""
     return document_id(event.site, event.request_id), _whose(event.site, event.request_id) | _of_outcome(event, outcome)
 
 
 def _of_outcome(event: OutcomeEvent, outcome: Outcome) -> dict[str, Any]:
-    """Its words beside it, where an erasure finds them."""
+    """The outcome's fields, with its words in separate fields, which an erasure clears."""
     rest = {name: value for name, value in outcome.dumped().items() if name not in WORDS}
     return {
         "conversation": event.conversation,
@@ -265,7 +264,7 @@ def _of_outcome(event: OutcomeEvent, outcome: Outcome) -> dict[str, Any]:
 
 
 def logged(source: dict[str, Any]) -> LoggedQuestion:
-    """A document as a question, without what people say of its answer."""
+    """The question in a document, without its labels."""
     words = {name: source.get(name) for name in ("question", "rephrased")}
     feedback = None
     if rating := source.get("rating"):
@@ -328,7 +327,7 @@ def _query(site: str, wanted: QuestionFilter) -> dict[str, Any]:
 
 
 def _says(text: str, field: str) -> dict[str, Any]:
-    """All the words, the last one perhaps not whole yet."""
+    """A query for all words of the text. The last word may be a prefix."""
     return {"match_bool_prefix": {field: {"query": text, "operator": "and"}}}
 
 

@@ -1,4 +1,4 @@
-"""Pages as they stand in the live index, for whoever looks after them: their chunks, their ids, their addresses."""
+"""Pages in the live index, for operators and editors: their chunks, ids and addresses."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from schemas.http import IndexedChunk, IndexedPage, ListedPage, PageList
 from schemas.keys import parse_page_key
 from schemas.page import FIELDS
 
-MAX_CHUNKS = 500  # that are read; a page of 300 KB has some 150
-LISTED = 1_000  # pages that are looked through at once for an address
-IDS = 500  # pages that are looked up at once, ...
+MAX_CHUNKS = 500  # of a page; one of 300 KB has some 150
+LISTED = 1_000  # pages a request of a search by address
+IDS = 500  # pages looked up at once, ...
 MAX_KEYS = 10_000  # ... in twenty languages each
 
 
@@ -30,7 +30,7 @@ class ElasticPageView:
         self._es = es
 
     async def page(self, site: str, page_key: str, groups: Iterable[str] = ()) -> IndexedPage:
-        """Of a page that nobody can find, nothing. Raises: ElasticsearchDown."""
+        """The page's chunks; empty for a page that these groups cannot find. Raises: ElasticsearchDown."""
         with explained(f"reading {page_key}"):
             try:
                 answer = await self._es.search(
@@ -54,16 +54,16 @@ class ElasticPageView:
     async def pages(
         self, site: str, *, groups: Iterable[str] | None = (), after: str = "", limit: int = LISTED
     ) -> PageList:
-        """The pages that these groups may read, by their keys; None: all.
+        """The pages that these groups may read, in the order of their keys; None: all.
 
         Args:
-            after: `next` of the list before.
+            after: `next` of the previous list.
 
         Raises:
             ElasticsearchDown.
         """
-        # The first chunk of each field: at least one a page, and of the fields before the content, in which chunks of
-        # attachments stand under a title and address of their own.
+        # The first chunk of each field: every page has one. Those before the content have the page's own title and
+        # address, while chunks of attachments in the content have others.
         first: list[dict[str, Any]] = [{"term": {"kind": "chunk"}}, {"term": {"ord": 0}}]
         first += [] if groups is None else [visible_to(groups)]
         first += [{"range": {"page_key": {"gt": after}}}] if after else []
@@ -89,7 +89,7 @@ class ElasticPageView:
         )
 
     async def readable(self, site: str, page_ids: Collection[str], groups: Iterable[str]) -> frozenset[PageName]:
-        """Those of the pages that these groups can find, with their languages. Raises: ElasticsearchDown."""
+        """The pages that these groups can find, with their languages. Raises: ElasticsearchDown."""
         found: set[PageName] = set()
         ids, visible = sorted(page_ids), visible_to(groups)
         for some in (ids[at : at + IDS] for at in range(0, len(ids), IDS)):
@@ -110,7 +110,7 @@ class ElasticPageView:
         return frozenset(found)
 
     async def at(self, site: str, address: str, *, groups: Iterable[str] | None = ()) -> list[ListedPage]:
-        """The pages of this address, in all their languages: as a rule one. All pages are looked through.
+        """The pages with this address, in all languages; usually one. Reads through all pages.
 
         Raises:
             ElasticsearchDown.

@@ -1,4 +1,4 @@
-"""Pages in an index: heads (the durable guard of order), chunks, known vectors; and the receipts of all sites."""
+"""Pages in an index: heads (which order revisions), chunks, known vectors; and the receipts of all sites."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from text.words import indexed, stems
 
 MAX_LOOKUP = 1_000  # hashes a search
 UNITS_LOOKUP = 500  # chunks a search; some 8 KB each
-REGROUPED = 200  # chunks that are read and written at once, with their vectors
-NOBODY = ("",)  # an empty list of groups would read as "no restriction"; no group has an empty name
+REGROUPED = 200  # chunks read and written at once, with their vectors
+NO_GROUP = ("",)  # for an empty list of groups, which would mean "no restriction"; no group has an empty name
 
 
 class PageIndex:
-    """The pages of one index, live or not. Writes go to this one, whatever is promoted meanwhile."""
+    """The pages of one index, live or not. Writes go to this index, even if another one is promoted meanwhile."""
 
     def __init__(
         self, es: AsyncElasticsearch, heads: Documents, writer: Writer, parts: WaitingParts, info: IndexInfo
@@ -53,7 +53,7 @@ class PageIndex:
         return self.info.chunker
 
     async def heads(self, page_keys: Iterable[str]) -> dict[str, Head]:
-        """Heads by page key, read in real time; pages never seen are missing. Raises: IndexGone."""
+        """Heads by page key, read in real time; unknown pages are missing. Raises: IndexGone."""
         ids = {head_id(key): key for key in page_keys}
         found = await self._heads.read(self.info.name, ids)
         if any(doc.get("error", {}).get("type") == MISSING for doc in found.values()):
@@ -65,9 +65,9 @@ class PageIndex:
         }
 
     async def write(self, part: PageEmbeddings, head: Head | None) -> bool:
-        """Write the part's chunks, then the head if given, in place of the one with its token, or of none.
+        """Write the part's chunks, then the head, if given. It replaces the head with its token, or creates one.
 
-        False when a newer chunk is there. Raises: HeadConflict: another head is; chunks may have been written.
+        Returns False if there is a newer chunk. Raises: HeadConflict: there is another head; chunks may be written.
         """
         if not self.info.mapped:
             await self._complete_mapping()
@@ -87,29 +87,29 @@ class PageIndex:
         )
 
     async def keep(self, part: PageEmbeddings, place: Place) -> None:
-        """Put a part aside, where no search looks, until the others of its page are there."""
+        """Store a part outside of searches until the page's other parts arrive."""
         await self._parts.keep(self.info.name, part, place)
 
     async def kept(self, part: PageEmbeddings) -> Mapping[int, Place]:
-        """Where the parts stand that were put aside and are of the same making, by their number."""
+        """Places of the stored parts of the same making, by part number."""
         return await self._parts.kept(self.info.name, part)
 
     async def take(self, part: PageEmbeddings, number: int) -> PageEmbeddings:
-        """One of the parts that were put aside. Raises: PartGone."""
+        """A stored part. Raises: PartGone."""
         return await self._parts.take(self.info.name, part, number)
 
     async def drop(self, part: PageEmbeddings, places: Mapping[int, Place]) -> None:
-        """Forget parts of this making that were put aside, but for copies that came after these."""
+        """Delete the stored parts of this making, except copies with a later place."""
         await self._parts.drop(self.info.name, part, places)
 
     async def regroup(self, head: Head, change: ChangeRef | None, groups: Sequence[str] | None) -> bool:
-        """Let other groups see the chunks that the head tells of; None: everybody. Text and vectors stay.
+        """Set the groups of the head's chunks; None: everybody. Texts and vectors stay.
 
         Args:
-            change: Whose chunks they are from now on; None: they stay what they are, and nobody sees them who did not.
+            change: The change that the chunks belong to from now on; None: they keep theirs, and no group is added.
 
         Returns:
-            Whether all of them were there.
+            Whether all chunks existed.
         """
         key = head.change.page_key
         ids = [chunk_id(key, field, ord) for field, count in head.counts.items() for ord in range(count)]
@@ -129,7 +129,7 @@ class PageIndex:
         return sum(bool(doc.get("found")) for doc in answer["docs"])
 
     async def _sources(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Documents by id, with their vectors, as of the last refresh."""
+        """Documents by id, with their vectors, from the last refresh."""
         with explained(f"reading chunks of {self.info.name}"):
             answer = await self._es.search(
                 index=self.info.name, query={"ids": {"values": ids}}, source={"exclude_vectors": False}, size=len(ids)
@@ -142,10 +142,10 @@ class PageIndex:
         allowed = groups
         if change is None and groups is not None and "groups" in source:
             allowed = [group for group in source["groups"] if group in groups]
-        document = source | {"stems": self._stems(source["text"], source["lang"])}  # not part of what is stored
+        document = source | {"stems": self._stems(source["text"], source["lang"])}  # not part of the stored document
         document.pop("groups", None)
         if allowed is not None:
-            document["groups"] = allowed or NOBODY
+            document["groups"] = allowed or NO_GROUP
         if change is not None:
             document["revision"] = change.revision
         return Write(self.info.write_alias, id, document["revision"], document)
@@ -154,7 +154,7 @@ class PageIndex:
         return " ".join(indexed(text, lang) if self.info.by_language else stems(text))
 
     async def strays(self, change: ChangeRef) -> list[tuple[FieldName, int]]:
-        """Chunks of the page not newer than this change that can be found, at most 10,000."""
+        """The page's searchable chunks that are not newer than this change, at most 10,000."""
         older = [
             {"term": {"page_key": change.page_key}},
             {"term": {"kind": "chunk"}},
@@ -170,7 +170,7 @@ class PageIndex:
         return [(hit["_source"]["field"], hit["_source"]["ord"]) for hit in answer["hits"]["hits"]]
 
     async def refresh(self) -> None:
-        """Return when everything written so far can be found."""
+        """Make everything written so far searchable."""
         await self._writer.refresh(self.info.concrete)
 
     async def _write(self, writes: Sequence[Write]) -> list[Written]:
@@ -215,7 +215,7 @@ class PageIndex:
         if chunk.units:
             document["units"] = chunk_units.stored(chunk)
         if meta and meta.groups is not None:
-            document["groups"] = meta.groups or NOBODY
+            document["groups"] = meta.groups or NO_GROUP
         document |= self.info.mark
         return Write(self.info.write_alias, chunk_id(key, chunk.field, chunk.ord), change.revision, document)
 
@@ -237,7 +237,7 @@ class PageIndex:
 
 
 class Pages:
-    """A site's pages wherever they are, and the receipts of all; knows nothing of topics."""
+    """The pages of all sites in their indexes, and the receipts of all sites."""
 
     def __init__(self, es: AsyncElasticsearch, indexes: Indexes, writer: Writer) -> None:
         self._es = es
@@ -247,7 +247,7 @@ class Pages:
         self._parts = WaitingParts(es, indexes, writer)
 
     async def live(self, site: str, *, embedder: str, model: str, dims: int, chunker: str) -> PageIndex:
-        """The live index, created with this model when the site never had one.
+        """The live index, created with this model if the site never had one.
 
         Raises:
             IndexUnfit, IndexGone.
@@ -256,12 +256,12 @@ class Pages:
         return self.at(info)
 
     async def there(self, site: str) -> PageIndex | None:
-        """The live index, if there is one; none is created."""
+        """The live index; None: there is none."""
         info = await self._indexes.live(site)
         return self.at(info) if info else None
 
     async def still_live(self, index: PageIndex) -> bool:
-        """Whether `index` is what visitors search, now, and will be for the next moment."""
+        """Whether visitors search `index`, and no promotion is about to replace it."""
         info = await self._indexes.now(index.info.site)
         return info is not None and info.name == index.info.name and not info.held
 
@@ -270,17 +270,17 @@ class Pages:
         return PageIndex(self._es, self._heads, self._writer, self._parts, info)
 
     async def heads(self, site: str, page_keys: Iterable[str]) -> dict[str, Head]:
-        """Heads in the live index by page key, read in real time; none when there is no live index."""
+        """Heads in the live index by page key, read in real time; empty without a live index."""
         keys = list(page_keys)
         info = await self._indexes.live(site)
         try:
             return await self.at(info).heads(keys) if info else {}
-        except IndexGone:  # deleted since the last look, or another one was promoted and this one deleted
+        except IndexGone:  # deleted meanwhile, perhaps after another one was promoted
             info = await self._indexes.now(site)
             return await self.at(info).heads(keys) if info else {}
 
     async def vectors(self, site: str, hashes: Sequence[str]) -> dict[str, Vector32]:
-        """Vectors that any index of the site holds, by embed hash: what a rebuild embedded before, too."""
+        """Vectors by embed hash, from any index of the site, also from those of a rebuild."""
         if not hashes:
             return {}
         names = [info.name for info in await self._indexes.generations(site)]
@@ -303,7 +303,7 @@ class Pages:
         return found
 
     async def units(self, site: str, page_key: str, model: str) -> list[KnownUnits]:
-        """What the page's chunks hold of units, in any index of the site with this model."""
+        """The units of the page's chunks, in any index of the site with this model."""
         found: list[KnownUnits] = []
         for name in [info.name for info in await self._indexes.generations(site) if info.model == model]:
             chunks = batches(
@@ -319,14 +319,14 @@ class Pages:
             )
             async for source in sources(chunks):
                 said, vectors = chunk_units.read(source)
-                units = [ChunkUnit.model_construct(**unit) for unit in said]  # of our own making
+                units = [ChunkUnit.model_construct(**unit) for unit in said]  # unvalidated: we wrote them
                 found.append(KnownUnits(source["title"], units, vectors))
         return found
 
     async def put_receipt(self, event: ReceiptEvent, lane: Lane = "save") -> None:
-        """Keep what became of a change; an older or less final event changes nothing.
+        """Store the newest state of a change. An older or less final event is ignored.
 
-        How long bulk work took says nothing of how fresh an editor's saves are.
+        Only events of the lane `save` count for freshness, which is about editors' saves.
         """
         lag = round((event.at - event.change.accepted_at).total_seconds() * 1000)
         document: dict[str, Any] = {
@@ -340,7 +340,7 @@ class Pages:
         write = Write(RECEIPTS, key, event.version, document, aliased=False)
         try:
             await self._writer.write([write])
-        except IndexMissing:  # somebody has deleted it since
+        except IndexMissing:  # deleted meanwhile
             await self._indexes.ensure_system(RECEIPTS)
             await self._writer.write([write])
 
@@ -359,7 +359,7 @@ class Pages:
         }
 
     async def newest_receipts(self, size: int) -> list[ReceiptEvent]:
-        """What became of the changes of all sites that were settled last, the newest first."""
+        """The newest receipt events of all sites, the newest first."""
         with explained("reading the newest receipts"):
             try:
                 answer = await self._es.search(

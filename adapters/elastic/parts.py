@@ -1,7 +1,7 @@
-"""Parts of pages that wait for the others of their page: in an index of their own, which nobody searches.
+"""Parts of pages that wait for their page's other parts, in an index of their own without searches.
 
-One document per part, as it came, so that waiting costs no vector search and no mapping of a site's index knows of it.
-What waits for ever, because another part of its page is a dead letter, is forgotten with that dead letter.
+A part is one unindexed document, so waiting parts cost no vector index and no mapping of a site's index. A part that
+waits for a dead letter expires with that dead letter.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from adapters.elastic.writer import IndexMissing, Write, Writer
 from pipelines.ingest.ports import PartGone, Place
 from schemas.ingest import PageEmbeddings
 
-LIFETIME = "now-14d"  # as long as dead letters are kept (schemas.topics): until then a redrive completes the page
+LIFETIME = "now-14d"  # as long as dead letters are kept (schemas.topics), since a redrive completes the page
 SWEEP_EVERY = 3_600.0  # seconds
 
 
 class WaitingParts:
-    """Of all sites. One per process."""
+    """Stores waiting parts of all sites. One per process."""
 
     def __init__(self, es: AsyncElasticsearch, indexes: Indexes, writer: Writer) -> None:
         self._es = es
@@ -34,7 +34,7 @@ class WaitingParts:
         self._swept: float | None = None
 
     async def keep(self, index: str, part: PageEmbeddings, place: Place) -> None:
-        """Put a part aside for this index; of two copies the one that stands later in the topic stays."""
+        """Store a part for this index. Of two copies, the later one in the topic wins."""
         document = {
             "index": index,
             "page_key": part.change.page_key,
@@ -46,18 +46,18 @@ class WaitingParts:
         await self._sweep()
         try:
             await self._writer.write([write])
-        except IndexMissing:  # somebody has deleted it since
+        except IndexMissing:  # deleted meanwhile
             await self._indexes.ensure_system(PARTS)
             await self._writer.write([write])
 
     async def kept(self, index: str, part: PageEmbeddings) -> Mapping[int, Place]:
-        """Where those stand that are of the part's making, by their number; read in real time."""
+        """Places of the stored parts of the same making, by part number; read in real time."""
         numbers = {_id(index, part, number): number for number in range(part.parts)}
         found = await self._read(list(numbers), "offset", "part.partition", "part.change")
         return {numbers[id]: _place(source) for id, source in found.items()}
 
     async def take(self, index: str, part: PageEmbeddings, number: int) -> PageEmbeddings:
-        """One of them. Raises: PartGone."""
+        """A stored part. Raises: PartGone."""
         id = _id(index, part, number)
         found = await self._read([id], "part")
         if id not in found:
@@ -65,7 +65,7 @@ class WaitingParts:
         return PageEmbeddings.decode(found[id]["part"]["json"].encode())
 
     async def drop(self, index: str, part: PageEmbeddings, places: Mapping[int, Place]) -> None:
-        """Forget them, but for copies that came after these."""
+        """Delete stored parts, except copies with a later place."""
         ids = ((_id(index, part, number), place.offset) for number, place in places.items())
         await self._writer.write([Write(PARTS, id, offset, None, aliased=False) for id, offset in ids])
 
@@ -78,7 +78,7 @@ class WaitingParts:
         return {doc["_id"]: doc["_source"] for doc in answer["docs"] if doc.get("found")}
 
     async def _sweep(self) -> None:
-        """Make the index, and forget what nobody will complete."""
+        """Create the index, and delete expired parts."""
         if self._swept is not None and monotonic() - self._swept < SWEEP_EVERY:
             return
         await self._indexes.ensure_system(PARTS)

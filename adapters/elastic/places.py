@@ -1,11 +1,11 @@
-"""Places of records, by topic and site: an index that may be deleted at any time, for then the topics are read whole.
+"""Offsets of sites' records by topic, in an index that may be deleted at any time: then whole topics are read.
 
-    {topic}                          up to where the topic's places are known; only who has read it replaces it
-    {topic}/{partition}/{site}/{at}  the site's records from offset `at` on; its version is up to where
+    {topic}                          the offsets up to which the topic is covered; replaced by compare-and-set
+    {topic}/{partition}/{site}/{at}  a stretch of the site's records from offset `at` on; its version is its end
 
-Both are named after the broker's id of the topic. First the places are written and made searchable, then it is written
-that they are known; who loses the second to another has done no harm, since what is written of a stretch is true of it,
-and of two notes of one stretch the longer one stays.
+Both ids begin with the broker's id of the topic. Stretches are written and refreshed first, then the covered offsets.
+A process that loses the second write does no harm: its stretches are correct, and of two stretches with the same start
+the longer one stays.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from adapters.elastic.writer import Write, Writer
 from pipelines.operate.places.ports import Covered, Stretch
 from pipelines.operate.places.site_log import PlacesWrong
 
-AT_ONCE = 500  # stretches read at once; of a small site some 100 bytes each
+AT_ONCE = 500  # stretches read at once, of some 100 bytes each for a small site
 
 
 class ElasticPlaces:
-    """Of all topics and sites. A pipelines.operate.places.ports.Places."""
+    """Stores stretches of all topics and sites: a pipelines.operate.places.ports.Places."""
 
     def __init__(self, es: AsyncElasticsearch, indexes: Indexes, writer: Writer) -> None:
         self._es = es

@@ -1,4 +1,4 @@
-"""Reading more than one answer should hold: batch after batch, each from behind the last hit of the one before."""
+"""Reads long results in batches, each after the last hit of the previous one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Hit = dict[str, Any]
 
 @dataclass
 class PointInTime:
-    """An index as of one moment; each answer may name it anew."""
+    """An index at one point in time. Each answer may bring a new id."""
 
     id: str
 
@@ -33,14 +33,14 @@ async def batches(
     point: PointInTime | None = None,
     **search: Any,
 ) -> AsyncGenerator[list[Hit], None]:
-    """The hits of a search, `size` at once; none of the batches is empty.
+    """The hits of a search, in batches of `size`, none of them empty.
 
     Args:
-        doing: what, for an error.
-        absent: is raised when what is read is not there, or not any more; None: then it has no hits.
-        most: hits, after which nothing is asked.
-        point: read as of this moment, in the order of the shards, which costs no sorting; in place of `index`, `sort`.
-        search: as of `AsyncElasticsearch.search`. No two hits may be equal by its `sort`.
+        doing: the action, for errors.
+        absent: raised if the index does not exist (any more); None: then there are no hits.
+        most: the maximum of hits.
+        point: read at this point in time, in the order of the shards, without sorting; replaces `index` and `sort`.
+        search: arguments of `AsyncElasticsearch.search`. Its `sort` must be unique for each hit.
 
     Raises:
         absent. ElasticsearchDown.
@@ -78,7 +78,7 @@ async def sources(batches: AsyncGenerator[list[Hit], None]) -> AsyncGenerator[An
 
 @asynccontextmanager
 async def point_in_time(es: AsyncElasticsearch, index: str, *, absent: Exception) -> AsyncIterator[PointInTime]:
-    """With everything that was written until now.
+    """Open a point in time, with everything that was written until now.
 
     Raises:
         absent: there is no such index. ElasticsearchDown.
@@ -93,5 +93,5 @@ async def point_in_time(es: AsyncElasticsearch, index: str, *, absent: Exception
     try:
         yield point
     finally:
-        with suppress(ElasticsearchDown), explained(f"closing {index}"):  # it ends by itself, too
+        with suppress(ElasticsearchDown), explained(f"closing {index}"):  # it expires anyway
             await es.options(ignore_status=404).close_point_in_time(id=point.id)

@@ -1,4 +1,4 @@
-"""What is known of each generation of a site's index, and the lease that lets one process at a time work on them."""
+"""The states of a site's generations, and the lease by which only one process at a time works on them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from schemas.rebuild import Rebuild
 
 log = structlog.get_logger(__name__)
 
-LEASE = 30.0  # seconds; renewed three times in it
-STOPPING = "stop"  # in the place of a process number: the lease was taken to stop its owner
-MAX_GENERATIONS = 10_000  # of a site, ever
+LEASE = 30.0  # seconds; renewed every third of it
+STOPPING = "stop"  # in place of a process id: the lease was taken to stop its owner
+MAX_GENERATIONS = 10_000  # of a site, deleted ones included
 
 
 class RebuildRunning(Permanent):
@@ -35,7 +35,7 @@ class RebuildRunning(Permanent):
 
 
 class LeaseLost(Permanent):
-    """Another process has taken over, because this one did not answer for too long."""
+    """Another process has taken the lease, because this one did not renew it in time."""
 
     code = "lease-lost"
 
@@ -46,15 +46,15 @@ class Rebuilds:
     def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
         self._es = es
         self._indexes = indexes
-        self._lost: set[str] = set()  # sites whose lease this process had and has no longer
+        self._lost: set[str] = set()  # sites whose lease this process has lost
 
     async def of_site(self, site: str) -> list[Rebuild]:
-        """As they were put, the oldest generation first. Raises: ElasticsearchDown."""
+        """The stored states, the oldest generation first. Raises: ElasticsearchDown."""
         found = [Rebuild.stored(doc["rebuild"]) for _, doc in await self._documents(site) if "rebuild" in doc]
         return sorted(found, key=lambda rebuild: rebuild.generation)
 
     async def last_generation(self, site: str) -> int:
-        """The highest number that was ever used: a late write to a deleted generation must not meet a new one."""
+        """The highest number ever used. Numbers are not reused, so that late writes never reach a new index."""
         numbers = [int(id[-6:]) for id, doc in await self._documents(site) if "owner" not in doc]
         return max(numbers, default=0)
 
@@ -68,8 +68,8 @@ class Rebuilds:
         return [(hit["_id"], hit["_source"]) for hit in answer["hits"]["hits"]]
 
     async def sizes(self, site: str) -> dict[str, tuple[int, int]]:
-        """Documents that can be found and bytes on disk, by index. Of one that is shared, the site's part of the bytes
-        by its part of the documents.
+        """Searchable documents and bytes on disk, by index. In a shared index, the bytes are the site's share by its
+        documents.
 
         Raises:
             ElasticsearchDown.
@@ -89,7 +89,7 @@ class Rebuilds:
         return sizes
 
     async def contents(self, site: str, names: Sequence[str]) -> dict[str, tuple[int, int]]:
-        """Pages that are not deleted and chunks that can be found, by index. Raises: ElasticsearchDown."""
+        """Numbers of live pages and searchable chunks, by index. Raises: ElasticsearchDown."""
         if not names:
             return {}
         kinds = {"pages": {"term": {"state": "live"}}, "chunks": {"term": {"kind": "chunk"}}}
@@ -109,11 +109,11 @@ class Rebuilds:
         }
 
     async def put(self, rebuild: Rebuild) -> None:
-        """Keep the newest state of a generation. Raises: LeaseLost, ElasticsearchDown."""
+        """Store the state of a generation. Raises: LeaseLost, ElasticsearchDown."""
         await self._put(rebuild, {"site": rebuild.site, "rebuild": rebuild.dumped()})
 
     async def forget(self, rebuild: Rebuild) -> None:
-        """Keep nothing but the number. Raises: ElasticsearchDown."""
+        """Delete all but the generation's number. Raises: ElasticsearchDown."""
         await self._put(rebuild, {"site": rebuild.site})
 
     async def _put(self, rebuild: Rebuild, document: dict[str, Any]) -> None:
@@ -124,11 +124,11 @@ class Rebuilds:
 
     @asynccontextmanager
     async def lease(self, site: str) -> AsyncIterator[None]:
-        """Be the only one who works on the site's indexes, as long as the context lasts.
+        """Hold the lease of the site's indexes meanwhile.
 
         Raises:
-            RebuildRunning: somebody else is; says who.
-            LeaseLost: in the body, when the lease could not be kept.
+            RebuildRunning: another process holds it; the message names it.
+            LeaseLost: in the body, if the lease could not be renewed.
         """
         await self._indexes.ensure_system(REBUILDS)
         owner = f"{socket.gethostname()}/{os.getpid()}/{psutil.Process().create_time():.0f}"
@@ -150,7 +150,7 @@ class Rebuilds:
             await self._give_back(site, owner)
 
     async def holder(self, site: str) -> str | None:
-        """Who works on the site's indexes now. Raises: ElasticsearchDown."""
+        """The process that holds the lease; None: no process does. Raises: ElasticsearchDown."""
         with explained(f"looking at the lease of site {site}"):
             try:
                 held = await self._es.get(index=REBUILDS, id=_lease_id(site))
@@ -159,10 +159,10 @@ class Rebuilds:
         return _named(held["_source"]["owner"]) if _holds(held["_source"]) else None
 
     async def stop(self, site: str, by: str) -> str | None:
-        """Take the lease from whoever works on the site's indexes. They notice within a third of it and stop, where
-        they can be gone on from; until the rest of it is over nobody else can begin.
+        """Stop the process that works on the site's indexes, by taking its lease. It notices within a third of the
+        lease, and stops where its work can be resumed. No other process can begin until the lease ends.
 
-        Returns: who it was; None: nobody was at work, or has just ended.
+        Returns: the stopped process; None: no process was at work, or it has just ended.
 
         Raises:
             ElasticsearchDown.
@@ -180,12 +180,12 @@ class Rebuilds:
             place = {"if_seq_no": held["_seq_no"], "if_primary_term": held["_primary_term"]}
             try:
                 await self._write(site, f"{by.replace('/', ' ')}/{STOPPING}/0", place)
-            except ConflictError:  # renewed in this moment, or given back
+            except ConflictError:  # renewed or given back at the same moment
                 return await self.stop(site, by)
         return _named(owner)
 
     async def _take(self, site: str, owner: str) -> dict[str, int]:
-        """Returns: what the next write of the lease must name."""
+        """Take the lease. Returns the condition of its next write."""
         with explained(f"taking the lease of site {site}"):
             try:
                 held = await self._es.get(index=REBUILDS, id=_lease_id(site))
@@ -237,7 +237,7 @@ class Rebuilds:
         try:
             return await self._write(site, owner, place)
         except ConflictError:
-            # Perhaps our own last write, whose answer was lost.
+            # It may be our own last write, if its response was lost.
             held = await self._es.get(index=REBUILDS, id=_lease_id(site))
             if held["_source"]["owner"] != owner:
                 raise LeaseLost(_lost(site, held["_source"]["owner"])) from None
@@ -273,7 +273,7 @@ def _lost(site: str, owner: str = "") -> str:
 def _named(owner: str) -> str:
     host, pid, _ = owner.split("/")
     if _stopping(owner):
-        return f"nobody any more: {host} has stopped it, and it ends in a moment"
+        return f"no process any more: {host} has stopped it, and it ends in a moment"
     return f"process {pid} on {host}"
 
 
@@ -282,7 +282,7 @@ def _holds(lease: dict[str, Any]) -> bool:
 
 
 def _died_here(owner: str) -> bool:
-    """Whether the owner was a process of this machine that has ended: nobody has to wait for its lease."""
+    """Whether the owner was a process of this machine that has ended. Then its lease does not count."""
     host, pid, born = owner.split("/")
     if host != socket.gethostname() or _stopping(owner):
         return False

@@ -1,13 +1,13 @@
-"""The privileges that our key or user needs at Elasticsearch: the least with which everything works."""
+"""The minimal privileges that our key or user needs at Elasticsearch."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 # https://www.elastic.co/docs/reference/elasticsearch/security-privileges
-#   monitor                  health, and the time that all gateways go by (nodes/stats)
-#   manage_index_templates   a site's template, before its first index
-#   manage                   indexes, aliases, mappings, settings, refreshes; on ours alone
+#   monitor                  health, and the common clock of all gateways (nodes/stats)
+#   manage_index_templates   the template, before the first index
+#   manage                   indexes, aliases, mappings, settings, refreshes; on our indexes only
 #   read, write              documents
 ROLE: Final[dict[str, Any]] = {
     "cluster": ["manage_index_templates", "monitor"],

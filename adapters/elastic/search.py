@@ -1,6 +1,6 @@
-"""Searches: candidates for a question in one round trip, the texts of the best and of what is near them in another.
+"""Searches for a question: candidates in one round trip, the texts of the best and of their neighbours in another.
 
-Most candidates only help to order the others, and their texts are what a search spends its time on.
+Most candidates only affect the order of the others, and reading texts is the slow part of a search.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from text.language import identified
 from text.words import readings, words
 
 SHORT_FIELDS: tuple[FieldName, ...] = tuple(f for f in FIELDS if f != "content")
-# Where a candidate stands, from columns instead of the stored document.
+# A candidate's place, from doc values instead of the stored document.
 PLACE: dict[str, Any] = {"_source": False, "stored_fields": "_none_", "docvalue_fields": ["page_key", "field", "ord"]}
 SOURCE = ["page_key", "page_id", "lang", "revision", "title", "url", "field", "ord", "text", "units"]
-# HNSW looks at this many candidates per shard: recall against time (Elasticsearch's own default is 1.5 x k).
+# HNSW considers this many candidates per shard: recall against time (Elasticsearch's own default is 1.5 x k).
 MIN_CANDIDATES = 100
 # Boosts beside the stems, from the runs recorded in pipelines/query/search/fuse.py.
 WORDS = 0.5
 TITLE = 0.5
-# Words of a question that count, if it has more: each is up to six clauses beside its stems. Elasticsearch takes 1,024
-# clauses in one query, or more where it has more memory.
+# Words of a question that are searched: each makes up to six clauses besides its stems. Elasticsearch allows 1,024
+# clauses in a query, or more with more memory.
 MAX_WORDS = 100
 MAX_STEMS = 300
-MAX_LANGUAGES = 3  # of an index, in which a question is read besides its own; the ones that most chunks are in
-KNOWN_LANGUAGES = 50  # of an index, its own among them or not
-LANGUAGES_TTL = 60.0  # seconds until the order of a site's languages is looked up again
-MAX_FIELD_CHUNKS = 500  # of one field, when its full text is wanted
+MAX_LANGUAGES = 3  # most frequent languages of an index by which a question is stemmed, besides its own
+KNOWN_LANGUAGES = 50  # languages of an index that are looked up
+LANGUAGES_TTL = 60.0  # seconds for which the languages of an index are cached
+MAX_FIELD_CHUNKS = 500  # of a field's full text
 
 
 def cosine_of(score: float) -> float:
@@ -49,13 +49,13 @@ def cosine_of(score: float) -> float:
 
 
 def visible_to(groups: Iterable[str]) -> dict[str, Any]:
-    """The filter that lets through pages open to everybody or to one of the groups."""
+    """A filter for pages that are open to everybody or to one of the groups."""
     everybody = {"bool": {"must_not": {"exists": {"field": "groups"}}}}
     return {"bool": {"should": [everybody, {"terms": {"groups": list(groups)}}], "minimum_should_match": 1}}
 
 
 class Where(Protocol):
-    """Which index of a site is searched: the live one (adapters.elastic.indexes.Indexes), or always the same."""
+    """The searched index of a site: the live one (adapters.elastic.indexes.Indexes), or a fixed one."""
 
     def target(self, site: str) -> str:
         """Name or alias."""
@@ -89,7 +89,7 @@ class Pinned:
 
 
 class SiteSearch:
-    """Reads one index of a site, as a rule the live one. One per process."""
+    """Searches one index of a site, usually the live one. One per process."""
 
     def __init__(self, es: AsyncElasticsearch, indexes: Where) -> None:
         self._es = es
@@ -113,24 +113,24 @@ class SiteSearch:
         `model` is the fingerprint of the vector's model.
 
         Raises:
-            QueryModelOutdated: another index was promoted, whose vectors are of another model.
+            QueryModelOutdated: an index with vectors of another model was promoted.
             IndexUnfit: the site had an index, but none is live.
-            ElasticsearchDown: away, or the index is not ready yet.
+            ElasticsearchDown: unreachable, or the index is not ready yet.
         """
         visible = visible_to(groups)
-        # The same copies of the shards for the same question: copies count deleted documents each in its own way.
+        # The same question goes to the same copies of the shards, since copies count deleted documents differently.
         target = {"index": self._indexes.target(site), "preference": _preference(text)}
         live = await self._indexes.live(site) if keyword_hits else None
         by_language = live is not None and live.by_language
-        asked = await self._readings(text, live.name if live and by_language else "") if keyword_hits else []
+        readings = await self._readings(text, live.name if live and by_language else "") if keyword_hits else []
         searches: list[dict[str, Any]] = []
         if vector is not None:
             searches += [target, _knn(vector, floors, content_hits, visible)]
         if keyword_hits:
-            # A word counts by how rare it is in the whole index. With one shard that costs nothing.
+            # Weight words by their frequency in the whole index. This is free with one shard.
             everywhere = {"search_type": "dfs_query_then_fetch"}
-            searches += [target | everywhere, _keywords(text, asked, keyword_hits, visible)]
-        stems = _stems(asked)[:MAX_STEMS]
+            searches += [target | everywhere, _keywords(text, readings, keyword_hits, visible)]
+        stems = _stems(readings)[:MAX_STEMS]
         if stems:
             searches += [target, _counts(stems)]
         with explained(f"searching site {site}"):
@@ -147,14 +147,14 @@ class SiteSearch:
             dense = [_candidate(h, cosine=cosine_of(h["_score"])) for h in await self._of_model(site, model, responses)]
             del responses[0]
         keyword = [_candidate(h, bm25=h["_score"]) for h in _hits(responses[0])] if keyword_hits else []
-        terms, total = _known_words(asked, stems, _answered(responses[-1])) if stems else ([], 0)
+        terms, total = _known_words(readings, stems, _checked(responses[-1])) if stems else ([], 0)
         return Candidates(dense, keyword, terms, total, by_language)
 
     async def _of_model(self, site: str, model: str, responses: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The hits by vector, if the index that was searched is one of the vector's model.
+        """The hits by vector, if the searched index has vectors of this model.
 
-        A promotion is seen by its traces: hits of another index than the one known as live, or none at all, since
-        vectors of two models have nothing in common and may not even have the same length.
+        Signs of a promotion are hits from another index than the known live one, or no hits at all: vectors of two
+        models have nothing in common, and may have different lengths.
         """
         vectors = responses[0]
         found = bool(vectors.get("hits", {}).get("hits"))
@@ -167,28 +167,28 @@ class SiteSearch:
         return _hits(vectors)
 
     async def _readings(self, text: str, index: str) -> list[list[tuple[str, ...]]]:
-        """The question's words as the index may hold them: in its own language, and in those of the pages.
+        """The stems of the question's words, in the question's language and in those of the pages.
 
-        A question of two words may be in any language, and pages in another than their tag says: words' first letters
-        count as well where nobody can tell the question's language, and alone where no page is in it. On XQuAD's
-        English pages German questions have page@1 .931 by them, .923 by what English would make of their words.
-        Without `index` that is all there is, as indexes had it that are from before there were languages.
+        The language of a short question may be unknown, and pages may have wrong language tags. So prefixes of words
+        are added where the question's language is unknown, and used alone where no page is in that language. On
+        XQuAD's English pages German questions have page@1 .931 by prefixes, and .923 by English stems. Without `index`
+        only prefixes are used, as in indexes of older versions, which have no languages.
         """
         if not index:
             return readings(text, [""])
-        there = await self._spoken(index)
-        heard = identified(text)
-        same = _in_language(there, heard)
-        if heard and not same:
-            self._languages.pop(index, None)  # the first page in it may be a moment old
-            there = await self._spoken(index)
-            same = _in_language(there, heard)
-        if heard and not same:
+        there = await self._index_languages(index)
+        best = identified(text)
+        same = _in_language(there, best)
+        if best and not same:
+            self._languages.pop(index, None)  # its first page in this language may be new
+            there = await self._index_languages(index)
+            same = _in_language(there, best)
+        if best and not same:
             return readings(text, (), beginnings=True)
-        return readings(text, dict.fromkeys([*same, *there[:MAX_LANGUAGES]]), beginnings=not heard)
+        return readings(text, dict.fromkeys([*same, *there[:MAX_LANGUAGES]]), beginnings=not best)
 
-    async def _spoken(self, index: str) -> list[str]:
-        """The languages of an index, that of most chunks first."""
+    async def _index_languages(self, index: str) -> list[str]:
+        """The languages of an index, the most frequent one first."""
         if index not in self._languages:
             with explained(f"looking up the languages of {index}"):
                 answer = await self._es.search(
@@ -205,17 +205,17 @@ class SiteSearch:
         return self._languages[index]
 
     async def chunks(self, index: str, addresses: Sequence[tuple[str, FieldName, int]]) -> list[Hit]:
-        """Chunks of an index by page key, field and position, as a search sees them; what does not exist is missing.
+        """Searchable chunks of an index by page key, field and position; missing ones are left out.
 
         Raises:
-            QueryModelOutdated: the index is gone: another one was promoted meanwhile.
+            QueryModelOutdated: the index is gone, since another one was promoted.
         """
         if not addresses:
             return []
         order = {chunk_id(*address): number for number, address in enumerate(addresses)}
         with explained(f"reading chunks of {index}"):
             try:
-                # A search reads many documents at once, in a third of the time that `_mget` takes.
+                # A search reads many documents three times as fast as `_mget`.
                 answer = await self._es.search(
                     index=index,
                     query={"ids": {"values": list(order)}},
@@ -257,45 +257,45 @@ def _knn(vector: Vector32, floors: Floors, content_hits: int, visible: dict[str,
 
 
 def _keywords(
-    text: str, asked: Sequence[Sequence[tuple[str, ...]]], size: int, visible: dict[str, Any]
+    text: str, readings: Sequence[Sequence[tuple[str, ...]]], size: int, visible: dict[str, Any]
 ) -> dict[str, Any]:
-    # Stems, made by ourselves so that "Hunde" finds "Hund" on any server: language analysers are a module that not
-    # every server has. The words as they stand count as well, and the page's title a little.
-    # A clause for each word: Lucene makes one flat disjunction of them, in which it passes over what cannot be among
-    # the best. Around a boosted match of several words it builds a nested one, and takes twice as long.
+    # Stems are ours, so that "Hunde" finds "Hund" on any server: language analysers are a module that some servers
+    # lack. The unstemmed words count as well, and the page's title a little.
+    # There is a clause for each word, since Lucene makes one flat disjunction of them and skips documents that cannot
+    # be among the best. A boosted match of several words becomes a nested disjunction, and takes twice as long.
     found = words(text)
     if len(found) > MAX_WORDS:
         text = " ".join(list(dict.fromkeys(found))[:MAX_WORDS])
-    clauses: list[dict[str, Any]] = [{"match": {"stems": " ".join(_stems(asked)[:MAX_STEMS])}}]
+    clauses: list[dict[str, Any]] = [{"match": {"stems": " ".join(_stems(readings)[:MAX_STEMS])}}]
     for word in text.split():
         clauses.append({"match": {"text": {"query": word, "boost": WORDS}}})
         clauses.append({"match": {"title": {"query": word, "boost": TITLE}}})
     return {
         "query": {"bool": {"should": clauses, "minimum_should_match": 1, "filter": [visible]}},
         "size": size,
-        "track_total_hits": False,  # counting them would mean to look at all
+        "track_total_hits": False,  # a count would have to visit all hits
         **PLACE,
     }
 
 
 def _counts(stems: Sequence[str]) -> dict[str, Any]:
-    """How many chunks have each stem, and how many there are: over all shards, and without what was deleted."""
+    """A search for the number of chunks with each stem and of all chunks, over all shards, without deleted ones."""
     filters = [{"term": {"stems": stem}} for stem in stems]
     chunks = {"term": {"kind": "chunk"}}
     return {"size": 0, "track_total_hits": False, "aggs": {"having": {"filters": {"filters": [chunks, *filters]}}}}
 
 
 def _known_words(
-    asked: Iterable[Sequence[tuple[str, ...]]], stems: Sequence[str], answer: dict[str, Any]
+    readings: Iterable[Sequence[tuple[str, ...]]], stems: Sequence[str], answer: dict[str, Any]
 ) -> tuple[list[tuple[str, int]], int]:
     """The index's own terms of a question with their document frequency, and the number of documents.
 
-    Of a word's readings the one that the index knows best. Words whose stems were not asked for do not count.
+    Of a word's stemmings, the best known one counts. Words whose stems were not searched are left out.
     """
     total, *counts = [bucket["doc_count"] for bucket in answer["aggregations"]["having"]["buckets"]]
     having = dict(zip(stems, counts, strict=True))
-    heard = (max(word, key=lambda reading: _known(reading, having)) for word in asked)
-    terms = dict.fromkeys(stem for reading in heard for stem in _counting(reading, having) if stem in having)
+    best = (max(word, key=lambda reading: _known(reading, having)) for word in readings)
+    terms = dict.fromkeys(stem for reading in best for stem in _counting(reading, having) if stem in having)
     return [(term, having[term]) for term in terms], total
 
 
@@ -307,29 +307,29 @@ def _preference(text: str) -> str:
     return blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
-def _stems(asked: Iterable[Sequence[tuple[str, ...]]]) -> list[str]:
-    """Of all readings, each once."""
-    return list(dict.fromkeys(stem for word in asked for reading in word for stem in reading))
+def _stems(readings: Iterable[Sequence[tuple[str, ...]]]) -> list[str]:
+    """The distinct stems of all readings."""
+    return list(dict.fromkeys(stem for word in readings for reading in word for stem in reading))
 
 
 def _counting(reading: Sequence[str], having: Mapping[str, int]) -> Sequence[str]:
-    """Without a compound that the index does not have: it is known by its parts."""
+    """The reading without a compound that the index does not have; its parts remain."""
     compound = len(reading) > 1 and len(reading[0]) > len(reading[1])
     return reading[1:] if compound and not having.get(reading[0]) else reading
 
 
 def _known(reading: Sequence[str], having: Mapping[str, int]) -> float:
-    """Share of a word's parts that the index has."""
+    """The share of a word's parts that the index has."""
     return sum(having.get(stem, 0) > 0 for stem in reading) / len(reading)
 
 
 def _hits(response: dict[str, Any]) -> list[dict[str, Any]]:
-    hits: list[dict[str, Any]] = _answered(response)["hits"]["hits"]
+    hits: list[dict[str, Any]] = _checked(response)["hits"]["hits"]
     return hits
 
 
-def _answered(response: dict[str, Any]) -> dict[str, Any]:
-    """Raises: ElasticsearchDown, ElasticsearchRefused: that search of several failed."""
+def _checked(response: dict[str, Any]) -> dict[str, Any]:
+    """Raises: ElasticsearchDown, ElasticsearchRefused: this search of a multi-search failed."""
     if "error" in response:
         error = response["error"]
         kind = refusal(response.get("status", 500), f"{error.get('type')}: {error.get('reason')}")

@@ -1,4 +1,4 @@
-"""Where Elasticsearch is, who we are there, and what its indexes are made of."""
+"""Elasticsearch's address, our credentials, and the shape of new indexes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ SiteIndex = Literal["own", "shared"]
 
 @dataclass(frozen=True)
 class Placement:
-    """Where new generations of a site go."""
+    """The index for new generations of a site."""
 
     shared: bool  # with other sites
-    shards: int  # of an index of its own
+    shards: int  # of the site's own index
 
 
 class ElasticSettings(SettingsGroup):
@@ -30,49 +30,50 @@ class ElasticSettings(SettingsGroup):
 
     elasticsearch: str | None = Field(
         default=None,
-        # Its client wants the port; user and password are settings.
+        # The client requires the port; user and password have settings of their own.
         pattern=rf"^{_NODE}(\s*,\s*{_NODE})*$",
-        description="URL with port, `https://host:9200`, or those of several nodes with commas between them: while one "
-        "does not answer, the others are asked. Default: the local engine.",
+        description="URL with port, `https://host:9200`, or those of several nodes with commas between them: requests "
+        "go to the nodes that answer. Default: the local engine.",
     )
     elasticsearch_ca: LocalPath | None = Field(
         default=None,
         description="PEM file of the authority that signed the nodes' certificates; default: those of the system.",
     )
     elasticsearch_check_hostname: bool = Field(
-        default=True, description="Whether a node's certificate must be for the name it is reached by."
+        default=True, description="Whether a node's certificate must match its host name."
     )
     shards: int = Field(default=1, ge=1, description="Primary shards of new indexes.")
     site_index: SiteIndex = Field(
         default="own",
-        description="Whether new indexes are of one site (`own`) or small sites share some (`shared`); a site's own "
-        "`index` wins. Elasticsearch takes some 1,000 shards a node.",
+        description="Whether a site gets an index of its own (`own`) or small sites share indexes (`shared`); a site's "
+        "own `index` overrides this. Elasticsearch allows some 1,000 shards a node.",
     )
     shared_indexes: int = Field(
         default=8,
         ge=4,  # one more than a site has generations: live, previous, candidate
         le=100,
-        description="So many there are of each embedder and chunker, of one shard each; more are for new sites only.",
+        description="Number of shared indexes for each embedder and chunker, of one shard each. A higher number "
+        "applies to new sites only.",
     )
     replicas: int = Field(default=0, ge=0, description="Replicas of new indexes (1 or more in production).")
     elasticsearch_api_key: SecretStr | None = Field(
-        default=None, description="API key of Elasticsearch; wins over user and password."
+        default=None, description="API key of Elasticsearch; overrides user and password."
     )
     elasticsearch_user: str | None = Field(default=None, description="User of Elasticsearch; needs the password too.")
     elasticsearch_password: SecretStr | None = Field(default=None, description="Password of that user.")
 
     def placement(self, site: str) -> Placement:
-        """Where new generations of the site's index go."""
+        """The placement of new generations of the site."""
         return Placement(self.site_index == "shared", self.shards)
 
     @property
     def elasticsearch_nodes(self) -> list[str]:
-        """The URLs."""
+        """The URLs of the nodes."""
         return [url.strip() for url in (self.elasticsearch or "").split(",") if url.strip()]
 
     @property
     def elasticsearch_tls(self) -> TlsFiles:
-        """What TLS needs, where a node's URL begins with https."""
+        """The TLS files, for nodes with https URLs."""
         return TlsFiles("elasticsearch", self.elasticsearch_ca, check_hostname=self.elasticsearch_check_hostname)
 
     @field_validator("elasticsearch")
@@ -89,7 +90,7 @@ class ElasticSettings(SettingsGroup):
             return self
         if any(url.startswith("http:") for url in self.elasticsearch_nodes):
             raise ValueError("elasticsearch_ca (PAGEWIRE_ELASTICSEARCH_CA): PAGEWIRE_ELASTICSEARCH is no https:// URL")
-        self.elasticsearch_tls.context()  # reads the file now: what is wrong with it is said at the start
+        self.elasticsearch_tls.context()  # reads the file, so that a wrong one fails at the start
         return self
 
     @model_validator(mode="after")

@@ -1,10 +1,10 @@
-"""Reads that many want at once, asked for once: whoever comes while a request is under way shares the next one.
+"""Shares one read among concurrent callers: those that arrive during a request share the next one.
 
     a ─▶ request 1 ─────────────▶ a's answer
     b ──────▶ waits ┐
     c ──────────▶ waits ┴─▶ request 2 ─▶ answers of b and c
 
-So an answer is never older than the question, and a lone caller waits for nobody.
+So an answer is never older than its call, and a single caller does not wait for others.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ class Shared(Generic[Answer]):
         self._request = request
         self._next: asyncio.Task[Answer] | None = None
         self._turn = asyncio.Lock()
-        self._asked: list[object] = []  # who waits for the next one
+        self._callers: list[object] = []  # of the next request
 
     async def result(self) -> Answer:
-        """Of a request that begins after this call. Raises: what the request does."""
-        self._asked.append(tracing.here())
+        """The result of a request that begins after this call. Raises: errors of the request."""
+        self._callers.append(tracing.here())
         if self._next is None:
             self._next = asyncio.create_task(self._run(), name="shared-request")
-            # Where all callers have gone, nobody else looks at what went wrong.
+            # Mark the error as retrieved, in case all callers are cancelled.
             self._next.add_done_callback(lambda done: done.cancelled() or done.exception())
-        # Shielded: one caller's time limit must not end what others wait for.
+        # Shielded: the timeout of one caller must not cancel the request of the others.
         return await asyncio.shield(self._next)
 
     async def _run(self) -> Answer:
         async with self._turn:
-            self._next = None  # from here on a caller needs another one
-            asked, self._asked = self._asked, []
-            with tracing.shared(asked):
+            self._next = None  # later callers need a new request
+            callers, self._callers = self._callers, []
+            with tracing.shared(callers):
                 return await self._request()
 
 
@@ -56,17 +56,19 @@ class Documents:
     """Reads documents by id, in real time. One per process."""
 
     def __init__(self, es: AsyncElasticsearch, source: str) -> None:
-        """`source`: the field that is read."""
+        """`source`: the field to read."""
         self._es = es
         self._source = source
         self._wanted: dict[str, set[str]] = {}
-        self._reads: WeakValueDictionary[str, Shared[dict[str, dict[str, Any]]]] = WeakValueDictionary()  # under way
+        self._reads: WeakValueDictionary[str, Shared[dict[str, dict[str, Any]]]] = (
+            WeakValueDictionary()
+        )  # running reads
 
     async def read(self, index: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """As Elasticsearch returns them, by id; those that are not there, or whose index is not, say so themselves.
+        """Elasticsearch's results by id, which show whether document and index exist.
 
         Raises:
-            ElasticsearchDown: also where one of them cannot be read.
+            ElasticsearchDown: also if one document cannot be read.
         """
         own = list(ids)
         if not own:
@@ -82,6 +84,6 @@ class Documents:
             answer = await self._es.mget(index=index, ids=sorted(ids), source_includes=[self._source])
         for doc in answer["docs"]:
             error = doc.get("error", {}).get("type", MISSING)
-            if error != MISSING:  # such as a shard that moves: nobody knows whether the document is there
+            if error != MISSING:  # such as a moving shard: it is unknown whether the document exists
                 raise ElasticsearchDown(f"reading documents of {index}: {error}")
         return {doc["_id"]: doc for doc in answer["docs"]}

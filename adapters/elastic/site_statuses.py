@@ -1,6 +1,6 @@
-"""What all sites hold and how fresh they are, by three requests for ten thousand sites.
+"""Contents and freshness of all sites, by three requests for ten thousand sites.
 
-aliases and mappings of all indexes ─▶ which is live ─┐
+aliases and mappings of all indexes ─▶ live indexes ──┐
 documents of each index, counted ─────────────────────┼─▶ SiteStatus of each site
 receipts of each site, counted ───────────────────────┘
 """
@@ -32,33 +32,33 @@ KINDS = {
 
 
 class SiteStatuses:
-    """Looks at Elasticsearch alone."""
+    """Reads statuses from Elasticsearch only."""
 
     def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
         self._es = es
         self._indexes = indexes
 
     async def of(self, sites: Sequence[str]) -> list[SiteStatus]:
-        """In the order of `sites`; what is wrong with one of them is its `problem`. Raises: ElasticsearchDown."""
+        """Statuses in the order of `sites`; a failing site has a `problem`. Raises: ElasticsearchDown."""
         found, receipts = await asyncio.gather(self._indexes.survey(sites), self._receipts(sites))
         counts = await self._counts([live.info for live in found.values() if isinstance(live.info, IndexInfo)])
         if without := [site for site, live in found.items() if live.info is None and not live.others]:
-            await self._refresh_receipts()  # had it pages? Those of the last second count as well
+            await self._refresh_receipts()  # to know whether it had pages, also in the last second
             receipts |= await self._receipts(without)
         return [_status(site, found[site], counts, receipts.get(site, {})) for site in sites]
 
     async def _counts(self, indexes: Sequence[IndexInfo]) -> dict[str, Mapping[str, Any]]:
-        """Live pages and chunks by index; one that does not answer is missing."""
+        """Live pages and chunks by index; indexes that do not answer are missing."""
         counts: dict[str, Mapping[str, Any]] = {}
         for some in chunked(indexes, AT_ONCE):
-            # A site's own index by its name, a part of a shared one by what its documents say.
+            # By index name for own indexes, by the documents' field `generation` for shared ones.
             names = {
                 "_index": [info.name for info in some if not info.shared],
                 "generation": [info.name for info in some if info.shared],
             }
             with explained("counting the pages of all sites"):
                 answer = await self._es.search(
-                    # By a pattern: a thousand names are too long for an address.
+                    # By a pattern: a thousand names would exceed the length of a URL.
                     index=alias("*"),
                     query={"bool": {"should": [{"terms": {name: own}} for name, own in names.items()]}},
                     size=0,
@@ -82,7 +82,7 @@ class SiteStatuses:
             await self._es.indices.refresh(index=RECEIPTS)
 
     async def _receipts(self, sites: Sequence[str]) -> dict[str, Any]:
-        """By site: how many pages are searchable, and how long the changes of the last day took."""
+        """By site: the number of searchable pages, and the durations of the last day's changes."""
         receipts: dict[str, Any] = {}
         for some in chunked(sites, AT_ONCE):
             receipts |= await self._receipts_of(some)

@@ -29,7 +29,7 @@ class ElasticStates:
             self._es,
             f"reading what is kept of {kind}",
             AT_ONCE,
-            absent=None,  # nothing was ever kept
+            absent=None,  # there are no states yet
             index=STATES,
             query={"term": {"kind": kind}},
             sort=["name"],

@@ -1,12 +1,12 @@
-"""Indexes that many small sites share. Each generation of a site is a tenant, behind filtered aliases:
+"""Indexes that many small sites share. Each generation of a site is a tenant with filtered aliases:
 
-    pagewire-town ──────────────▶┐ of its documents only those whose `generation` is pagewire-town-000001
+    pagewire-town ──────────────▶┐ filter: only documents whose `generation` is pagewire-town-000001
     pagewire-town-000001 ───────▶┼─▶ pagewire.shared-3f9a1c02-04 ◀── pagewire-club, pagewire-club-000003, ...
     pagewire-town-000001.write ─▶┘
 
-An index takes what is of one model and one cut. Where a generation goes follows from its site's name and its number, so
-that two workers that see the first save come to the same; no two of a site are in one index, since documents are named
-after pages. Elasticsearch takes some 1,000 indexes a node, and a site of thirty pages fills none.
+An index has one model and one chunker. A generation's index follows from its site's name and its number, so that two
+workers choose the same one for a first save. Two generations of a site are never in one index, since documents have the
+pages' ids. Elasticsearch allows some 1,000 indexes a node, too few for an index for each small site.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from adapters.elastic.client import explained
 from adapters.elastic.writer import Write, Writer
 from pipelines.runtime.indexes import WRITE_SUFFIX, IndexInfo, IndexUnfit, alias
 
-PREFIX = "pagewire.shared-"  # a dot, which no site id has
+PREFIX = "pagewire.shared-"  # no site id contains a dot
 HELD = ".held-"
 DELETED_AT_ONCE = 1_000  # documents
-# What an index of one site does not have.
+# Fields that only shared indexes have.
 PROPERTIES = {"generation": {"type": "keyword"}}
 
 
 class Tenancy:
-    """Moves generations of sites into shared indexes and out of them. One per process."""
+    """Adds generations of sites to shared indexes and removes them. One per process."""
 
     def __init__(self, es: AsyncElasticsearch, writer: Writer, shared_indexes: int) -> None:
         self._es = es
@@ -41,17 +41,17 @@ class Tenancy:
         self._number = shared_indexes
 
     def index_for(self, site: str, generation: int, making: Mapping[str, Any], taken: Collection[str]) -> str:
-        """The shared index, there yet or not, for a new generation.
+        """The shared index for a new generation; it may not exist yet.
 
-        Two that are made at the same moment, a first save's and a rebuild's, do not see each other: they begin to look
-        at different ones.
+        A first save and a rebuild may create generations at the same time, without seeing each other's. So each number
+        starts its search at a different index.
 
         Args:
-            making: what all that is in the index must have in common.
-            taken: where other generations of the site are.
+            making: the properties that all documents of the index share.
+            taken: indexes with other generations of the site.
 
         Raises:
-            IndexUnfit: the site has one in each of them.
+            IndexUnfit: the site has a generation in each shared index.
         """
         kind = blake2b(json.dumps(making, sort_keys=True).encode(), digest_size=4).hexdigest()
         first = place(site, generation, self._number)
@@ -62,8 +62,8 @@ class Tenancy:
         raise IndexUnfit(f"site {site} has a generation in each of {self._number} shared indexes; delete some of them")
 
     async def admit(self, site: str, name: str, concrete: str, *, live: bool) -> None:
-        """Let the generation of this name into a shared index. Safe to race."""
-        await self._clear_away(concrete, _of_other_generations(site, name))
+        """Add the generation of this name to a shared index. Safe to call concurrently."""
+        await self._delete_documents(concrete, _of_other_generations(site, name))
         aliases = [name, alias(site)] if live else [name]
         actions = [{"add": {"index": concrete, "alias": one, "filter": only(name)}} for one in aliases]
         with explained(f"letting {name} into {concrete}"):
@@ -72,15 +72,17 @@ class Tenancy:
             )
 
     async def put_out(self, info: IndexInfo) -> None:
-        """Take a generation out of its shared index. Killed half-way it is still listed, and can be put out again."""
+        """Remove a generation from its shared index. If interrupted, it is still listed, and can be removed again."""
         with explained(f"deleting {info.name}"):
             await self._remove(info.concrete, info.write_alias)
             await self._remove(info.concrete, f"{info.name}{HELD}*")
-            await self._clear_away(info.concrete, only(info.name))
+            await self._delete_documents(info.concrete, only(info.name))
             await self._remove(info.concrete, info.name)
 
     async def hold(self, info: IndexInfo, until: datetime | None) -> None:
-        """As an alias, whose name says until when: what an index says of itself is nobody's own here. None: no more."""
+        """Hold a generation until a time, by an alias whose name has the time, since metadata belong to the whole
+        index. None: end the hold.
+        """
         marks = f"{info.name}{HELD}*"
         with explained(f"marking {info.name}"):
             if until is None:
@@ -95,12 +97,12 @@ class Tenancy:
             )
 
     async def _remove(self, concrete: str, names: str) -> None:
-        """Of an alias, or of all that fit a pattern; none may be left."""
+        """Remove the aliases that match a name or pattern, if there are any."""
         with suppress(NotFoundError):
             await self._es.indices.delete_alias(index=concrete, name=names)
 
-    async def _clear_away(self, concrete: str, query: Mapping[str, Any]) -> None:
-        """Delete these documents; those of a generation that was put out may have been written while it was."""
+    async def _delete_documents(self, concrete: str, query: Mapping[str, Any]) -> None:
+        """Delete these documents. Repeats, since a generation may still be written while it is removed."""
         while True:
             with explained(f"looking for what is to be deleted from {concrete}"):
                 await self._es.indices.refresh(index=concrete)
@@ -116,26 +118,26 @@ class Tenancy:
 
 
 def place(site: str, generation: int, indexes: int) -> int:
-    """The number of the shared index, of so many of a kind, where a site's generation goes if it can."""
+    """The number of the preferred shared index for a site's generation, out of `indexes`."""
     return (int.from_bytes(blake2b(site.encode(), digest_size=8).digest(), "big") + generation) % indexes
 
 
 def only(name: str) -> dict[str, Any]:
-    """The filter that lets through what is of this generation."""
+    """A filter for the documents of this generation."""
     return {"term": {"generation": name}}
 
 
 def is_shared(concrete: str) -> bool:
-    """Whether the index of this name is one of many sites."""
+    """Whether this is the name of a shared index."""
     return concrete.startswith(PREFIX)
 
 
 def held_until(name: str) -> tuple[str, datetime] | None:
-    """What an alias says: which generation is held until when; None: it is no such alias."""
+    """The generation and end of a hold, from an alias; None: it is no such alias."""
     generation, mark, seconds = name.partition(HELD)
     return (generation, datetime.fromtimestamp(int(seconds), UTC)) if mark else None
 
 
 def _of_other_generations(site: str, name: str) -> dict[str, Any]:
-    ours = {"regexp": {"generation": f"{alias(site)}-[0-9]{{6}}"}}  # `town` is not `town-hall`
+    ours = {"regexp": {"generation": f"{alias(site)}-[0-9]{{6}}"}}  # does not match `town-hall` for `town`
     return {"bool": {"filter": [ours], "must_not": [only(name)]}}

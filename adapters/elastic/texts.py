@@ -1,7 +1,7 @@
-"""Versions of sites' texts: one document each, in one index of all sites, which is only ever added to.
+"""Versions of sites' texts: one document each, in one append-only index for all sites.
 
-A document's id has its version in it, so that of two who make the next version at once only one succeeds; and since
-nothing is changed or deleted, their number tells whether there is anything new.
+A document's id contains its version, so only one of two concurrent requests creates the next version. Since documents
+are never changed or deleted, their number shows whether there are new ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from schemas.text_version import TextKind, TextVersion
 log = structlog.get_logger(__name__)
 
 AT_ONCE = 1_000  # texts, or sites, in an answer
-MOST_VERSIONS = 200  # of a text that are read
+MOST_VERSIONS = 200  # read of a text
 
 
 class ElasticTexts:
@@ -31,18 +31,18 @@ class ElasticTexts:
         self._indexes = indexes
 
     async def state(self) -> str:
-        """Another one whenever a version was added. Raises: ElasticsearchDown."""
+        """A token that changes whenever a version is added. Raises: ElasticsearchDown."""
         with explained("looking for changed texts"):
             try:
                 answer = await self._es.search(
                     index=TEXTS, size=0, track_total_hits=True, aggs={"newest": {"max": {"field": "at"}}}
                 )
-            except NotFoundError:  # nobody has changed any
+            except NotFoundError:  # there are no versions yet
                 return ""
         return f"{answer['hits']['total']['value']} {answer['aggregations']['newest']['value']}"
 
     async def live(self, site: str | None = None) -> list[TextVersion]:
-        """The newest version of each text that is no candidate; of all sites, or of one. Raises: ElasticsearchDown."""
+        """The newest version of each text that is no candidate, of all sites or of one. Raises: ElasticsearchDown."""
         filters: list[dict[str, Any]] = [{"term": {"candidate": False}}]
         if site is not None:
             filters.append({"term": {"site": site}})
@@ -52,13 +52,13 @@ class ElasticTexts:
         return _read([hit for bucket in buckets for hit in bucket["newest"]["hits"]["hits"]])
 
     async def changed(self, kind: TextKind, name: str) -> set[str]:
-        """The sites that have versions of it. Raises: ElasticsearchDown."""
+        """The sites with versions of this text. Raises: ElasticsearchDown."""
         with explained(f"looking for sites that have versions of {kind}/{name}"):
             buckets = await self._buckets("site", {"wildcard": {"text": {"value": f"*:{kind}/{name}"}}}, {})
         return {bucket["key"]["site"] for bucket in buckets}
 
     async def _buckets(self, field: str, query: dict[str, Any], aggs: dict[str, Any]) -> list[Any]:
-        """One for each value of the field in what fits, however many there are."""
+        """A bucket for each value of the field in the query's documents, read in pages."""
         buckets: list[Any] = []
         after: dict[str, Any] = {}
         while True:
@@ -88,7 +88,7 @@ class ElasticTexts:
         return _read(answer["hits"]["hits"])
 
     async def add(self, version: TextVersion) -> bool:
-        """False: there is one of this number; readers see it at once. Raises: ElasticsearchDown."""
+        """Readers see the version at once. False: its number exists already. Raises: ElasticsearchDown."""
         await self._indexes.ensure_system(TEXTS)
         text = _text(version.site, version.kind, version.name)
         document = {
@@ -112,7 +112,7 @@ def _text(site: str, kind: TextKind, name: str) -> str:
 
 
 def _read(hits: list[Any]) -> list[TextVersion]:
-    """Without those that this version cannot read: what they change stays here as it is without them."""
+    """The texts' versions, without those that this version of Pagewire cannot read."""
     found = []
     for hit in hits:
         try:

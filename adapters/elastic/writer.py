@@ -1,10 +1,10 @@
-"""Writes of many pages, coalesced: whatever was asked for while a bulk was under way goes into the next one.
+"""Coalesces the writes of many pages: those that arrive during a bulk go into the next one.
 
     page a ─┐                 ┌─▶ answers of a
     page b ─┼─▶ queue ─▶ bulk ┼─▶ answers of b        refresh() coalesces the same way
     page c ─┘                 └─▶ answers of c
 
-A lone save is written at once; an import fills its bulks by itself. Nothing here decides what is written.
+A single save is written at once; an import fills its bulks.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from pipelines.runtime.retry import backoff
 from schemas.head import Token
 
 MAX_BULK_ITEMS = 500
-MAX_BULK_CHARS = 4_000_000  # of text and units; chunks' vectors come on top, well below Elasticsearch's 100 MB
-EACH_UNIT = 200  # characters: names of fields, headings
-# Only refused items are sent again, so each try is nearer to the end; a new start by the stage would write all again.
-# Well below a stage's time limit, even when the last try waits for its answer in vain (REQUEST_TIMEOUT).
-ITEM_PATIENCE = 12.0  # seconds
-ITEM_BACKOFF = 0.5  # seconds at most before the second try, doubled per try
+MAX_BULK_CHARS = 4_000_000  # of text and units, without vectors; well below Elasticsearch's 100 MB
+EACH_UNIT = 200  # characters of overhead: names of fields, headings
+# Only refused items are sent again, while a retry by the stage would write all items again. Together with a last try
+# that times out (REQUEST_TIMEOUT), this stays well below a stage's time limit.
+ITEM_TIMEOUT = 12.0  # seconds
+ITEM_BACKOFF = 0.5  # seconds at most before the second try, doubled for each further one
 LONGEST_BACKOFF = 2.5  # seconds
 
 
 class IndexMissing(Retryable):
-    """The index that was to be written does not exist (any more)."""
+    """The index of a write does not exist (any more)."""
 
     code = "index-gone"
 
 
 @dataclass(frozen=True)
 class Pace:
-    """When the next refresh comes: each makes a segment, with a graph of its own that is soon merged again.
+    """The time of the next refresh. Refreshes are limited, since each makes a segment with its own vector graph.
 
-    At once if fewer than `crowd` waited for the last one. Else after `gap` seconds, or as soon as `full` wait, or when
-    for `lull` seconds nobody else came.
+    At once if fewer than `crowd` callers waited for the last one. Else after `gap` seconds, or as soon as `full`
+    callers wait, or after `lull` seconds without a new caller.
     """
 
     crowd: int
@@ -56,7 +56,7 @@ class Pace:
     lull: float
 
 
-# A lone save is refreshed at once; for an import's pages nobody waits.
+# A single save is refreshed at once; an import can wait.
 PACES: dict[Lane, Pace] = {
     "save": Pace(crowd=3, gap=0.25, full=1_000, lull=0.25),
     "bulk": Pace(crowd=1, gap=5.0, full=32, lull=1.5),
@@ -65,10 +65,10 @@ PACES: dict[Lane, Pace] = {
 
 @dataclass(frozen=True)
 class Write:
-    """One item of a bulk: `document` None deletes.
+    """One item of a bulk. `document` None deletes.
 
-    A lower `version` than what is there writes nothing. With `replaces` there is no version: only what that write left,
-    or nothing at all, is replaced.
+    A lower `version` than the existing one is not written. With `replaces` there is no version: the write only replaces
+    the document with this token, or creates one ("nothing").
     """
 
     index: str
@@ -76,7 +76,7 @@ class Write:
     version: int
     document: dict[str, Any] | None
     replaces: Token | Literal["nothing"] | None = None
-    aliased: bool = True  # `index` is an alias: never create an index of that name by accident
+    aliased: bool = True  # `index` is an alias: the write must never create an index of that name
 
     @property
     def chars(self) -> int:
@@ -88,7 +88,7 @@ class Write:
         return waiting + len(self.document.get("text", "")) + said + len(units.get("vectors", "")) + 300
 
     def lines(self) -> list[dict[str, Any]]:
-        """The item as the bulk API wants it."""
+        """The item in the format of the bulk API."""
         item: dict[str, Any] = {"_index": self.index, "_id": self.id}
         if self.replaces is None:
             item |= {"version": self.version, "version_type": "external_gte"}
@@ -102,14 +102,14 @@ class Write:
 
 @dataclass(frozen=True)
 class Written:
-    """What became of a `Write`."""
+    """The outcome of a `Write`."""
 
     id: str
     status: int
 
     @property
     def stale(self) -> bool:
-        """Something newer, or other, is there: nothing was written, nothing is wrong."""
+        """Whether a newer or another document exists, so that nothing was written. This is no error."""
         return self.status == 409
 
 
@@ -120,7 +120,7 @@ Result = Written | Exception
 class _Batch:
     writes: list[Write]
     done: asyncio.Future[list[Result]] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    asked: object = field(default_factory=tracing.here)
+    caller: object = field(default_factory=tracing.here)
 
 
 class Writer:
@@ -137,18 +137,18 @@ class Writer:
         """Write all, in order within an index's shard.
 
         Raises:
-            IndexBlocked: the index of an item takes no writes.
-            ElasticsearchDown: items were still refused with 429 or 5xx after `ITEM_PATIENCE`.
-            ElasticsearchRefused: an item that can never be written; others of the call may have been.
+            IndexBlocked: the index of an item refuses writes.
+            ElasticsearchDown: items were still refused with 429 or 5xx after `ITEM_TIMEOUT`.
+            ElasticsearchRefused: an item is refused for good; others of the call may be written.
         """
         if not writes:
             return []
         results: dict[int, Result] = {}
         pending = list(range(len(writes)))
-        patience = monotonic() + ITEM_PATIENCE
+        patience = monotonic() + ITEM_TIMEOUT
         for attempt in count(1):
             results |= zip(pending, await self._in_next_bulk([writes[i] for i in pending]), strict=True)
-            pending = [i for i in pending if _passes(results[i])]
+            pending = [i for i in pending if _is_temporary(results[i])]
             if not pending or monotonic() > patience:
                 break
             await asyncio.sleep(backoff(attempt, ITEM_BACKOFF, LONGEST_BACKOFF))
@@ -161,15 +161,15 @@ class Writer:
         return written
 
     async def refresh(self, index: str) -> None:
-        """Return when a refresh that began after this call has ended: what was written can be found.
+        """Wait for a refresh that begins after this call, which makes all earlier writes searchable.
 
-        It may wait for company (`PACES`).
+        It may be delayed to be shared with other callers (`PACES`).
         """
         refresh = self._refreshing.setdefault(index, _Refresh(self._es, index, PACES[self._lane]))
         try:
             await refresh.wait()
         finally:
-            # A fleet has an index for each of thousands of sites: one is kept in mind while it is refreshed.
+            # There may be thousands of indexes, so one is only kept here while it is refreshed.
             for name in [name for name, one in self._refreshing.items() if one.idle]:
                 del self._refreshing[name]
 
@@ -191,7 +191,7 @@ class Writer:
                 items += len(batch.writes)
                 chars += sum(w.chars for w in batch.writes)
             try:
-                with tracing.shared(batch.asked for batch in batches):
+                with tracing.shared(batch.caller for batch in batches):
                     await self._settle(batches)
             except BaseException as err:
                 for batch in batches:
@@ -213,7 +213,7 @@ class Writer:
         results = iter(await self._send([write for batch in batches for write in batch.writes]))
         for batch in batches:
             mine = list(islice(results, len(batch.writes)))
-            if not batch.done.done():  # else its caller gave up (time limit, shutdown)
+            if not batch.done.done():  # otherwise its caller is cancelled (timeout, shutdown)
                 batch.done.set_result(mine)
 
     async def _send(self, writes: list[Write]) -> list[Result]:
@@ -231,14 +231,14 @@ class Writer:
         return [_result(next(iter(item.values()))) for item in answer["items"]]
 
 
-def _passes(result: Result) -> bool:
-    """Whether the item may be taken in a moment; for another key it would have to wait longer than a try may last."""
+def _is_temporary(result: Result) -> bool:
+    """Whether a retry of the item may succeed soon. A refused key takes longer than a try may last."""
     return isinstance(result, ElasticsearchDown) and not isinstance(result, ElasticsearchDenied)
 
 
 def _result(item: dict[str, Any]) -> Result:
     status = item["status"]
-    if status < 300 or status in (404, 409):  # 404: deleting what is not there
+    if status < 300 or status in (404, 409):  # 404: the deleted document did not exist
         if status == 404 and "error" in item:
             return IndexMissing(f"{item['_id']}: {item['error'].get('reason')}")
         return Written(item["_id"], status)
@@ -247,28 +247,28 @@ def _result(item: dict[str, Any]) -> Result:
 
 
 class _Refresh:
-    """Refreshes one index; callers that come while one runs share the next."""
+    """Refreshes one index. Callers that arrive during a refresh share the next one."""
 
     def __init__(self, es: AsyncElasticsearch, index: str, pace: Pace) -> None:
         self._es = es
         self._index = index
         self._pace = pace
         self._waiting: list[asyncio.Future[None]] = []
-        self._asked: list[object] = []  # who waits
-        self._came = asyncio.Event()
+        self._callers: list[object] = []
+        self._arrived = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._next = 0.0
 
     @property
     def idle(self) -> bool:
-        """Nobody waits, and the next one need not."""
+        """Whether no caller waits, and the next refresh can be immediate."""
         return not self._waiting and (self._task is None or self._task.done()) and monotonic() >= self._next
 
     async def wait(self) -> None:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(done)
-        self._asked.append(tracing.here())
-        self._came.set()
+        self._callers.append(tracing.here())
+        self._arrived.set()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name=f"refresh-{self._index}")
         await done
@@ -280,12 +280,12 @@ class _Refresh:
 
     async def _run(self) -> None:
         while self._waiting:
-            await self._company()
+            await self._until_due()
             batch, self._waiting = self._waiting, []
-            asked, self._asked = self._asked, []
+            callers, self._callers = self._callers, []
             problem: Exception | None = None
             try:
-                with tracing.shared(asked), explained(f"refreshing {self._index}"):
+                with tracing.shared(callers), explained(f"refreshing {self._index}"):
                     await self._es.indices.refresh(index=self._index)
             except PagewireError as err:
                 problem = err
@@ -295,10 +295,10 @@ class _Refresh:
                     if not done.done():
                         done.set_exception(problem) if problem else done.set_result(None)
 
-    async def _company(self) -> None:
-        """Return when it is time for the next refresh."""
+    async def _until_due(self) -> None:
+        """Wait until the next refresh is due."""
         with suppress(TimeoutError):
             while (left := self._next - monotonic()) > 0 and len(self._waiting) < self._pace.full:
-                self._came.clear()
+                self._arrived.clear()
                 async with asyncio.timeout(min(left, self._pace.lull)):
-                    await self._came.wait()
+                    await self._arrived.wait()

@@ -1,4 +1,4 @@
-"""What an embedder is: text in, unit vectors out. `make_embedder` picks one by its name in the settings."""
+"""The protocol of embedders: text in, unit vectors out. `make_embedder` makes one by its name in the settings."""
 
 from __future__ import annotations
 
@@ -14,53 +14,53 @@ Vectors = NDArray[np.float32]
 
 
 class NoVectors(Permanent):
-    """The model answered with something that is no set of vectors: it is ill, or this text makes it so."""
+    """The model's output is no set of vectors: the model is broken, or fails on this text."""
 
     code = "no-vectors"
     kind = Kind.UNKNOWN
 
 
 class ModelIll(Retryable):
-    """The model answers for no text as it did when it was started: whatever the text at hand is, it is not to blame."""
+    """The model fails for every text, though it worked at its start. So this text is not the cause."""
 
     code = "model-ill"
 
 
 class Embedder(SearchEmbedder, Protocol):
-    """One model, to be started and closed. All vectors are float32 of length 1, so a dot product is the cosine.
+    """One model. Start it first, close it last. All vectors are float32 of length 1, so a dot product is the cosine.
 
-    Any text is taken: empty, long, with NUL or lone surrogates. Calls may run side by side.
+    Accepts any text: empty, long, with NUL or lone surrogates. Calls may run in parallel.
     """
 
     async def start(self) -> None:
         """Load the model, once.
 
         Raises:
-            Permanent: it is not installed or its weights are not there; says what to do.
-            Retryable: its service is away.
+            Permanent: package or weights are missing; the message says what to do.
+            Retryable: its service is unreachable.
         """
 
-    async def look_again(self) -> None:
-        """Ask its service anew what its vectors are like; a model in this process stays as it is.
+    async def recheck(self) -> None:
+        """Check the service's vectors again. Does nothing for a model in this process.
 
         Raises:
             As `start`.
         """
 
     async def aclose(self) -> None:
-        """Give back what `start` took; nothing is embedded afterwards."""
+        """Free the model. Nothing can be embedded afterwards."""
 
 
 def readable(text: str) -> str:
-    """Text that every model's tokenizer takes: no NUL (C strings end there), no lone surrogates (not UTF-8)."""
+    """The text without NUL (C strings end there) and lone surrogates (not UTF-8), which tokenizers refuse."""
     return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
 
 
 def unit_vectors(raw: object, count: int, dims: int | None, model: str) -> Vectors:
-    """Check and normalise what a model answered: shape (count, dims).
+    """Check and normalize a model's output: shape (count, dims).
 
     Raises:
-        NoVectors: not that many vectors of that length, or not finite.
+        NoVectors: wrong shape, or numbers that are not finite.
     """
     try:
         vectors = np.asarray(raw, dtype=np.float32)

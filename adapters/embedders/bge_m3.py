@@ -22,12 +22,12 @@ from pipelines.query.search.ports import EmbedderProfile, GateProfile, Threshold
 from pipelines.runtime.errors import Permanent, Retryable
 
 DIMS = 1024
-# Tokens a call, with those that pad the shorter texts; whoever is more urgent waits for one call at most. On a GPU some
-# sixteen chunks of the default size, a guess until `pagewire bench embedder --slice-tokens` has run on one; on a CPU,
-# where a chunk takes a second, just the one.
+# Tokens a call, padding included. An urgent call waits for one running call at most. For a GPU some sixteen chunks of
+# the default size, a guess until `pagewire bench embedder --slice-tokens` has run on one; for a CPU, where a chunk
+# takes a second, one chunk.
 SLICE_TOKENS_GPU = 3_000
 SLICE_TOKENS_CPU = 200
-READ_CHARS = 12_000  # tokenized at once, some 10 ms
+READ_CHARS = 12_000  # tokenized at once, in some 10 ms
 NOT_INSTALLED = "embedder bge-m3 needs FlagEmbedding and torch ({}); `make setup-bge` installs them"
 MAX_TOKENS = 8192  # what the model reads; the largest chunk with its overlap stays below
 
@@ -37,14 +37,14 @@ class BgeM3Embedder:
 
     spec = "bge-m3"
     dims = DIMS
-    # The defaults of the systems we re-create; nobody has fitted a score yet, so the figures decide.
+    # The defaults of the systems that Pagewire replaces. No score is fitted to this model, so the figures decide.
     profile = EmbedderProfile(short_floor=0.5, content_floor=0.2, gate=GateProfile(thresholds=Thresholds()))
 
     def __init__(self, model: str, nice: int = 0, slice_tokens: int | None = None) -> None:
         """Args:
         model: a folder with the weights, or a name in the hub cache.
-        nice: gives way to other processes by so much.
-        slice_tokens: most tokens of a call; default: what suits the device.
+        nice: the niceness of the model's threads.
+        slice_tokens: most tokens of a call; default: by the device.
         """
         self._name = model
         self._slice_tokens = slice_tokens
@@ -62,10 +62,10 @@ class BgeM3Embedder:
     async def start(self) -> None:
         async with self._loading:
             if self._model is None:
-                # Not in a thread that gives way: others wait for this.
+                # Not in a thread of low priority: others wait for the model.
                 self._model = await asyncio.to_thread(_Model, self._name)
 
-    async def look_again(self) -> None:
+    async def recheck(self) -> None:
         pass
 
     async def aclose(self) -> None:
@@ -90,10 +90,10 @@ class BgeM3Embedder:
 
 
 def batches(lengths: Sequence[int], limit: int) -> list[list[int]]:
-    """Which texts go into one call: places in `lengths`, texts of like length together.
+    """Groups texts of similar length into calls, as indexes of `lengths`.
 
-    Every text of a call costs as much as its longest. XQuAD's 578 chunks in one go are a third padding as they come, a
-    twentieth in this order (3,000 tokens a call); a page alone fits into one call and stays at a third.
+    Every text of a call costs as much as its longest. Of XQuAD's 578 chunks, a third is padding in their own order, and
+    a twentieth in this one (3,000 tokens a call). A single page fits into one call, and a third of it is padding.
 
     Args:
         lengths: Tokens of each text.
@@ -109,8 +109,8 @@ def batches(lengths: Sequence[int], limit: int) -> list[list[int]]:
 
 
 class _Model:
-    """FlagEmbedding's model and tokenizer. Its own `encode` runs the first batch twice, to see whether memory is
-    enough, which doubles the time of a question and of our small slices.
+    """FlagEmbedding's model and tokenizer, without its `encode`, which runs the first batch twice to test the memory:
+    that would double the time of a question and of our small calls.
     """
 
     def __init__(self, name: str) -> None:
@@ -122,11 +122,11 @@ class _Model:
             raise Permanent(NOT_INSTALLED.format(err)) from err
         self._torch = torch
         self._device = "cuda:0" if torch.cuda.is_available() else "cpu"
-        half = self._device != "cpu"  # on a CPU half precision is slower
+        half = self._device != "cpu"  # half precision is slower on a CPU
         self.slice_tokens = SLICE_TOKENS_GPU if half else SLICE_TOKENS_CPU
         loaded = BGEM3FlagModel(str(folder), use_fp16=half, devices=self._device, normalize_embeddings=True)
         self._tokenizer = loaded.tokenizer
-        # FlagEmbedding 1.3 changes the precision in its own `encode` only, 1.4 when it loads.
+        # FlagEmbedding 1.3 sets the precision in its `encode` only, 1.4 when loading.
         self._model = loaded.model.to(self._device, torch.float16 if half else torch.float32).eval()
 
     def read(self, texts: list[str]) -> list[list[int]]:
@@ -163,10 +163,10 @@ class _Model:
 
 
 def _weights(name: str) -> Path:
-    """The folder of the weights: `name` itself, or where the hub client keeps that model.
+    """The folder of the weights: `name` itself, or the model's folder in the hub cache.
 
     Raises:
-        Permanent: not there.
+        Permanent: it is missing.
     """
     if Path(name).is_dir():
         return Path(name)
@@ -185,7 +185,7 @@ def _weights(name: str) -> Path:
 
 
 def _weights_mark(folder: Path) -> str:
-    """Tells weights apart without reading gigabytes: names and sizes, and the configuration."""
+    """A fingerprint without reading gigabytes: names and sizes of the weights, and the configuration."""
     digest = blake2b(digest_size=4)
     for path in sorted(folder.glob("*")):
         if path.suffix in (".safetensors", ".bin", ".pt"):

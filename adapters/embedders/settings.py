@@ -1,4 +1,4 @@
-"""Which embedder makes vectors."""
+"""The choice of the embedder."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class EmbedderSettings(OpenAISettings):
         default=0,
         ge=0,
         le=19,
-        description="How far the model that a worker computes with gives way to others, as nice(1) counts; 19: to "
-        "everybody, at once. Linux only. `pagewire up` takes 19 for its bulk worker, unless this says otherwise.",
+        description="Niceness (nice(1)) of the threads that compute a worker's model; 19: the lowest priority. Linux "
+        "only. `pagewire up` uses 19 for its bulk worker, unless this is set.",
     )
 
     @field_validator("embedder")

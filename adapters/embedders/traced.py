@@ -1,4 +1,4 @@
-"""An embedder of this process whose calls are seen in traces; where nothing is traced there is none of these."""
+"""Wraps an embedder of this process to make spans of its calls. Used only where tracing is switched on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipelines.runtime import tracing
 
 
 class TracedEmbedder:
-    """As the embedder it is made of. Implements `Embedder`."""
+    """The given embedder, with spans. Implements `Embedder`."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -34,8 +34,8 @@ class TracedEmbedder:
     async def start(self) -> None:
         await self._embedder.start()
 
-    async def look_again(self) -> None:
-        await self._embedder.look_again()
+    async def recheck(self) -> None:
+        await self._embedder.recheck()
 
     async def aclose(self) -> None:
         await self._embedder.aclose()

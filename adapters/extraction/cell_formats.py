@@ -1,8 +1,8 @@
-"""What a spreadsheet shows of a cell's value: 0.25 formatted as `0%` is "25%" (ECMA-376-1, 18.8.31).
+"""Formats a cell's value as the spreadsheet shows it: 0.25 with `0%` is "25%" (ECMA-376-1, 18.8.31).
 
-A decimal point is written as a point and thousands are not separated, since a file does not say what its author's
-system shows there. What has no certain reading in all languages is shown as the value itself: dates in ISO 8601,
-fractions and scientific notation as plain numbers.
+Numbers have a decimal point and no thousands separators, since those depend on the author's system, which a file does
+not name. Formats that depend on a language are replaced: dates by ISO 8601, fractions and scientific notation by plain
+numbers.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _CONDITION = re.compile(r"\[\s*[<>=]")
 _DATE_PART = re.compile(
     r"(?P<literal>\"[^\"]*\"?|\\.|\[[^\]]*\]?|_.|\*.)|AM/PM|A/P|(?P<part>([ymdhs])\3*)|.", re.I | re.S
 )
-_SYSTEM_DATE = re.compile(r"mm-dd-yy|m/d/yy h:mm|.*\[\$-F[48]00\]", re.IGNORECASE)  # each system shows its own
-_NUMBER = Context(prec=15)  # what a spreadsheet keeps of a number
+_SYSTEM_DATE = re.compile(r"mm-dd-yy|m/d/yy h:mm|.*\[\$-F[48]00\]", re.IGNORECASE)  # depends on the reader's system
+_NUMBER = Context(prec=15)  # the precision of spreadsheets
 _PARTS: dict[str, Callable[[datetime], str]] = {
     "yy": lambda at: f"{at.year % 100:02}",
     "yyyy": lambda at: f"{at.year:04}",
@@ -45,12 +45,12 @@ _PARTS: dict[str, Callable[[datetime], str]] = {
 }
 
 
-def shown(value: object, pattern: str) -> str:
-    """A cell's value as its number format shows it, on one line.
+def formatted(value: object, pattern: str) -> str:
+    """A cell's value in its number format, on one line.
 
     Args:
         value: text, number, truth value, date or time, as openpyxl reads it; None is an empty cell.
-        pattern: `0.00 "€"`, `dd.mm.yyyy`; `General` and what is not understood show the value itself.
+        pattern: `0.00 "€"`, `dd.mm.yyyy`; for `General` and unknown patterns, the value is not formatted.
     """
     if value is None:
         return ""
@@ -65,7 +65,7 @@ def shown(value: object, pattern: str) -> str:
         sign = "-" if value < timedelta() else ""
         return f"{sign}{minutes // 60}:{minutes % 60:02}" + (f":{seconds:02}" if seconds else "")
     sections = _sections(pattern[:LONGEST_FORMAT])
-    return "" if len(sections) == 4 and not sections[3] else str(value)  # `;;;` hides whatever there is
+    return "" if len(sections) == 4 and not sections[3] else str(value)  # `;;;` hides every value
 
 
 def _number(value: float, pattern: str) -> str:
@@ -88,7 +88,7 @@ def _plain(number: Decimal) -> str:
 
 
 def _filled(section: tuple[tuple[str, str], ...], number: Decimal) -> str:
-    """The section with the number in the place of its digits, the sign before all."""
+    """The section with the number in place of its digits, and the sign at the start."""
     digits = next((text for kind, text in section if kind == "digits"), "")
     literal = "".join(text for kind, text in section if kind == "literal")
     scaled = number.scaleb(2 * literal.count("%") - 3 * (len(digits) - len(digits.rstrip(","))))
@@ -105,7 +105,7 @@ def _filled(section: tuple[tuple[str, str], ...], number: Decimal) -> str:
 
 
 def _certain(pattern: str, sections: tuple[tuple[tuple[str, str], ...], ...]) -> bool:
-    """Whether it is one run of digits between literals: no fraction, no power of ten, no condition."""
+    """Whether the format is one run of digits between literals: no fraction, power of ten or condition."""
     if _CONDITION.search(pattern):
         return False
     for section in sections[:3]:
@@ -115,13 +115,13 @@ def _certain(pattern: str, sections: tuple[tuple[tuple[str, str], ...], ...]) ->
         if digits and (digits[0].count(".") > 1 or len(digits[0]) > MOST_DECIMALS):
             return False
         if not digits and section and section is sections[0]:
-            return False  # a text instead of each number; `General "euros"` among them
+            return False  # a text in place of the number, such as `General "euros"`
     return True
 
 
 @lru_cache(maxsize=256)
 def _sections(pattern: str) -> tuple[tuple[tuple[str, str], ...], ...]:
-    """For positive and negative numbers, zero and texts, each in pieces: `literal`, `digits`, `unknown`."""
+    """The sections for positive and negative numbers, zero and texts, in pieces: `literal`, `digits`, `unknown`."""
     sections: list[list[tuple[str, str]]] = [[]]
     for token in _TOKEN.finditer(pattern):
         kind = token.lastgroup
@@ -155,7 +155,7 @@ def _whole(value: date | time) -> tuple[date, time]:
 
 
 def _date_parts(pattern: str) -> Iterator[Callable[[datetime], str] | str | None]:
-    """Literals, and what makes a part of a date; None: names of months and days, whose language nobody knows."""
+    """Literals, and functions for parts of a date; None: a name of a month or day, whose language is unknown."""
     found = list(_DATE_PART.finditer(pattern))
     names = [token["part"].lower() if token["part"] else "" for token in found]
     known = [name for name in names if name]
@@ -164,8 +164,8 @@ def _date_parts(pattern: str) -> Iterator[Callable[[datetime], str] | str | None
     for token, name in zip(found, names, strict=True):
         if name:
             n += 1
-            beside = (known[n - 1][:1] if n else "") + "|" + (known[n + 1][:1] if n + 1 < len(known) else "")
-            if name in ("m", "mm") and (beside.startswith("h") or beside.endswith("s")):
+            neighbours = (known[n - 1][:1] if n else "") + "|" + (known[n + 1][:1] if n + 1 < len(known) else "")
+            if name in ("m", "mm") and (neighbours.startswith("h") or neighbours.endswith("s")):
                 name = "minute" if name == "m" else "minutes"
             yield None if half else _PARTS.get(name)
         elif literal := token["literal"]:

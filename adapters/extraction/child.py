@@ -1,11 +1,11 @@
-"""The child process that reads documents: one after the other, within limits of memory and time.
+"""The child process that reads documents one by one, within limits of memory and time.
 
     parent ─▶ [size][{"said", "suffix", "limit", "seconds"}] [size][bytes] ─▶ child
            ◀─ [size][{"sections", "left_out", "hidden"}, or one of {"unread"}, {"not_read"}, {"missing"}] ◀─┘
 
-What kind a document is, is found out here as well: that takes opening archives. The child has no secrets in its
-environment, and `fence` keeps it from the network, from programs and from what else lies on the disk.
-`python -m adapters.extraction.child MIB` ends when its standard input does.
+The child also detects a document's kind, since that needs to open archives. It has no secrets in its environment, and
+`fence` blocks the network, programs and other files. `python -m adapters.extraction.child MIB` ends with its standard
+input.
 """
 
 from __future__ import annotations
@@ -23,45 +23,45 @@ from typing import Any
 
 import psutil
 
-from adapters.child_process import answers, block, put
-from adapters.extraction.fence import shut_in
+from adapters.child_process import read_block, take_stdout, write_block
+from adapters.extraction.fence import restrict_process
 from pipelines.ingest.documents.kinds import NEEDS, Kind, Mislabelled, NotADocument, charset_of, kind_of
 
-GIVING_WAY = 10  # nice(1)
-# What spaCy, which unstructured loads, would load where it is installed, gigabytes of it, and nothing here uses.
-NOT_FOR_US = ("torch", "transformers", "tensorflow", "cupy")
+NICENESS = 10  # nice(1)
+# Unused packages of gigabytes that spaCy (a dependency of unstructured) would import where they are installed.
+BLOCKED_IMPORTS = ("torch", "transformers", "tensorflow", "cupy")
 
 
 def main() -> None:
     memory = int(sys.argv[1]) * 2**20
-    out = answers()
-    for name in NOT_FOR_US:
-        sys.modules[name] = None  # type: ignore[assignment]  # importing it fails, as if it were not there
-    os.nice(GIVING_WAY)
-    with suppress(OSError):  # where memory runs short, Linux ends this process and not the worker
+    out = take_stdout()
+    for name in BLOCKED_IMPORTS:
+        sys.modules[name] = None  # type: ignore[assignment]  # makes its import fail
+    os.nice(NICENESS)
+    with suppress(OSError):  # makes Linux kill this process before the worker when memory runs out
         Path("/proc/self/oom_score_adj").write_text("1000")
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     address_space = _address_space()
-    shut_in()
-    while (order := block(sys.stdin.buffer)) is not None:
-        data = block(sys.stdin.buffer)
+    restrict_process()
+    while (order := read_block(sys.stdin.buffer)) is not None:
+        data = read_block(sys.stdin.buffer)
         if data is None:
             return
         answer = _answer(json.loads(order), data, memory, address_space)
-        put(out, json.dumps(answer).encode())
+        write_block(out, json.dumps(answer).encode())
 
 
 def installed(kind: Kind) -> bool:
-    """Whether what reads it is there."""
+    """Whether the packages for this kind are installed."""
     return all(find_spec(module) is not None for module in NEEDS[kind])
 
 
 def _answer(order: dict[str, Any], data: bytes, memory: int, address_space: Callable[[], int]) -> dict[str, Any]:
     used = resource.getrusage(resource.RUSAGE_SELF)
     seconds = int(used.ru_utime + used.ru_stime + order["seconds"]) + 1
-    # For the case that nobody is there any more to end us: the parent's own limit comes first.
+    # A second limit in case the parent has died; the parent's own limit is shorter.
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
     try:
         answer = _read(order, data)
@@ -69,10 +69,10 @@ def _answer(order: dict[str, Any], data: bytes, memory: int, address_space: Call
         return {"unread": f"needs more than {memory // 2**20} MiB of memory to read", "spent": True}
     except RecursionError:
         return {"unread": "damaged: nested too deep", "spent": True}
-    except Exception as err:  # noqa: BLE001 - whatever the libraries raise on what strangers wrote
+    except Exception as err:  # noqa: BLE001 - the libraries may raise anything on a malicious document
         return {"unread": f"damaged: {type(err).__name__}: {str(err)[:200]}", "spent": True}
-    # What one document took must not be missing for the next. Address space is what is limited; and the peak of
-    # resident memory begins at the parent's, so that one with torch in it would look like a spent child.
+    # A child that has used much memory is replaced, so that the next document has enough. Measured by address space,
+    # which is limited. The peak of resident memory would start at the parent's, which may have torch loaded.
     return answer | {"spent": address_space() > memory / 2}
 
 
@@ -95,11 +95,13 @@ def _read(order: dict[str, Any], data: bytes) -> dict[str, Any]:
 
 
 def _address_space() -> Callable[[], int]:
-    """What tells how many bytes of it this process has. On Linux from a file opened before /proc is fenced off."""
+    """A function that returns this process's address space in bytes. On Linux it keeps a file of /proc open, which
+    the fence blocks later.
+    """
     if sys.platform != "linux":
         process = psutil.Process()
         return lambda: process.memory_info().vms
-    file = Path("/proc/self/statm").open("rb", buffering=0)  # noqa: SIM115 - as long as the process lives
+    file = Path("/proc/self/statm").open("rb", buffering=0)  # noqa: SIM115 - open until the process ends
 
     def pages() -> int:
         file.seek(0)

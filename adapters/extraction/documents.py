@@ -1,11 +1,11 @@
-"""Documents to text, place by place. Runs in the child process only: what it reads may be made to hurt.
+"""Documents to text, place by place. Runs in the child process only, since documents may be malicious.
 
 bytes ─pypdf────────────────────────────────▶ pages  ┐
       ─unstructured: pptx, openpyxl: xlsx───▶ places ├─▶ Section(page, label, text)…
       ─mammoth: docx, lxml: odt ─▶ HTML ────▶ one    │
       ─email: eml, html, text as it is──────▶ one    ┘
 
-What an author hid from readers is left out: `Sections.hidden` says how much of it there was.
+Hidden content is left out; `Sections.hidden` counts it.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from text.html import read as read_html
 from text.html import tidy, to_markdown
 
 SECTIONS = 2_000  # pages, slides or sheets that are read of one document
-UNPACKED = 200 * 1024 * 1024  # bytes that an office file may unpack to
-ENTRIES = 10_000  # files in it
-_LINE = 60  # characters; a line of running text in a PDF is hardly shorter than two thirds of the longest
+UNPACKED = 200 * 1024 * 1024  # bytes of an unpacked office file
+ENTRIES = 10_000  # files in an office file
+_LINE = 60  # characters; a line of running text in a PDF is rarely shorter than two thirds of the longest
 ENCRYPTED_MAILS = ("multipart/encrypted", "application/pkcs7-mime", "application/x-pkcs7-mime")
-# Names of Office Open XML's Strict form, which begin otherwise; ECMA-376-1, annex A, beside ECMA-376-4.
+# Prefix of namespaces in the Strict form of Office Open XML; ECMA-376-1, annex A, and ECMA-376-4.
 STRICT = b"http://purl.oclc.org/ooxml/"
 _STRICT_NAME = re.compile(STRICT + rb"(\w+)/")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]$")
 
 
 class Unreadable(Exception):
-    """Why there is no text, for an editor to read."""
+    """A document has no text; the message is for editors."""
 
 
 def read(kind: Kind, data: bytes, limit: int, charset: str | None = None) -> Sections:
     """The text of a document, at most `limit` characters and `SECTIONS` places.
 
     Args:
-        charset: that its server names, for HTML and text.
+        charset: by its server, for HTML and text.
 
     Raises:
-        Unreadable: protected, damaged, a bomb. Whatever else the libraries raise means damaged, too.
+        Unreadable: protected, damaged, a bomb. Other errors of the libraries mean damaged as well.
     """
     match kind:
         case "pdf":
@@ -81,7 +81,7 @@ def _from_html(html: str, hidden: int, limit: int) -> Sections:
 
 
 def _within(sections: Iterable[Section], total: int, limit: int, hidden: str = "") -> Sections:
-    """The sections that fit; the last one may be cut."""
+    """The sections within the limit; the last one may be cut."""
     kept: list[Section] = []
     left = limit
     for number, section in enumerate(sections):
@@ -107,15 +107,15 @@ def _pdf(data: bytes, limit: int) -> Sections:
 def _page(page: Any) -> str:
     text = reflowed(tidy(page.extract_text()))
     if not text and (contents := page.get_contents()) is not None:
-        contents.get_data()  # raises what `extract_text` keeps to itself: that it is a bomb
+        contents.get_data()  # raises where the page is a bomb, which `extract_text` would suppress
     return text
 
 
 def reflowed(text: str) -> str:
-    """A page of a PDF, which knows lines only, with the lines of a paragraph put together again.
+    """Join the lines of a PDF's page into paragraphs.
 
-    A line goes on in the next when it is nearly as long as the longest; a hyphen at its end goes when the next one
-    begins with a small letter.
+    A line is joined with the next when it is nearly as long as the longest one. A hyphen at its end is removed when
+    the next line begins with a small letter.
     """
     lines = text.split("\n")
     long = max(_LINE, max(map(len, lines), default=0)) * 2 / 3
@@ -141,7 +141,7 @@ def _slides(data: bytes, limit: int) -> Sections:
     from unstructured.partition.pptx import partition_pptx
 
     def no_model() -> Any:
-        # It would download one to guess what is a title: we only want what is written, and where.
+        # unstructured would download a model to find titles; we only need the text and its place.
         blank = spacy.blank("xx")
         blank.add_pipe("sentencizer")
         return blank
@@ -164,7 +164,7 @@ def _element(element: Any) -> str:
 
 
 def _mail(data: bytes) -> str:
-    """Subject and text; of a text in several forms the one that is HTML. Attachments stay unread."""
+    """Subject and text, preferring HTML. Attachments are not read."""
     mail = email.message_from_bytes(data, policy=policy.default)
     if mail.get_content_type() in ENCRYPTED_MAILS:
         raise Unreadable("encrypted")
@@ -200,10 +200,10 @@ def _decoded(data: bytes, charset: str | None, *, page: bool = False) -> str:
 
 
 def _checked(data: bytes) -> bytes:
-    """An office file as its readers know it: in the Transitional form of Office Open XML.
+    """An office file in the Transitional form of Office Open XML, the only one that libraries read.
 
     Raises:
-        Unreadable: behind a password, or it unpacks to more than any document would. zipfile holds it to what it says.
+        Unreadable: protected by a password, or too large unpacked. zipfile enforces the sizes that the file declares.
     """
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = archive.infolist()

@@ -1,12 +1,12 @@
-"""What the process that reads documents is kept from, so that a hole in a parser finds nothing behind it.
+"""The sandbox of the process that reads documents, so that an exploited parser reaches nothing else.
 
-    everywhere  Python's audit hook: no socket, no program, no further process (whoever runs machine code gets past it)
-                limits of the kernel: no file is written; where there is no filter, no further process (not for root)
-    Linux       seccomp, where libseccomp.so.2 is: no socket, no program, no further process, no signal to another one
-                Landlock, from 5.13 on: reads what Python and its packages are, and nothing else of the disk, nor
-                another process's environment and memory; writes nothing
+    everywhere  Python's audit hook: no socket, program or process (machine code can bypass it)
+                resource limits: no written file; without seccomp, no process (does not bind root)
+    Linux       seccomp, where libseccomp.so.2 is installed: no socket, program, process, or signal to another process
+                Landlock, since 5.13: reads only Python and its packages, no other file, no environment or memory of
+                another process; writes nothing
 
-`python -m adapters.extraction.fence` says what holds on this machine.
+`python -m adapters.extraction.fence` prints what the kernel of this machine enforces.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from adapters.child_process import OURS
+from adapters.child_process import PACKAGE_ROOT
 
 PYTHON = frozenset(
     """socket.__new__ socket.bind socket.connect socket.getaddrinfo socket.sendto subprocess.Popen os.system os.exec
     os.posix_spawn os.spawn os.fork os.forkpty pty.spawn os.kill os.killpg""".split()  # noqa: SIM905
 )
-# seccomp(2), with the names of libseccomp; what an architecture or its version does not have is left out.
+# seccomp(2), by the names of libseccomp; calls that an architecture or version lacks are ignored.
 SYSCALLS = """socket socketpair connect bind listen accept accept4 fork vfork execve execveat kill tkill tgkill
     rt_sigqueueinfo rt_tgsigqueueinfo ptrace process_vm_readv process_vm_writev pidfd_open pidfd_getfd pidfd_send_signal
     io_uring_setup bpf perf_event_open userfaultfd keyctl add_key request_key unshare setns mount chroot shmget
@@ -36,35 +36,35 @@ SYSCALLS = """socket socketpair connect bind listen accept accept4 fork vfork ex
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 MASKED_EQ = 7
 CLONE_THREAD = 0x00010000
-# landlock(7): its calls have the same numbers on every architecture.
+# landlock(7): the numbers of its calls are the same on every architecture.
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 READ_FILE, READ_DIR = 1 << 2, 1 << 3
-RIGHTS = ((1, (1 << 13) - 1), (2, 1 << 13), (3, 1 << 14), (5, 1 << 15))  # of files: since which version, which
-NETWORK, SCOPES = 0b11, 0b11  # TCP; sockets without a name in the file system, signals
+RIGHTS = ((1, (1 << 13) - 1), (2, 1 << 13), (3, 1 << 14), (5, 1 << 15))  # of files: first version, rights
+NETWORK, SCOPES = 0b11, 0b11  # TCP; abstract sockets, signals
 NO_NEW_PRIVS = 38
-# Of the packages in our own folder, what reads documents; beside them may lie settings and keys.
+# Our own packages that read documents. The folder may also contain settings and keys.
 PACKAGES = ("adapters", "pipelines", "prompts", "schemas", "text")
 SYSTEM = """/lib /lib64 /usr/lib /usr/lib64 /usr/local/lib /usr/share /nix/store /etc/ld.so.cache /etc/localtime
     /etc/mime.types /etc/ssl/openssl.cnf /etc/pki/tls/openssl.cnf /etc/crypto-policies /dev/null
     /dev/urandom""".split()  # noqa: SIM905
 
 
-def shut_in() -> list[str]:
-    """Fence this process in, for ever; call it before anything of a stranger's is read, and before threads are begun.
+def restrict_process() -> list[str]:
+    """Restrict this process for ever. Call it before reading a document and before starting threads.
 
     Returns:
-        What the kernel enforces: some of `seccomp`, `landlock`.
+        The active mechanisms of the kernel: some of `seccomp`, `landlock`.
     """
     fences = (("landlock", _landlock), ("seccomp", _seccomp)) if sys.platform == "linux" else ()
     held = [name for name, fence in fences if fence()]
-    if "seccomp" not in held:  # it would keep Linux from beginning threads, too
+    if "seccomp" not in held:  # on Linux, this limit would forbid threads as well
         resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
-    sys.addaudithook(_no_way_out)
-    tempfile.tempdir = "/"  # nothing is written there; unstructured wants to know its name
+    sys.addaudithook(_audit_hook)
+    tempfile.tempdir = "/"  # unstructured reads its name; no file is written there
     return held
 
 
-def _no_way_out(event: str, _: object) -> None:
+def _audit_hook(event: str, _: object) -> None:
     if event in PYTHON:
         raise PermissionError(f"{event}: not while reading a document")
 
@@ -76,7 +76,7 @@ class _Comparison(ctypes.Structure):
 
 
 def _seccomp() -> bool:
-    """Whether the filter holds."""
+    """Whether the filter is active."""
     try:
         library = ctypes.CDLL("libseccomp.so.2")
     except OSError:
@@ -92,12 +92,12 @@ def _seccomp() -> bool:
     for name in SYSCALLS:
         deny(name, errno.EPERM)
     deny("clone", errno.EPERM, _Comparison(0, MASKED_EQ, CLONE_THREAD, 0))
-    deny("clone3", errno.ENOSYS)  # its flags cannot be seen; the C library goes on with `clone`
+    deny("clone3", errno.ENOSYS)  # a filter cannot read its flags; the C library falls back to `clone`
     return bool(library.seccomp_load(context) == 0)
 
 
 def _landlock() -> bool:
-    """Whether its rules hold."""
+    """Whether its rules are active."""
     call = ctypes.CDLL(None, use_errno=True).syscall
     call.restype = ctypes.c_long
     version = call(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
@@ -125,15 +125,15 @@ def _landlock() -> bool:
 
 def _readable() -> Iterator[tuple[str | Path, int]]:
     both = READ_FILE | READ_DIR
-    yield OURS, READ_DIR  # names alone, for whoever imports
+    yield PACKAGE_ROOT, READ_DIR  # names only, for Python's imports
     for package in PACKAGES:
-        yield OURS / package, both
+        yield PACKAGE_ROOT / package, both
     libraries = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
     prefixes = (f"{prefix}/lib" for prefix in (sys.prefix, sys.base_prefix))
     for place in (*SYSTEM, *libraries, *prefixes, *sys.path):
-        if place and Path(place).resolve() not in (OURS, Path.cwd()):
+        if place and Path(place).resolve() not in (PACKAGE_ROOT, Path.cwd()):
             yield place, both
 
 
 if __name__ == "__main__":
-    sys.stdout.write((", ".join(shut_in()) or "Python and limits alone") + "\n")
+    sys.stdout.write((", ".join(restrict_process()) or "Python and limits alone") + "\n")

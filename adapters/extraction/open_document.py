@@ -1,7 +1,6 @@
-"""ODT to HTML, which `text.html` makes Markdown of: so tables, superscripts and what is struck out are read in one way.
+"""ODT to HTML; `text.html` converts the HTML to Markdown, with tables, superscripts and deletions as in all documents.
 
-A note stands below the paragraph, list or table that it belongs to. Left out: reviewers' remarks, what tracked changes
-deleted, hidden text.
+A note follows its paragraph, list or table. Left out: comments, tracked deletions, hidden text.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ _LEFT_OUT = frozenset(
 )
 _BLOCKS = frozenset((_TEXT + "p", _TEXT + "h", _TEXT + "list", _TABLE + "table"))
 MOST_COLUMNS = 1_000
-MOST_REPEATED = 30  # times that a cell or a row with a text in it is there
+MOST_REPEATED = 30  # repetitions of a cell or row with a text
 
 
 def to_html(data: bytes) -> tuple[str, int]:
-    """The text of an ODT, and how many hidden passages are left out."""
+    """The text of an ODT, and the number of hidden passages left out."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         content = _parsed(archive.read("content.xml"))
         styles = [_parsed(archive.read("styles.xml"))] if "styles.xml" in archive.namelist() else []
@@ -51,7 +50,7 @@ def to_html(data: bytes) -> tuple[str, int]:
 
 
 def is_locked(archive: zipfile.ZipFile) -> bool:
-    """Whether an ODF's manifest says that its parts are encrypted."""
+    """Whether an ODF's manifest lists encrypted parts."""
     name = "META-INF/manifest.xml"
     return name in archive.namelist() and b"encryption-data" in archive.read(name)
 
@@ -63,8 +62,8 @@ def _parsed(xml: bytes) -> Any:
 class _Reading:
     def __init__(self, roots: list[Any]) -> None:
         self.hidden = 0  # passages with a text
-        self._notes: list[str] = []  # of the block that is being read
-        self._tags: dict[str, list[str]] = {}  # by style: what it is in HTML
+        self._notes: list[str] = []  # of the current block
+        self._tags: dict[str, list[str]] = {}  # by style: its HTML tags
         self._hiding: set[str] = set()
         for root in roots:
             for style in root.iter(_STYLE + "style"):
@@ -82,8 +81,8 @@ class _Reading:
             lowered = position.startswith(("sub", "-"))
             struck = properties.get(_STYLE + "text-line-through-style", "none") != "none"
             bold = properties.get(_FO + "font-weight") == "bold"
-            told = {"sup": raised, "sub": lowered, "s": struck, "b": bold}
-            self._tags[name] += [tag for tag, is_so in told.items() if is_so and tag not in self._tags[name]]
+            tags = {"sup": raised, "sub": lowered, "s": struck, "b": bold}
+            self._tags[name] += [tag for tag, is_so in tags.items() if is_so and tag not in self._tags[name]]
             if "none" in (properties.get(_TEXT + "display"), properties.get(_STYLE + "display")):
                 self._hiding.add(name)
 
@@ -114,7 +113,7 @@ class _Reading:
         return f"<table>{rows}</table>"
 
     def _inside(self, node: Any) -> Iterator[Any]:
-        """What is shown of a list, an item or a cell: its items, or the blocks in it, in whatever they are wrapped."""
+        """The visible items of a list, or blocks of an item or cell, without the elements that wrap them."""
         for child in node:
             if not self._is_shown(child):
                 continue
@@ -146,7 +145,7 @@ class _Reading:
         return f'<td colspan="{columns}" rowspan="{rows}">{inside}</td>' * times
 
     def _line(self, node: Any) -> str:
-        """What is in a paragraph, mark-up and all."""
+        """A paragraph's content as HTML."""
         return escape(node.text or "") + "".join(self._part(child) + escape(child.tail or "") for child in node)
 
     def _part(self, node: Any) -> str:
@@ -160,7 +159,7 @@ class _Reading:
         if kind == "note":
             self._notes += map(self._block, self._inside(node.find(_TEXT + "note-body")))
             return ""
-        if node.tag in _BLOCKS:  # a text box: read with the notes, below the paragraph
+        if node.tag in _BLOCKS:  # a text box: treated as a note, below the paragraph
             self._notes.append(self._block(node))
             return ""
         text = self._styled(node)

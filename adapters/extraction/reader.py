@@ -1,10 +1,10 @@
-"""Reads documents in a child process, so that one made to hurt costs a process and not the worker.
+"""Reads documents in a child process, so that a malicious one ends this process and not the worker.
 
     read ─▶ (one at a time) ─▶ child: answers ─────────────────────▶ Document
                                too slow: killed ───────────────────▶ Unreadable
                                dies: once more in a new child, dies ▶ Unreadable
 
-The child is started by the first document, serves the next ones, and ends when there was none for a minute.
+The first document starts the child, the next ones reuse it. It ends after a minute without a document.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
 
-from adapters.child_process import SIZE, environment, how_it_ended
+from adapters.child_process import SIZE, environment, exit_reason
 from adapters.extraction.child import installed
 from pipelines.ingest.documents.attachments import Missing, Section, Sections, Unread
 from pipelines.ingest.documents.kinds import Kind, NotADocument
 
 IDLE = 60.0  # seconds without a document after which the child ends: it holds some 250 MB
-TRIES = 2  # a child that was killed may have been the wrong one: by the kernel, for want of memory elsewhere
+TRIES = 2  # the kernel may have killed the child for the memory of another process
 LONGEST_ANSWER = 64 * 1024 * 1024  # bytes
-KEPT = 32  # documents whose text is remembered: a save again, a page in another language
+KEPT = 32  # documents whose text is cached, for further saves and other languages of a page
 KEPT_CHARS = 8_000_000
 PIECE = 256 * 1024  # bytes
-# What else the child knows of us. One thread: each would reserve address space, which is limited.
+# The child's other variables. One thread, since each would reserve address space, which is limited.
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -44,7 +44,7 @@ Known = Sections | Unread | NotADocument
 
 
 class ReaderDied(Unread):
-    """Not by its own limits: another time it may go well."""
+    """The reader was killed, but not by its own limits: another try may succeed."""
 
 
 class DocumentReader:
@@ -53,36 +53,36 @@ class DocumentReader:
     def __init__(self, *, memory: int, seconds: float) -> None:
         """
         Args:
-            memory: MiB that the child may use.
-            seconds: that one document may take.
+            memory: limit of the child, in MiB.
+            seconds: limit for one document.
         """
         self._memory = memory
         self._seconds = seconds
         self._turn = asyncio.Lock()
         self._child: asyncio.subprocess.Process | None = None
         self._retiring: asyncio.Task[None] | None = None
-        # Not of cachetools, which knows one size: documents and their characters are both limited.
+        # Not a cache of cachetools, which has one size: here, documents and characters are both limited.
         self._known: OrderedDict[bytes, Known] = OrderedDict()
 
     @property
     def pid(self) -> int | None:
-        """Of the child, if there is one."""
+        """The child's process id; None: there is no child."""
         return self._child.pid if self._child else None
 
     def can_read(self, kind: Kind) -> bool:
-        """Whether what reads it is installed."""
+        """Whether the packages for this kind are installed."""
         return installed(kind)
 
     async def read(self, data: bytes, media_type: str, suffix: str, limit: int) -> Sections:
         """The text of a document, at most `limit` characters.
 
         Args:
-            media_type, suffix: what is said of it, see `kind_of`.
+            media_type, suffix: as declared, see `kind_of`.
 
         Raises:
-            Unread: protected, damaged, mislabelled, too large to read within the limits; says which.
+            Unread: protected, damaged, mislabelled, or beyond the limits; says which.
             NotADocument: a picture, an archive.
-            Missing: what would read it is not installed.
+            Missing: a package is not installed.
         """
         order = {"said": media_type, "suffix": suffix, "limit": limit, "seconds": self._seconds}
         digest = await asyncio.to_thread(_digest, order, data)
@@ -120,9 +120,9 @@ class DocumentReader:
                 if code == -signal.SIGXCPU:
                     raise Unread(f"takes more than {self._seconds:g} s to read") from None
                 if not left:
-                    raise ReaderDied(f"ended what reads it, {TRIES} times ({how_it_ended(code)})") from None
+                    raise ReaderDied(f"ended what reads it, {TRIES} times ({exit_reason(code)})") from None
                 continue
-            except BaseException:  # cancelled: the answer would come to whoever asks next
+            except BaseException:  # cancelled: otherwise the next caller would get this answer
                 await self._end()
                 raise
             if answer["spent"]:
@@ -153,18 +153,18 @@ class DocumentReader:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
                 env=environment(ENVIRONMENT),
-                start_new_session=True,  # Ctrl-C is for us
+                start_new_session=True,  # Ctrl-C must reach only the parent
             )
         return self._child
 
     async def _retire(self) -> None:
-        """End the child, unless there is something to read before."""
+        """End the idle child. The next document cancels this."""
         await asyncio.sleep(IDLE)
         async with self._turn:
             await self._end()
 
     async def _end(self) -> int:
-        """Kill the child, and how it ended if it had already."""
+        """Kill the child. Returns its exit code, also where it had ended before."""
         child, self._child = self._child, None
         if child is None:
             return 0
@@ -172,7 +172,7 @@ class DocumentReader:
             child.stdin.close()
         if child.returncode is None:
             with suppress(ProcessLookupError):
-                # Not child.kill(): it reaps a child that has ended already, and how it ended would be lost.
+                # Not child.kill(): it would reap a child that has ended already, and lose its exit code.
                 os.kill(child.pid, signal.SIGKILL)
         return await child.wait()
 
@@ -188,7 +188,7 @@ async def _exchange(child: asyncio.subprocess.Process, order: dict[str, Any], da
     encoded = json.dumps(order).encode()
     child.stdin.write(SIZE.pack(len(encoded)) + encoded + SIZE.pack(len(data)))
     view = memoryview(data)
-    for start in range(0, len(view), PIECE):  # all at once, asyncio would hold it a second time
+    for start in range(0, len(view), PIECE):  # in pieces, so that asyncio does not buffer a copy of all
         child.stdin.write(view[start : start + PIECE])
         await child.stdin.drain()
     [size] = SIZE.unpack(await child.stdout.readexactly(SIZE.size))

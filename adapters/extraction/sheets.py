@@ -1,7 +1,7 @@
-"""XLSX: each sheet as the tables that its reader sees, every cell as its number format shows it.
+"""XLSX: each sheet as the visible tables, with cells as their number formats show them.
 
-What its author hid (sheets, rows, columns) is left out and counted. Blank rows part tables, unless a merged cell, a
-filter or a table of Excel's reaches over them.
+Hidden sheets, rows and columns are left out and counted. Blank rows separate tables, unless a merged cell, a filter or
+an Excel table spans them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 from html import escape
 from typing import Any
 
-from adapters.extraction.cell_formats import shown
+from adapters.extraction.cell_formats import formatted
 from text.html import tidy, to_markdown
 from text.markdown import escaped, escaped_line
 from text.tables import Cell, Table
@@ -24,7 +24,7 @@ LAST_COLUMN = 16_384
 
 
 def sheets(data: bytes) -> tuple[list[tuple[str, str]], str]:
-    """Name and Markdown of each sheet that is shown, and what is hidden, for an editor to read."""
+    """Name and Markdown of each visible sheet, and a summary of what is hidden, for editors."""
     import openpyxl
 
     book = openpyxl.load_workbook(io.BytesIO(data), data_only=True, rich_text=True)
@@ -40,11 +40,11 @@ def sheets(data: bytes) -> tuple[list[tuple[str, str]], str]:
 
 
 class _Sheet:
-    """What is shown of a sheet, and how many of its rows and columns with a text are not."""
+    """The visible cells of a sheet, and the numbers of hidden rows and columns with a text."""
 
     def __init__(self, sheet: Any) -> None:
         self._sheet = sheet
-        # Not by `iter_rows`, which makes all cells up to the last one: a sheet may have 17 billion.
+        # Not by `iter_rows`, which creates all cells up to the last one: a sheet may have 17 billion.
         cells = {at: cell for at, cell in sheet._cells.items() if _text(cell)}
         columns = {column for _, column in cells} & self._columns_hidden()
         rows = {row for row, _ in cells if self._is_hidden(row)}
@@ -64,7 +64,7 @@ class _Sheet:
         return any(row == top and left <= column <= right for left, top, right, _ in self._marked)
 
     def _repeat_merged(self) -> None:
-        """A merged cell is in each row that it reaches over, as wide as it is."""
+        """Repeat a merged cell in each row that it spans, with its width."""
         self._tall = [(top, end) for _, top, _, end in self._marked]
         numbers = list(self._rows)
         for merged in self._sheet.merged_cells.ranges:
@@ -78,9 +78,9 @@ class _Sheet:
                 self._rows[row][left] = wide
 
     def _is_hidden(self, row: int) -> bool:
-        told = self._sheet.row_dimensions
-        if row in told:
-            return bool(told[row].hidden or told[row].ht == 0)
+        dimensions = self._sheet.row_dimensions
+        if row in dimensions:
+            return bool(dimensions[row].hidden or dimensions[row].ht == 0)
         return bool(self._sheet.sheet_format.zeroHeight)
 
     def _columns_hidden(self) -> set[int]:
@@ -95,7 +95,7 @@ class _Sheet:
         """Rows that belong together."""
         tall = sorted(self._tall)
         block: list[int] = []
-        reach = at = 0  # the last row that something goes on to, of what begins in the rows before
+        reach = at = 0  # the last row of the spans that began so far
         for row in self._rows:
             if block and not all(map(self._is_hidden, range(max(reach, block[-1]) + 1, row))):
                 yield block
@@ -119,7 +119,7 @@ class _Sheet:
         for row in rows:
             table.begin_row()
             cells = sorted(self._rows[row].items())
-            if full and not full[0] <= row <= full[-1]:  # what stands alone above or below is a title or a note
+            if full and not full[0] <= row <= full[-1]:  # a single cell above or below the table: a title or a note
                 table.add(replace(cells[0][1], text=escaped_line(cells[0][1].text), colspan=last))
                 continue
             at = 1
@@ -142,7 +142,7 @@ def _bounds(ref: str) -> tuple[int, int, int, int]:
 def _text(cell: Any) -> str:
     if cell.value is None or cell.data_type == "e":  # `#REF!`
         return ""
-    return " ".join(shown(cell.value, cell.number_format).split())
+    return " ".join(formatted(cell.value, cell.number_format).split())
 
 
 def _markdown(cell: Any) -> str:
@@ -158,7 +158,7 @@ def _markdown(cell: Any) -> str:
 
 
 def _html(part: Any) -> str:
-    """A stretch of a cell's text that is formatted apart."""
+    """A run of a cell's rich text as HTML."""
     text = escape(str(part))
     font = getattr(part, "font", None)
     raised = {"superscript": "sup", "subscript": "sub"}.get(font.vertAlign or "") if font else None

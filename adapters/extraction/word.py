@@ -1,6 +1,6 @@
-"""DOCX to HTML by mammoth, which `text.html` makes Markdown of.
+"""DOCX to HTML by mammoth; `text.html` converts the HTML to Markdown.
 
-    DOCX ─prepared─▶ DOCX that mammoth reads whole ─mammoth─▶ HTML ─notes below what they belong to─▶ HTML
+    DOCX ─prepared─▶ DOCX without what mammoth would lose ─mammoth─▶ HTML ─notes moved to their blocks─▶ HTML
 
 Left out: page headers and footers, comments, what tracked changes deleted, hidden text, tables of contents.
 """
@@ -22,7 +22,7 @@ _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _STORIES = frozenset((W + "document", W + "footnotes", W + "endnotes"))
 _FORMULA = {"f": "/", "sSup": "^", "sSub": "_"}
-# Items of lists bear their numbers in their text.
+# The numbers of list items are part of their text, so all lists become bullets.
 _STYLES = """
     p[style-name^='toc '] => !
     p:ordered-list(1) => ul > li:fresh
@@ -34,7 +34,7 @@ _STYLES = """
 
 
 def to_html(data: bytes) -> tuple[str, int]:
-    """The text of a DOCX, each note below the paragraph, list or table that it belongs to; how many runs are hidden."""
+    """The text of a DOCX, with each note below its paragraph, list or table; and the number of hidden runs."""
     import mammoth
 
     prepared, hidden = _prepared(data)
@@ -48,7 +48,7 @@ def to_html(data: bytes) -> tuple[str, int]:
 
 
 def _prepared(data: bytes) -> tuple[bytes, int]:
-    """Without what is hidden and what is only for the eye; with numbers, formulas and what stands in shapes as text."""
+    """Remove hidden and decorative parts; turn numbers, formulas and shapes into text. Also counts the hidden runs."""
     out, hidden = io.BytesIO(), 0
     with zipfile.ZipFile(io.BytesIO(data)) as archive, zipfile.ZipFile(out, "w") as prepared:
         parts = {name: archive.read(name) for name in archive.namelist() if name.endswith((".xml", ".rels"))}
@@ -75,14 +75,14 @@ def _parsed(xml: bytes) -> Any:
 
 
 class _Styles:
-    """What styles say of the runs that they are for: `vanish`, `vertAlign`, `strike`."""
+    """The properties that styles give to runs: `vanish`, `vertAlign`, `strike`."""
 
     def __init__(self, root: Any) -> None:
         styles = root.iter(W + "style") if root is not None else ()
         self._styles = {style.get(W + "styleId"): style for style in styles}
 
     def of(self, element: Any, name: str) -> list[Any]:
-        """The properties that its style gives an element, its own style first. `name`: `rStyle`, `pStyle`."""
+        """The run properties of an element's style and of the styles it is based on. `name`: `rStyle`, `pStyle`."""
         found: list[Any] = []
         at = element.find(f"{element.tag}Pr/{W}{name}") if element is not None else None
         style = self._styles.get(at.get(W + "val")) if at is not None else None
@@ -96,7 +96,7 @@ class _Styles:
 
 
 def _prepare(root: Any, styles: _Styles) -> int:
-    """How many runs with a text were hidden."""
+    """Prepare a part in place. Returns the number of hidden runs with a text."""
     for node in [*root.iter(_MC + "AlternateContent"), *root.iter(W + "drawing")]:
         _open_shape(node)
     for node in list(root.iter(W + "sdt")):
@@ -112,7 +112,7 @@ def _prepare(root: Any, styles: _Styles) -> int:
 
 
 def _open_shape(node: Any) -> None:
-    """What mammoth reads of a shape: its text box as that of an old one, else what old programs are given."""
+    """Replace a shape by what mammoth reads: its text boxes in the old format, or else the content of its fallback."""
     parent = node.getparent()
     if parent is None:
         return
@@ -130,19 +130,21 @@ def _open_shape(node: Any) -> None:
 
 
 def _is_placeholder(control: Any) -> Iterator[bool]:
-    """Whether a content control says "Click here to enter text", or is a table of contents."""
+    """Whether a content control shows a placeholder ("Click here to enter text"), or is a table of contents."""
     yield control.find(f"{W}sdtPr/{W}showingPlcHdr") is not None
     gallery = control.find(f"{W}sdtPr/{W}docPartObj/{W}docPartGallery")
     yield gallery is not None and gallery.get(W + "val") == "Table of Contents"
 
 
 def _style(run: Any, styles: _Styles) -> bool:
-    """Write down what a run's style says, or remove it: whether it had a text and was hidden."""
+    """Copy a run's style into the run, or remove a hidden run. Returns whether it was hidden and had a text."""
     own = run.findall(W + "rPr")
     paragraph = next(run.iterancestors(W + "p"), None)
     for_all = styles.of(paragraph, "pStyle")
-    told = {name: _first([*own, *styles.of(run, "rStyle"), *for_all], name) for name in ("vanish", "strike", "dstrike")}
-    if _is_on(told["vanish"]):
+    properties = {
+        name: _first([*own, *styles.of(run, "rStyle"), *for_all], name) for name in ("vanish", "strike", "dstrike")
+    }
+    if _is_on(properties["vanish"]):
         _remove(run)
         return any(text.strip() for text in run.itertext(W + "t"))
     if not own:
@@ -151,7 +153,7 @@ def _style(run: Any, styles: _Styles) -> bool:
     align = _first([*own, *styles.of(run, "rStyle")], "vertAlign")
     if align is not None and align.getparent() is not own[0]:
         etree.SubElement(own[0], W + "vertAlign", {W + "val": align.get(W + "val", "")})
-    if _is_on(told["strike"]) or _is_on(told["dstrike"]):
+    if _is_on(properties["strike"]) or _is_on(properties["dstrike"]):
         for strike in own[0].findall(W + "strike"):
             own[0].remove(strike)
         etree.SubElement(own[0], W + "strike")
@@ -196,10 +198,10 @@ def _number(paragraph: Any, numbers: Numbers) -> None:
 
 
 def _with_notes(html: str) -> str:
-    """mammoth puts all notes at the end."""
+    """Move notes behind their blocks, since mammoth puts all of them at the end."""
     root = lxml_html.fragment_fromstring(html, create_parent="div")
     notes = {item.get("id"): item for item in root.iter("li") if item.get("id")}
-    behind: dict[Any, Any] = {}  # by block: what the next note stands behind
+    behind: dict[Any, Any] = {}  # by block: the element that the next note follows
     for link in list(root.iter("a")):
         if link.text == "↑" and link.get("href", "").startswith(("#footnote-ref-", "#endnote-ref-")):
             link.drop_tree()

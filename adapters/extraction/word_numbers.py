@@ -1,6 +1,6 @@
-"""The numbers of a DOCX's lists and headings, which stand in none of its texts: "§ 4", "2.1", "(b)".
+"""The numbers of a DOCX's lists and headings, which are not part of its text: "§ 4", "2.1", "(b)".
 
-ECMA-376-1, 17.9: a paragraph or its style names a list and a level, a list has counters that its paragraphs count on.
+ECMA-376-1, 17.9: a paragraph or its style names a list and a level; each paragraph increments the list's counter.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Level:
 
 
 class Numbers:
-    """Counts through a document's paragraphs, each asked for once, in their order."""
+    """Counts a document's paragraphs. Call `label` once for each, in their order."""
 
     def __init__(self, numbering: Any, styles: Any) -> None:
         """
@@ -34,7 +34,7 @@ class Numbers:
         """
         self._levels: dict[str, dict[int, _Level]] = {}  # by abstract list
         self._abstract: dict[str, str] = {}  # by list
-        self._begins: dict[str, dict[int, int]] = {}  # by list: where it begins anew, by level
+        self._begins: dict[str, dict[int, int]] = {}  # by list and level: the first number
         self._by_style: dict[str, tuple[str, int]] = {}  # list and level
         self._counters: dict[str, dict[int, int]] = defaultdict(dict)
         for each in numbering.iter(W + "abstractNum") if numbering is not None else ():
@@ -50,12 +50,12 @@ class Numbers:
                 if one.find(W + "startOverride") is not None
             }
         for style in styles.iter(W + "style") if styles is not None else ():
-            told = style.find(f"{W}pPr/{W}numPr")
-            if told is not None:
-                self._by_style[style.get(W + "styleId")] = (_value(told, "numId"), _int(_value(told, "ilvl")))
+            num_pr = style.find(f"{W}pPr/{W}numPr")
+            if num_pr is not None:
+                self._by_style[style.get(W + "styleId")] = (_value(num_pr, "numId"), _int(_value(num_pr, "ilvl")))
 
     def label(self, paragraph: Any) -> str:
-        """What stands before a paragraph; empty for bullets, and where a number is written in an unknown way."""
+        """The paragraph's number; empty for bullets and unknown kinds of numbers."""
         number, at = self._place(paragraph)
         abstract = self._abstract.get(number, "")
         level = self._levels.get(abstract, {}).get(at)
@@ -77,12 +77,12 @@ class Numbers:
         properties = paragraph.find(W + "pPr")
         if properties is None:
             return "", 0
-        told = properties.find(W + "numPr")
+        num_pr = properties.find(W + "numPr")
         styled = self._by_style.get(_value(properties, "pStyle"), ("", 0))
-        if told is None:
+        if num_pr is None:
             return styled
-        level = told.find(W + "ilvl")
-        return _value(told, "numId") or styled[0], styled[1] if level is None else _int(level.get(W + "val"))
+        level = num_pr.find(W + "ilvl")
+        return _value(num_pr, "numId") or styled[0], styled[1] if level is None else _int(level.get(W + "val"))
 
 
 def _level(level: Any) -> _Level:

@@ -1,8 +1,8 @@
-"""Kafka, seen by everything but the stream worker: topics, sending, and what the broker says of lag.
+"""Kafka for everything but the stream worker: topics, sending, reading, and lag.
 
-Together with worker/faust_app.py the only code that talks to Kafka. This is its face; the parts are
-access (where to, as whom), client (names, limits), topics, partitions, repair, sender, broker and, for reading without
-a group, log and scan. bus gives all of it by topic and stage, as pipelines.runtime.bus asks for it.
+With worker/faust_app.py the only code that connects to Kafka. The modules: access (addresses, login), client (names,
+limits), topics, partitions, repair, sender, broker and, for reading without a group, log and scan. `bus` implements the
+protocols of pipelines.runtime.bus, by topic and stage.
 """
 
 from adapters.kafka.access import KafkaDenied, bootstrap_servers, connection

@@ -1,7 +1,7 @@
-"""How every Kafka client of ours connects: where to, by TLS or not, as whom. And why it does not, in plain words.
+"""How every Kafka client connects: address, TLS, login. And why a connection fails, with the setting to check.
 
-aiokafka logs why a connection failed and then says "Unable to bootstrap" or "not ready". So when a client does not
-start, `refusal` connects once more by itself, and what that raises names the setting to look at.
+aiokafka logs why a connection failed and then raises "Unable to bootstrap" or "not ready". So when a client does not
+start, `refusal` connects once more without a client, and gets the original error.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from adapters.kafka.settings import KafkaSettings
 from adapters.tls import causes, handshake_failure
 from pipelines.runtime.errors import READ_AT_START, Retryable, SettingsError
 
-LOOK_TIMEOUT = 3.0  # seconds for one look at why a broker refuses us
+PROBE_TIMEOUT = 3.0  # seconds for one connection that finds out why a broker refuses us
 TOKEN_TIMEOUT = 10.0  # seconds for the answer of a token endpoint
-TOKEN_SPENT = 0.8  # of its life, after which a token is fetched anew: clocks differ, and logging in takes a moment
-# What brokers answer where an ACL is missing.
+TOKEN_SPENT = 0.8  # share of a token's life, after which it is renewed: clocks differ, and a login takes time
+# The errors of a missing ACL.
 FORBIDDEN: tuple[type[KafkaError], ...] = (
     TopicAuthorizationFailedError,
     GroupAuthorizationFailedError,
@@ -48,7 +48,7 @@ MISSING_RIGHT = "`pagewire topics --acls` lists the rights that PAGEWIRE_KAFKA_U
 
 
 class KafkaDenied(Retryable):
-    """Kafka does not take our certificate, our user or our password, they may not do this, or we do not trust Kafka."""
+    """Kafka refuses our certificate, user or password, or a right is missing, or we do not trust Kafka."""
 
     code = "kafka-denied"
 
@@ -60,7 +60,7 @@ class KafkaDown(Retryable):
 
 
 class TokenMissing(KafkaError):  # type: ignore[misc]
-    """A token endpoint gave no token; an error of aiokafka's, for it lets no other out of its own tasks alive."""
+    """A token endpoint gave no token. A KafkaError, since aiokafka's tasks survive no other."""
 
     retriable = True
 
@@ -73,24 +73,24 @@ def bootstrap_servers(settings: KafkaSettings) -> str:
 
 
 def connection(settings: KafkaSettings, bootstrap: str | None = None) -> dict[str, Any]:
-    """What each of aiokafka's clients is given to connect with.
+    """The connection arguments of aiokafka's clients.
 
     Args:
         bootstrap: Brokers other than the configured ones.
 
     Raises:
-        SettingsError: no broker is named, or a file of TLS is no longer there.
+        SettingsError: no broker is named, or a TLS file is missing now.
     """
     return {"bootstrap_servers": bootstrap or bootstrap_servers(settings), **security(settings)}
 
 
 def security(settings: KafkaSettings) -> dict[str, Any]:
-    """The same without the address. A provider of tokens is made anew: Faust's client lives on a loop of its own."""
+    """The same without the address. Each call makes a new token provider, since Faust's client has its own loop."""
     found: dict[str, Any] = {"security_protocol": settings.kafka_security_protocol}
     if (tls := settings.kafka_tls) is not None:
         try:
             found["ssl_context"] = tls.context()
-        except ValueError as err:  # it was there at the start
+        except ValueError as err:  # the file was readable at the start
             raise SettingsError(str(err)) from None
     mechanism = settings.kafka_sasl_mechanism
     if mechanism is None:
@@ -119,7 +119,7 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]
         self._until = 0.0
 
     async def token(self) -> str:
-        """Raises: TokenMissing: saying which setting to look at."""
+        """Raises: TokenMissing: with the setting to check."""
         if monotonic() >= self._until:
             asked = monotonic()
             self._token, seconds = await self._fetch()
@@ -151,7 +151,7 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]
 
 
 def _error(answer: httpx.Response) -> str:
-    """OAuth's name of the error, never what else is there."""
+    """OAuth's error code; the rest of the answer may hold secrets."""
     try:
         return str(answer.json()["error"])[:80]
     except (ValueError, KeyError, TypeError):
@@ -159,7 +159,7 @@ def _error(answer: httpx.Response) -> str:
 
 
 def forbidden(err: BaseException) -> str | None:
-    """What a missing right means, where an error is one."""
+    """The message for a missing right; None: the error is another one."""
     for one in causes(err):
         if isinstance(one, FORBIDDEN):
             of = ", ".join(str(arg) for arg in one.args if arg)
@@ -168,45 +168,45 @@ def forbidden(err: BaseException) -> str | None:
 
 
 def denied(code: int, what: str) -> KafkaDenied | None:
-    """The same for an error that stands in an answer; `what` begins the message."""
+    """The error for a code in a broker's answer; None: it is about no right. `what` begins the message."""
     error = for_code(code)
     return KafkaDenied(f"{what}: {error.__name__}: {MISSING_RIGHT}") if error in FORBIDDEN else None
 
 
 async def refusal(settings: KafkaSettings, bootstrap: str | None = None) -> KafkaDenied | None:
-    """Why no client of these settings gets in, if it is a matter of TLS or of who we are; None: it is not."""
+    """Why brokers refuse clients of these settings; None: the cause is neither TLS nor the login."""
     hosts = collect_hosts(bootstrap or bootstrap_servers(settings), randomize=False)
-    looks = await asyncio.gather(*(_look(host, port, settings) for host, port, _ in hosts))
+    looks = await asyncio.gather(*(_probe(host, port, settings) for host, port, _ in hosts))
     for (host, port, _), said in zip(hosts, looks, strict=True):
         if said is not None:
             return KafkaDenied(f"Kafka at {host}:{port} {said}; {READ_AT_START}")
     return None
 
 
-async def _look(host: str, port: int, settings: KafkaSettings) -> str | None:
+async def _probe(host: str, port: int, settings: KafkaSettings) -> str | None:
     try:
-        async with asyncio.timeout(LOOK_TIMEOUT):
-            looking = await create_conn(host, port, request_timeout_ms=int(LOOK_TIMEOUT * 1000), **security(settings))
+        async with asyncio.timeout(PROBE_TIMEOUT):
+            probe = await create_conn(host, port, request_timeout_ms=int(PROBE_TIMEOUT * 1000), **security(settings))
     except (KafkaError, OSError, TimeoutError, ValueError) as err:
-        return why(err, settings)
+        return connection_problem(err, settings)
     try:
-        async with asyncio.timeout(LOOK_TIMEOUT):
-            await looking.send(MetadataRequest([]))  # a broker that wants a login says its versions to everybody
+        async with asyncio.timeout(PROBE_TIMEOUT):
+            await probe.send(MetadataRequest([]))  # without a login, a broker answers requests for its versions only
     except (KafkaError, OSError, TimeoutError) as err:
-        return why(err, settings)
+        return connection_problem(err, settings)
     finally:
-        looking.close()
+        probe.close()
     return None
 
 
-def why(err: BaseException, settings: KafkaSettings) -> str | None:
-    """Which setting a failed connection is about; None: the broker may just be away."""
+def connection_problem(err: BaseException, settings: KafkaSettings) -> str | None:
+    """The problem and the setting to check; None: the broker may just be unreachable."""
     protocol, mechanism = settings.kafka_security_protocol, settings.kafka_sasl_mechanism
     for one in causes(err):
         if isinstance(one, TokenMissing):
             return f"gets no token from us: {one}"
         if isinstance(one, SaslAuthenticationFailed):
-            # Without the user's name: `/readyz` says this to everybody.
+            # Without the user's name, since `/readyz` is public.
             who = "the token of PAGEWIRE_KAFKA_OAUTH_CLIENT" if mechanism == "OAUTHBEARER" else _USER
             return f"refuses {who} ({', '.join(map(str, one.args)) or 'no reason given'})"
         if isinstance(one, UnsupportedSaslMechanismError):
@@ -223,7 +223,7 @@ def why(err: BaseException, settings: KafkaSettings) -> str | None:
 
 
 def _hung_up(settings: KafkaSettings) -> str:
-    """It was there and took the connection: so it does not like what we said first."""
+    """The broker accepted the connection and closed it after our first bytes: the protocol is probably wrong."""
     protocol = settings.kafka_security_protocol
     if protocol in ("PLAINTEXT", "SASL_PLAINTEXT"):
         return f"hangs up; if it goes on so, does it want TLS? PAGEWIRE_KAFKA_SECURITY_PROTOCOL is {protocol}"
@@ -242,14 +242,13 @@ async def started(start: Awaitable[object], settings: KafkaSettings, bootstrap: 
     """Await a client's start.
 
     Raises:
-        KafkaDenied: it gets in nowhere, and why. KafkaDown: nothing answers. What the start raises, where that is
-            another trouble.
+        KafkaDenied: all brokers refuse the client; says why. KafkaDown: no broker answers. Other errors of the start.
     """
     try:
         await start
     except (KafkaError, TimeoutError, OSError, Retryable) as err:
         if any(isinstance(one, TimeoutError) for one in causes(err)):
-            raise  # who refuses us says so
+            raise
         if (refused := await refusal(settings, bootstrap)) is not None:
             raise refused from err
         if any(isinstance(one, KafkaConnectionError) for one in causes(err)):

@@ -1,4 +1,4 @@
-"""Questions to the broker itself, never answered from a worker's own books: ends, commits, lag, members."""
+"""Queries to the broker: ends, commits, lag, members. Never from a worker's own state."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class GroupLag:
 
 
 class Broker:
-    """Two clients of one broker; its answers."""
+    """Queries through two clients, an admin client and a consumer."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
         timeout_ms = int(REQUEST_TIMEOUT * 1000)
         self._admin = AIOKafkaAdminClient(**connection(settings), request_timeout_ms=timeout_ms)
-        # Without a group: only to ask for the ends of partitions.
+        # Without a group: it only reads the ends of partitions.
         self._reader = AIOKafkaConsumer(**connection(settings), request_timeout_ms=timeout_ms)
 
     async def start(self) -> None:
@@ -51,7 +51,7 @@ class Broker:
         return {topic["topic"]: {p["partition"] for p in topic["partitions"]} for topic in found}
 
     async def copies(self) -> dict[str, tuple[int, int]]:
-        """By topic the fewest copies of a partition, and the fewest that are in sync. Raises: Retryable."""
+        """By topic: the lowest number of replicas of a partition, and of replicas in sync. Raises: Retryable."""
         found = await from_broker(self._admin.describe_topics(None), "list topics")
         return {
             topic["topic"]: (
@@ -78,13 +78,13 @@ class Broker:
         wanted = list(partitions)
         if not wanted:
             return {}
-        # The client asks for the leaders of one new topic after the other, and sleeps a tenth of a second after each.
-        heard = [self._reader._client.add_topic(topic) for topic in {tp.topic for tp in wanted}]
-        await from_broker(asyncio.gather(*heard), what)
+        # For topics it does not know, the client would look up one leader after the other, with a pause of 0.1 s each.
+        added = [self._reader._client.add_topic(topic) for topic in {tp.topic for tp in wanted}]
+        await from_broker(asyncio.gather(*added), what)
         return await from_broker(ask(wanted), what)
 
     async def committed(self, group: str) -> dict[TopicPartition, int]:
-        """Where the group would go on; partitions without a commit are absent. Raises: Retryable."""
+        """The group's committed offsets; partitions without a commit are absent. Raises: Retryable."""
         coordinator = await self._coordinator(group)
         found = await from_broker(
             self._admin.list_consumer_group_offsets(group, coordinator), f"read offsets of {group}"
@@ -102,21 +102,21 @@ class Broker:
             while True:
                 try:
                     return int(await self._admin.find_coordinator(group))
-                except GroupCoordinatorNotAvailableError:  # a new broker makes its offsets topic at the first ask
+                except GroupCoordinatorNotAvailableError:  # a new broker creates its offsets topic at the first request
                     await asyncio.sleep(COORDINATOR_POLL)
 
         return await from_broker(ask(), f"find the coordinator of {group}")
 
     async def behind(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Messages a group has not finished, per partition (compacted ones count). Raises: Retryable."""
+        """The group's lag in messages, per partition (compacted ones count). Raises: Retryable."""
         wanted = list(partitions)
-        # Committed first: asked the other way round, progress in between would look like a negative lag.
+        # Committed first: in the other order, progress in between would give a negative lag.
         committed = await self.committed(group)
         begins, ends = await self.begins(wanted), await self.ends(wanted)
         return {tp: max(0, ends[tp] - max(committed.get(tp, 0), begins[tp])) for tp in wanted}
 
     async def spans(self, names: Iterable[str]) -> dict[str, dict[int, tuple[int, int]]]:
-        """Begin and end offset per partition, by topic; topics that are not there are left out. Raises: Retryable."""
+        """Begin and end offset per partition, by topic; missing topics are left out. Raises: Retryable."""
         topics = await self.topics()
         found = {name: topics[name] for name in names if name in topics}
         wanted = [TopicPartition(name, partition) for name, numbers in found.items() for partition in numbers]

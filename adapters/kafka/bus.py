@@ -1,4 +1,4 @@
-"""Kafka as the rooms ask for it (pipelines.runtime.bus): by topic and stage, without this installation's prefix."""
+"""Implements pipelines.runtime.bus: Kafka by topic and stage, without this installation's prefix."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from schemas.topics import Topic, all_topics
 
 
 class BrokerView:
-    """What one broker says of our topics and stages."""
+    """Partitions, copies, offsets and lags of our topics and stages."""
 
     def __init__(self, client: Broker, settings: KafkaSettings) -> None:
         self._client = client
         self._settings = settings
 
     async def partitions(self, topics: Iterable[Topic]) -> dict[Topic, set[int]]:
-        """Partitions of the topics that are there. Raises: Retryable."""
+        """Partitions of the topics that exist. Raises: Retryable."""
         there = await self._client.topics()
         return {topic: there[name] for topic in topics if (name := prefixed(self._settings, topic)) in there}
 
     async def short_of_copies(self, topics: Iterable[Topic]) -> list[str]:
-        """Which topics have fewer copies than the settings want, or fewer in sync than they have. Raises: Retryable."""
+        """A message for each topic with fewer copies than configured, or with copies out of sync. Raises: Retryable."""
         there, wanted = await self._client.copies(), self._settings.replication
         found = []
         for name in (prefixed(self._settings, topic) for topic in topics):
@@ -45,7 +45,7 @@ class BrokerView:
         return found
 
     async def short_of_partitions(self, topics: Iterable[Topic]) -> list[str]:
-        """Says so when topics have fewer partitions than the settings want. Raises: Retryable."""
+        """A message where topics have fewer partitions than configured. Raises: Retryable."""
         there, wanted = await self._client.topics(), self._settings.partitions
         few = {
             name: count
@@ -62,12 +62,12 @@ class BrokerView:
         ]
 
     async def spans(self, topics: Iterable[Topic]) -> dict[Topic, dict[int, tuple[int, int]]]:
-        """Begin and end offset per partition; topics that are not there are left out. Raises: Retryable."""
+        """Begin and end offset per partition; missing topics are left out. Raises: Retryable."""
         names = {prefixed(self._settings, topic): topic for topic in topics}
         return {names[name]: spans for name, spans in (await self._client.spans(names)).items()}
 
     async def committed(self, group: StageGroup) -> dict[tuple[Topic, int], int]:
-        """Where a stage would go on, by topic and partition; without a commit it is absent. Raises: Retryable."""
+        """A stage's committed offsets; partitions without a commit are absent. Raises: Retryable."""
         names = {prefixed(self._settings, topic): topic for topic in all_topics()}
         found = await self._client.committed(group.name(self._settings.topic_prefix))
         return {(names[tp.topic], tp.partition): offset for tp, offset in found.items() if tp.topic in names}
@@ -87,7 +87,7 @@ class BrokerView:
 
 
 class KafkaBus:
-    """Opens what is needed of Kafka; each is a context manager of its own."""
+    """Opens readers, scans and views of Kafka; each is a context manager."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings

@@ -1,4 +1,4 @@
-"""What all Kafka clients share: names, limits of time, and errors in our own words."""
+"""Shared by all Kafka clients: names, timeouts, and the translation of errors."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from schemas.topics import Topic
 
 log = structlog.get_logger(__name__)
 
-# Seconds for one answer of the broker. Who asks waits longer than the client does: a client that gives up by itself
-# closes the connection, one that is cancelled keeps it, and a connection that died in silence would fail for ever.
+# Seconds for one answer of the broker. Our own limit is longer than the client's: a client that times out closes the
+# connection. A client that we cancel keeps it, and would go on with a dead connection for ever.
 REQUEST_TIMEOUT = 10.0
 ANSWER_TIMEOUT = 15.0
-METADATA_AGE = 5.0  # seconds until a client hears of partitions that a topic has got (aiokafka: 5 minutes)
-CLOSE_TIMEOUT = 5.0  # seconds; what is not confirmed by then is not acknowledged either, and comes again
+METADATA_AGE = 5.0  # seconds until a client learns of new partitions of a topic (aiokafka: 5 minutes)
+CLOSE_TIMEOUT = 5.0  # seconds; messages not confirmed by then are not acknowledged, and are sent again
 
 Value = TypeVar("Value")
 
@@ -59,7 +59,7 @@ async def from_broker(question: Awaitable[Value], what: str) -> Value:
 
 
 async def close(closing: Awaitable[None]) -> None:
-    """Wait for a client to close, but not for ever; trouble is logged, there is nothing else to do about it."""
+    """Wait for a client to close, within a limit. Errors are only logged."""
     try:
         await _within(CLOSE_TIMEOUT, closing)
     except (KafkaError, TimeoutError, OSError) as err:
@@ -67,10 +67,10 @@ async def close(closing: Awaitable[None]) -> None:
 
 
 async def _within(seconds: float, work: Awaitable[Value]) -> Value:
-    """What `work` returns, in time; and whoever is cancelled meanwhile ends.
+    """The result of `work`, within the limit. A cancellation meanwhile is never lost.
 
-    Python 3.11's `asyncio.wait_for` forgets a cancellation that comes in the moment of the answer, and clients that
-    close swallow one: a task that reads for ever would then go on for ever.
+    Python 3.11's `asyncio.wait_for` loses a cancellation that comes at the moment of the result, and closing clients
+    swallow one: a reading task would never end.
     """
     task = asyncio.current_task()
     assert task, "awaited"

@@ -1,11 +1,11 @@
-"""Reading a topic as a log: no consumer group, nothing committed, every reader sees everything.
+"""Reads a topic as a log: without a consumer group and commits, so every reader gets all records.
 
-`LogTail` follows a topic from now on and hands each record to whoever listens; `LogReader` reads a stretch of the past.
-Gateways use both: the tail for answers under way, the reader for a visitor who comes back.
+`LogTail` follows a topic from now on and delivers each record to a callback; `LogReader` reads a range of the past.
+Gateways use both: the tail for running answers, the reader for a visitor who reconnects.
 
-A broker answers the requests of a connection one after the other, and a fetch at the end of a log waits there for news.
-So what somebody waits for never goes through a consumer that has such a fetch under way: partitions are paused while
-their offsets are asked for, and a tail, which always waits for news, asks through a second consumer.
+A broker answers the requests of a connection in order, and a fetch at the end of a log blocks there until new records
+come. So other requests must not share a consumer with such a fetch: partitions are paused while their offsets are
+requested, and a tail, which always has a blocking fetch, requests offsets through a second consumer.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES, Topic
 log = logging.getLogger(__name__)
 
 POLL_MS = 500
-READ_MS = 10  # that a reader's fetch waits at the end of a log, which it does not read beyond
+READ_MS = 10  # wait of a reader's fetch at the end of a log; a reader needs no newer records
 CATCH_UP_POLL = 0.005  # seconds
-# After several records at once a tail waits a little, so that many answers do not cost a fetch each.
+# A tail pauses after a batch of records, so that many parallel answers do not need a fetch for each event.
 GATHER = 0.01  # seconds
 READ_TIMEOUT = 15.0  # seconds
-# So much earlier than asked the newest partition must have been in use for a key to be looked for in one alone: until
-# then those who write may not have heard of it (METADATA_AGE, and clocks that differ).
+# A key is searched in its own partition only where the topic's newest partition was in use so long before. Otherwise
+# producers may not have known it yet (METADATA_AGE, and clocks differ), so all partitions are searched.
 SETTLED_MS = 60_000
 FETCH_BYTES = MAX_MESSAGE_BYTES + RECORD_OVERHEAD_BYTES
 
 
-def down(doing: str, err: Exception) -> Retryable:
-    """What an error of the client means to who wanted to read."""
+def read_error(doing: str, err: Exception) -> Retryable:
+    """The client's error as one of ours."""
     if isinstance(err, KafkaDenied | KafkaDown):
         return type(err)(f"{doing}: {err}")
     if (said := forbidden(err)) is not None:
@@ -66,18 +66,18 @@ def _consumer(settings: KafkaSettings, wait_ms: int) -> AIOKafkaConsumer:
     )
 
 
-def _hold(consumer: AIOKafkaConsumer, *partitions: TopicPartition) -> None:
-    """Assign them, and fetch nothing yet."""
+def _assign_paused(consumer: AIOKafkaConsumer, *partitions: TopicPartition) -> None:
+    """Assign the partitions paused, so that nothing is fetched yet."""
     consumer.assign(partitions)
     consumer.pause(*partitions)
 
 
 async def _partitions(consumer: AIOKafkaConsumer, topic: str) -> list[int]:
-    """The topic's partitions, by one look at the broker; then as metadata says. The first one is held then."""
+    """The topic's partitions, from the client's metadata. The first call asks the broker, and assigns partition 0."""
     if not (known := consumer.partitions_for_topic(topic)):
         first = TopicPartition(topic, 0)
-        _hold(consumer, first)
-        await consumer.beginning_offsets([first])  # a client knows only the topics it was made to ask about
+        _assign_paused(consumer, first)
+        await consumer.beginning_offsets([first])  # makes the client request the topic's metadata
         known = consumer.partitions_for_topic(topic)
     return sorted(known or [0])
 
@@ -87,7 +87,7 @@ def record_of(m: Any) -> Record:
 
 
 class LogTail:
-    """Follows a topic from its end at `start`, partitions that it gets later from their beginning.
+    """Follows a topic from its end at `start`, and later partitions from their beginning.
 
     `deliver` must not block; it is called in offset order.
     """
@@ -105,16 +105,16 @@ class LogTail:
         return partition_of(key.encode(), len(self._next))
 
     def position(self, partition: int) -> int:
-        """The offset of the next record that will be delivered. Raises: KafkaDown: the partition is not known yet."""
+        """The offset of the next record to be delivered. Raises: KafkaDown: the partition is not known yet."""
         try:
             return self._next[partition]
         except KeyError:
-            raise KafkaDown(f"{self._topic}: this process has not heard of partition {partition} yet") from None
+            raise KafkaDown(f"{self._topic}: this process does not know partition {partition} yet") from None
 
     async def catch_up(self, key: str, seconds: float) -> None:
-        """Return when all that stood in the key's partition at the call has been delivered.
+        """Wait until all records that the key's partition has now are delivered.
 
-        At once if not started; after so many seconds in any case, and when the broker does not say what stands there.
+        Returns at once if not started or if the broker does not tell the end, and after so many seconds in any case.
         """
         if self._asking is None:
             return
@@ -122,7 +122,7 @@ class LogTail:
         with suppress(KafkaError, TimeoutError):
             async with asyncio.timeout(seconds):
                 end = (await self._asking.end_offsets([tp]))[tp]
-                while self._next[tp.partition] < end:  # noqa: ASYNC110  # nothing announces it
+                while self._next[tp.partition] < end:  # noqa: ASYNC110  # there is no event to wait for
                     await asyncio.sleep(CATCH_UP_POLL)
 
     async def start(self) -> None:
@@ -134,12 +134,12 @@ class LogTail:
                 await consumer.start()
                 await _partitions(asking, self._topic)
                 assigned = [TopicPartition(self._topic, p) for p in await _partitions(consumer, self._topic)]
-                _hold(consumer, *assigned)
+                _assign_paused(consumer, *assigned)
                 ends = await consumer.end_offsets(assigned)
         except (KafkaError, KafkaDenied, KafkaDown, TimeoutError) as err:
             await asking.stop()
             await consumer.stop()
-            raise down(f"following {self._topic}", err) from err
+            raise read_error(f"following {self._topic}", err) from err
         for tp, end in ends.items():
             consumer.seek(tp, end)
             self._next[tp.partition] = end
@@ -149,7 +149,7 @@ class LogTail:
         self._task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """A tail that ends by itself is a defect, and nobody would hear of answers any more: end with it."""
+        """A tail never ends by itself. If it does, this process gets no more answers, so the process ends as well."""
         if not task.cancelled() and (err := task.exception()):
             log.critical("following %s ended", self._topic, exc_info=err)
             os.kill(os.getpid(), signal.SIGTERM)  # a supervisor starts the process again
@@ -165,7 +165,7 @@ class LogTail:
                 continue
             for tp, messages in batches.items():
                 for message in messages:
-                    if tp.partition not in self._next:  # of SharedTail: nobody wants it any more
+                    if tp.partition not in self._next:  # SharedTail has stopped following it
                         break
                     self._next[tp.partition] = message.offset + 1
                     self._deliver(record_of(message))
@@ -173,14 +173,14 @@ class LogTail:
                 await asyncio.sleep(GATHER)
 
     async def _follow_new(self, consumer: AIOKafkaConsumer) -> None:
-        """Follow the partitions that the topic has got since the last look."""
+        """Follow partitions that were added to the topic since the last call."""
         new = (consumer.partitions_for_topic(self._topic) or set()) - self._next.keys()
         if not new:
             return
         log.info("following %s: %d partitions more", self._topic, len(new))
         self._next |= dict.fromkeys(sorted(new), 0)
         consumer.assign([TopicPartition(self._topic, number) for number in self._next])
-        for number, offset in self._next.items():  # an assignment forgets where it stood
+        for number, offset in self._next.items():  # a new assignment resets positions
             consumer.seek(TopicPartition(self._topic, number), offset)
 
     async def aclose(self) -> None:
@@ -193,7 +193,7 @@ class LogTail:
 
 
 class _Stretch(NamedTuple):
-    """Of a partition what is to be read, and for whom; no end: to the end of the log."""
+    """A range of offsets to read, and the wanted keys. Without an end: to the end of the log."""
 
     start: int
     end: int | None
@@ -201,7 +201,7 @@ class _Stretch(NamedTuple):
 
 
 class LogReader:
-    """Reads stretches of one partition, one at a time; connects when first used."""
+    """Reads ranges of a topic, one at a time. Connects at the first read."""
 
     def __init__(self, settings: KafkaSettings, topic: Topic) -> None:
         self._settings = settings
@@ -230,20 +230,18 @@ class LogReader:
                     return await self._read(partition, start, end)
             except (KafkaError, KafkaDenied, KafkaDown, TimeoutError) as err:
                 await self._disconnect()
-                raise down(f"reading {self._topic}/{partition} from {start}", err) from err
+                raise read_error(f"reading {self._topic}/{partition} from {start}", err) from err
 
     async def of_key(
         self, key: str, since_ms: int, until_ms: int | None = None, begins: tuple[int, int] | None = None
     ) -> list[Record]:
         """Records of one key written at `since_ms` (since 1970) or later, in order within a partition.
 
-        Those of `until_ms` and later may be left out. Many who ask at the same time are served by one reading, and may
-        get earlier ones as well.
-
-        Where the topic may have got partitions since, they are looked for in all.
+        Those of `until_ms` and later may be left out. Concurrent calls share one reading, and may get earlier records
+        as well. Where the topic may have got more partitions since then, all partitions are searched.
 
         Args:
-            begins: a partition, and an offset in it before which the key has none: it is read from there.
+            begins: a partition, and an offset in it before which the key has no records. Reading starts there.
 
         Raises:
             KafkaDown.
@@ -262,11 +260,11 @@ class LogReader:
             except (KafkaError, KafkaDenied, KafkaDown, TimeoutError) as err:
                 await self._disconnect()
                 keys = ", ".join(lookup.key.decode(errors="replace") for lookup in lookups[:3])
-                raise down(f"reading {self._topic} for {keys}", err) from err
+                raise read_error(f"reading {self._topic} for {keys}", err) from err
         return [found[lookup.key] for lookup in lookups]
 
     async def _stretches(self, lookups: Sequence[Lookup]) -> dict[int, _Stretch]:
-        """Of each partition what is to be read for all of them."""
+        """The range of each partition that covers all lookups."""
         numbers = await _partitions(await self._connected(), self._topic)
         since = min(lookup.since_ms for lookup in lookups)
         untils = [lookup.until_ms for lookup in lookups]
@@ -292,11 +290,11 @@ class LogReader:
     async def _pick(
         self, partition: int, stretch: _Stretch, found: dict[bytes, list[Record]], limit: asyncio.Timeout
     ) -> None:
-        """Add the stretch's records of the wanted keys. Others are let go as they come: it may be long."""
+        """Add the stretch's records of the wanted keys. Others are dropped at once, since the stretch may be long."""
         loop = asyncio.get_running_loop()
         async with aclosing(self._messages(partition, stretch.start, stretch.end)) as batches:
             async for messages in batches:
-                limit.reschedule(loop.time() + READ_TIMEOUT)  # it gets on
+                limit.reschedule(loop.time() + READ_TIMEOUT)
                 for message in messages:
                     if message.key in stretch.keys:
                         found[message.key].append(record_of(message))
@@ -314,10 +312,13 @@ class LogReader:
                     return await self._from(await self._starts(numbers, since_ms), {})
             except (KafkaError, KafkaDenied, KafkaDown, TimeoutError) as err:
                 await self._disconnect()
-                raise down(f"reading {self._topic} since {since_ms}", err) from err
+                raise read_error(f"reading {self._topic} since {since_ms}", err) from err
 
     async def _in_use_before(self, partition: int, ms: int) -> bool:
-        """Whether it has a record that is older. The last one to be added tells of all; a quiet one costs little."""
+        """Whether the partition has a record older than `ms`.
+
+        Called for the newest partition, which stands for all. A partition without traffic only costs a wider search.
+        """
         if partition == 0:
             return True
         consumer = await self._connected()
@@ -328,13 +329,13 @@ class LogReader:
         return bool(first[tp] < (last[tp] if found[tp] is None else found[tp].offset))
 
     async def _starts(self, partitions: Iterable[int], since_ms: int) -> dict[int, int]:
-        """Partition -> offset of its first record from then on; without those that have none."""
+        """Partition -> offset of its first record at `since_ms` or later; partitions without one are absent."""
         consumer = await self._connected()
         found = await consumer.offsets_for_times({TopicPartition(self._topic, n): since_ms for n in partitions})
         return {tp.partition: at.offset for tp, at in found.items() if at is not None}
 
     async def _from(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> list[Record]:
-        """Of partitions without an end: all there is now."""
+        """Records from `starts` to `ends`; without an end, to the log's current end."""
         return [record for n, start in sorted(starts.items()) for record in await self._read(n, start, ends.get(n))]
 
     async def _connected(self) -> AIOKafkaConsumer:
@@ -353,10 +354,10 @@ class LogReader:
             return [record_of(message) async for messages in batches for message in messages]
 
     async def _messages(self, partition: int, start: int, end: int | None) -> AsyncGenerator[list[Any], None]:
-        """As they come, those from `start` up to, not including, `end`."""
+        """Batches of messages from `start` up to, not including, `end`."""
         consumer = await self._connected()
         tp = TopicPartition(self._topic, partition)
-        _hold(consumer, tp)
+        _assign_paused(consumer, tp)
         first = (await consumer.beginning_offsets([tp]))[tp]
         last = (await consumer.end_offsets([tp]))[tp]
         end = last if end is None else min(end, last)
@@ -365,7 +366,7 @@ class LogReader:
             return
         consumer.seek(tp, start)
         consumer.resume(tp)
-        # The position, not the last record's offset: the last records of the stretch may be compacted away.
+        # The consumer's position, not the last record's offset: compaction may have removed the last records.
         while await consumer.position(tp) < end:
             messages = (await consumer.getmany(tp, timeout_ms=POLL_MS)).get(tp, [])
             yield [message for message in messages if message.offset < end]

@@ -1,7 +1,7 @@
-"""Looking for the records of keys, for many who ask at the same time by one reading.
+"""Looks up records by key, and serves concurrent lookups with one reading of the log.
 
-A worker that starts again looks for the beginnings of all answers that were under way. They stand in the same stretch
-of the log; whoever asks while it is being read is served by the next reading, with all others who came meanwhile.
+A restarted worker looks up the beginnings of all unfinished answers. They are in the same range of the log. Lookups
+that arrive during a reading share the next one.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 from pipelines.runtime.record import Record
 
-GATHER = 0.01  # seconds in which those who are woken up together ask together
+GATHER = 0.01  # seconds to wait for further lookups before a reading
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """Records of a key that were written from `since_ms` (since 1970) on, and before `until_ms`.
+    """The records of a key written at `since_ms` (since 1970) or later, and before `until_ms`.
 
-    `begins`: a partition, and the offset before which there are none in it.
+    `begins`: a partition, and an offset in it before which the key has no records.
     """
 
     key: bytes
@@ -29,7 +29,7 @@ class Lookup:
 
 
 class Lookups:
-    """`read`: the records of several lookups, in their order, by one reading."""
+    """`read` returns the records of several lookups, in their order, by one reading."""
 
     def __init__(self, read: Callable[[Sequence[Lookup]], Awaitable[Sequence[list[Record]]]]) -> None:
         self._read = read
@@ -37,7 +37,7 @@ class Lookups:
         self._task: asyncio.Task[None] | None = None
 
     async def of(self, lookup: Lookup) -> list[Record]:
-        """Raises: what `read` raises."""
+        """The lookup's records. Raises: errors of `read`."""
         found: asyncio.Future[list[Record]] = asyncio.get_running_loop().create_future()
         self._waiting.append((lookup, found))
         if self._task is None or self._task.done():
@@ -61,11 +61,11 @@ class Lookups:
                 for _, found in taken:
                     found.cancel()
                 raise
-            except Exception as err:  # noqa: BLE001 - it belongs to those who asked
+            except Exception as err:  # noqa: BLE001 - raised in the callers
                 for _, found in taken:
                     if not found.done():
                         found.set_exception(err)
                 continue
             for (_, found), records in zip(taken, results, strict=True):
-                if not found.done():  # whoever asked may have left
+                if not found.done():  # the caller may be cancelled
                     found.set_result(records)

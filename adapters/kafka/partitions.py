@@ -1,9 +1,9 @@
-"""More partitions for topics that are in use: the plan first, which says what would change, then Kafka is asked.
+"""Adds partitions to topics in use: makes a plan of the changes, then applies it.
 
     --partitions 12 ─▶ plan: cms.changes 4 ─▶ 12, ... ─▶ dead letters' topics, then theirs ─▶ every partition is led
 
-Kafka can add partitions, never take them away. With another number most keys belong to another partition: what was
-written of them before stays where it is. Nothing of ours needs a key to stay: a page's revisions decide.
+Kafka can add partitions but not remove them. With another number most keys move to another partition, and their
+earlier records stay in the old one. Nothing here relies on a key's partition: a page's revisions decide.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ LED_POLL = 0.2  # seconds
 
 @dataclass(frozen=True)
 class Growth:
-    """A topic that gets partitions."""
+    """A topic that gets more partitions."""
 
-    topic: str  # as the broker calls it
+    topic: str  # the broker's name
     partitions: int  # now
     wanted: int
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """How many partitions topics shall have; where a topic has a number of its own, that one counts."""
+    """The wanted number of partitions, for all topics or by topic."""
 
     every: int | None = None
     own: Mapping[str, int] = field(default_factory=dict)  # by topic, without the prefix
 
     @classmethod
     def parse(cls, given: Sequence[str], prefix: str = "") -> Wanted:
-        """Of `12` and `TOPIC=12`. Raises: WrongUse."""
+        """Parse `12` and `TOPIC=12`. Raises: WrongUse."""
         every: int | None = None
         own: dict[str, int] = {}
         names = {topic.name for topic in all_topics()}
@@ -66,18 +66,21 @@ class Wanted:
         return cls(every, own)
 
     def of(self, topic: Topic) -> int | None:
-        """None: as it is. A topic's dead letters grow with it: parked messages keep the number of their partition."""
+        """The topic's wanted number; None: unchanged.
+
+        A topic of dead letters gets as many as its topic, since parked messages keep their partition's number.
+        """
         return self.own.get(topic.name) or self.own.get(topic.name.removesuffix(DLQ_SUFFIX)) or self.every
 
 
 def plan(wanted: Wanted, there: Mapping[Topic, int], settings: KafkaSettings) -> list[Growth]:
-    """What would change; topics of dead letters come first.
+    """The changes; topics of dead letters come first.
 
     Args:
-        there: Topics and how many partitions they have.
+        there: Topics and their numbers of partitions.
 
     Raises:
-        WrongUse: a topic has more than it shall have.
+        WrongUse: a topic has more partitions than wanted.
     """
     more = {topic: count for topic, count in there.items() if (number := wanted.of(topic)) and count > number}
     found = [
@@ -86,7 +89,7 @@ def plan(wanted: Wanted, there: Mapping[Topic, int], settings: KafkaSettings) ->
         if (number := wanted.of(topic)) and count < number
     ]
     named = {topic: count for topic, count in more.items() if topic.name in wanted.own}
-    # One number for all leaves alone what has more, so that a single topic may have; alone it is a mistake.
+    # One number for all topics leaves those with more partitions alone; a topic's own number must not be too low.
     if too_many := named or (more if not found and len(more) == len(there) else {}):
         topic, count = max(too_many.items(), key=lambda item: item[1])
         raise WrongUse(
@@ -98,7 +101,7 @@ def plan(wanted: Wanted, there: Mapping[Topic, int], settings: KafkaSettings) ->
 
 
 async def plan_partitions(bootstrap: str, settings: KafkaSettings, wanted: Wanted) -> list[Growth]:
-    """What would change. Raises: WrongUse, as `plan`. Retryable: the broker does not answer."""
+    """The changes. Raises: WrongUse, as `plan`. Retryable: the broker does not answer."""
     async with _admin(bootstrap, settings) as admin:
         found = await _leaders(admin)
     there = {topic: len(found[name]) for topic in all_topics() if (name := prefixed(settings, topic)) in found}
@@ -106,10 +109,10 @@ async def plan_partitions(bootstrap: str, settings: KafkaSettings, wanted: Wante
 
 
 async def add_partitions(bootstrap: str, settings: KafkaSettings, growths: Iterable[Growth]) -> None:
-    """Returns when every new partition has a leader. What was done before is not done again.
+    """Add partitions, and wait until each new one has a leader. Safe to repeat after an interruption.
 
     Raises:
-        KafkaDenied, Retryable. TopicMismatch: Kafka refuses; says why.
+        KafkaDenied, Retryable. TopicMismatch: Kafka refuses; the message has its reason.
     """
     async with _admin(bootstrap, settings) as admin:
         for growth in growths:
@@ -127,7 +130,7 @@ async def _admin(bootstrap: str, settings: KafkaSettings) -> AsyncIterator[Any]:
 
 
 async def _leaders(admin: Any) -> dict[str, list[int]]:
-    """By topic who leads each of its partitions; -1: nobody."""
+    """By topic the leader of each partition; -1: none."""
     described = await from_broker(admin.describe_topics(None), "list topics")
     return {topic["topic"]: [p["leader"] for p in topic["partitions"]] for topic in described}
 
@@ -142,7 +145,7 @@ async def _grow(admin: Any, growth: Growth) -> None:
             raise missing_right
         error = for_code(code)
         if error is InvalidPartitionsError and len((await _leaders(admin))[growth.topic]) >= growth.wanted:
-            continue  # somebody else was quicker
+            continue  # another process has added them
         if code:
             detail = f"{what}: {error.__name__} {' '.join(filter(None, message))}".rstrip()
             raise (Retryable if error.retriable else TopicMismatch)(detail)

@@ -1,9 +1,9 @@
-"""More copies of topics that have fewer than the settings want, by Kafka's reassignments.
+"""Adds copies to topics that have fewer than configured, by Kafka's reassignments.
 
     1 of 3 copies ─▶ AlterPartitionReassignments ─▶ brokers copy until all are in sync ─▶ min.insync.replicas
 
-Copies are only added, behind those that there are: whoever leads a partition goes on leading it, and saves and answers
-go on meanwhile. Topics come one after the other, so that brokers are not asked for everything at once.
+Copies are appended to the existing ones: a partition keeps its leader, and saves and answers go on meanwhile. Topics
+are repaired one after the other, to limit the load on brokers.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from adapters.kafka.topics import ensure_topics, least_in_sync
 from pipelines.runtime.errors import Retryable, TopicMismatch
 from schemas.topics import all_topics
 
-LOOK = 0.2  # seconds between two looks at what is being copied
+COPY_POLL = 0.2  # seconds
 TIMEOUT_MS = int(REQUEST_TIMEOUT * 1000)
-NO_TAGS: dict[int, bytes] = {}  # of the protocol's flexible versions; we have none to send
+NO_TAGS: dict[int, bytes] = {}  # tagged fields of the protocol's flexible versions; we send none
 
 Assignment = Mapping[int, Sequence[int]]  # partition -> brokers, its preferred leader first
 
 
 @dataclass(frozen=True)
 class Move:
-    """A reassignment under way: brokers that are not done copying, and those that go when they are."""
+    """A running reassignment: brokers that still copy, and brokers that will be removed."""
 
     adding: frozenset[int] = frozenset()
     removing: frozenset[int] = frozenset()
@@ -45,7 +45,7 @@ NO_MOVE = Move()
 
 @dataclass(frozen=True)
 class Copying:
-    """How far a topic is."""
+    """The progress of a topic."""
 
     topic: str
     done: int
@@ -54,39 +54,39 @@ class Copying:
 
 @dataclass(frozen=True)
 class Repaired:
-    """What was done to a topic."""
+    """The changes to a topic."""
 
     topic: str
-    partitions: int  # that got copies
-    copies_before: int  # the fewest of a partition
+    partitions: int  # with new copies
+    copies_before: int  # of the partition with the fewest
     copies: int
-    min_in_sync: int  # at least so many have a message before it counts as sent
+    min_in_sync: int  # its min.insync.replicas
 
 
 async def repair_topics(
-    bootstrap: str, settings: KafkaSettings, said: Callable[[Copying], None] = lambda _: None
+    bootstrap: str, settings: KafkaSettings, report: Callable[[Copying], None] = lambda _: None
 ) -> list[Repaired]:
     """Raise every topic of ours to PAGEWIRE_REPLICATION copies, and wait until they are in sync.
 
-    Goes on where an earlier run was stopped. What has enough copies is left alone.
+    Resumes an interrupted run. Topics with enough copies are left alone.
 
     Raises:
-        Retryable: too few brokers are there, or the broker does not answer.
+        Retryable: there are too few brokers, or the broker does not answer.
         TopicMismatch: Kafka refuses the reassignment.
     """
     admin = AIOKafkaAdminClient(**connection(settings, bootstrap), request_timeout_ms=TIMEOUT_MS)
     try:
         await started(from_broker(admin.start(), "connect"), settings, bootstrap)
-        repaired = await _repair(admin, settings, said)
+        repaired = await _repair(admin, settings, report)
     finally:
         await close(admin.close())
     if repaired:
-        # Sets min.insync.replicas by the copies that there are now.
+        # Sets min.insync.replicas for the new number of copies.
         await ensure_topics(bootstrap, settings, copied={one.topic: one.copies for one in repaired})
     return repaired
 
 
-async def _repair(admin: Any, settings: KafkaSettings, said: Callable[[Copying], None]) -> list[Repaired]:
+async def _repair(admin: Any, settings: KafkaSettings, report: Callable[[Copying], None]) -> list[Repaired]:
     wanted = settings.replication
     ours = {prefixed(settings, topic) for topic in all_topics()}
     racks = {
@@ -114,23 +114,23 @@ async def _repair(admin: Any, settings: KafkaSettings, said: Callable[[Copying],
     repaired = []
     for name, there in sorted(topics.items()):
         more = spread(there, wanted, racks, load)
-        # What an earlier run has asked for is waited for, not asked for again.
+        # Wait for the reassignments of an interrupted run instead of repeating them.
         asked = {p: move for (topic, p), move in moves.items() if topic == name and move.adding and not move.removing}
         if more:
             await reassign(admin, {name: more})
         if waiting := {*more, *asked}:
-            await _copied(admin, name, waiting, said)
+            await _copied(admin, name, waiting, report)
             before = min(len(brokers) - len(asked.get(p, NO_MOVE).adding) for p, brokers in there.items())
             repaired.append(Repaired(name, len(waiting), before, wanted, least_in_sync(wanted)))
     return repaired
 
 
 def spread(there: Assignment, wanted: int, racks: Mapping[int, str | None], load: Counter[int]) -> dict[int, list[int]]:
-    """Brokers for every partition with too few: those it has, then those of other racks, then those with least to do.
+    """Brokers for every partition with too few copies: its own, then those of other racks, then the least loaded.
 
     Args:
-        racks: Every broker and the rack it stands in; None: not said.
-        load: Copies by broker; what is added here is counted in.
+        racks: Every broker and its rack; None: unknown.
+        load: Copies by broker; updated with the copies added here.
     """
     found = {}
     for partition, brokers in sorted(there.items()):
@@ -147,10 +147,10 @@ def spread(there: Assignment, wanted: int, racks: Mapping[int, str | None], load
 
 
 async def reassign(admin: Any, wanted: Mapping[str, Assignment]) -> None:
-    """Ask Kafka to move partitions to these brokers; it goes on by itself.
+    """Start a reassignment of partitions to these brokers, without waiting for its end.
 
     Raises:
-        Retryable: no answer, or not now. TopicMismatch: refused; names the partition and why.
+        Retryable: no answer, or a temporary error. TopicMismatch: refused; names the partition and the reason.
     """
     topics = [
         (name, [(partition, list(brokers), NO_TAGS) for partition, brokers in moves.items()], NO_TAGS)
@@ -163,7 +163,7 @@ async def reassign(admin: Any, wanted: Mapping[str, Assignment]) -> None:
 
 
 async def reassignments(admin: Any) -> dict[tuple[str, int], Move]:
-    """Which partitions are being moved. Raises: Retryable."""
+    """The running reassignments, by topic and partition. Raises: Retryable."""
     answer = await _ask(admin, ListPartitionReassignmentsRequest(TIMEOUT_MS, None, NO_TAGS), "list reassignments")
     return {
         (name, partition): Move(frozenset(adding), frozenset(removing))
@@ -172,18 +172,18 @@ async def reassignments(admin: Any) -> dict[tuple[str, int], Move]:
     }
 
 
-async def _copied(admin: Any, topic: str, partitions: Set[int], said: Callable[[Copying], None]) -> None:
-    """Until none of a topic's partitions is being copied any more."""
+async def _copied(admin: Any, topic: str, partitions: Set[int], report: Callable[[Copying], None]) -> None:
+    """Wait until all of a topic's partitions are copied."""
     while True:
         left = sum(name == topic and p in partitions for name, p in await reassignments(admin))
-        said(Copying(topic, len(partitions) - left, len(partitions)))
+        report(Copying(topic, len(partitions) - left, len(partitions)))
         if not left:
             return
-        await asyncio.sleep(LOOK)
+        await asyncio.sleep(COPY_POLL)
 
 
 async def _ask(admin: Any, request: Any, what: str) -> Any:
-    # aiokafka knows these requests, but its admin client has no methods for them. Every broker passes them on.
+    # aiokafka has these requests, but no methods of its admin client for them. Any broker forwards them.
     answer = await from_broker(admin._send_to_controller(request), what)
     _check(answer.error_code, answer.error_message, f"cannot {what}")
     return answer

@@ -1,4 +1,4 @@
-"""The rights that we need at Kafka, from the map of topics and the map of stages."""
+"""The Kafka ACLs that Pagewire needs, derived from the maps of topics and stages."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from adapters.kafka.share import share_group
 from pipelines.runtime.stages import all_groups
 from schemas.topics import all_topics
 
-# Who needs it: gateway and workers at all times; `pagewire topics`, once, with `--repair`, and with `--partitions`.
+# `run`: gateway and workers; the others `pagewire topics`: alone, with `--repair`, with `--partitions`.
 Use = Literal["run", "create", "repair", "partitions"]
 
 
 @dataclass(frozen=True)
 class KafkaRight:
-    """What somebody must be allowed to do with something; operations as Kafka's ACLs call them."""
+    """Operations on a resource, by the names of Kafka's ACLs."""
 
     use: Use
     resource: Literal["topic", "group", "cluster"]
@@ -28,7 +28,7 @@ class KafkaRight:
 
 
 def kafka_rights(settings: KafkaSettings) -> Iterator[KafkaRight]:
-    """All of them. With a topic prefix two lines are enough for all topics and groups."""
+    """All needed rights. A topic prefix covers all topics and groups with two rights."""
     topics = sorted(prefixed(settings, topic) for topic in all_topics())
     stages = (group.name(settings.topic_prefix) for group, _ in all_groups())
     groups = sorted([*stages, share_group(settings)])
@@ -41,7 +41,7 @@ def kafka_rights(settings: KafkaSettings) -> Iterator[KafkaRight]:
         yield KafkaRight("run", "group", name, pattern, ("Describe", "Read"))
     for name in topics:
         yield KafkaRight("create", "topic", name, pattern, ("AlterConfigs", "Create"))
-    # A reassignment is asked of the cluster; Kafka knows no right of a topic for it.
+    # Kafka has a right for reassignments on the cluster only, not on topics.
     yield KafkaRight("repair", "cluster", "kafka-cluster", "literal", ("Alter", "Describe"))
     for name in topics:
         yield KafkaRight("partitions", "topic", name, pattern, ("Alter",))

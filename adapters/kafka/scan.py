@@ -1,7 +1,7 @@
-"""Reading a whole topic, batch by batch: from chosen offsets to chosen ends, memory bounded. Or stretches of it.
+"""Reads a whole topic or ranges of it in batches, with bounded memory.
 
-Unlike a stage it shares no partitions with anybody and commits nothing (who wants to go on later remembers the
-offsets), and unlike `kafka_log` it takes all partitions: for rebuilds, audits and lists of dead letters.
+Unlike a stage, a scan has no consumer group and commits nothing: callers that resume keep the offsets. Unlike
+`LogReader`, it reads all partitions: for rebuilds, audits and lists of dead letters.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from pipelines.runtime.record import Record
 from schemas.topics import Topic
 
 POLL_MS = 500
-BATCH = 200  # records handed over at once, at most
-# Asked for at once: memory stays small. A larger message comes all the same, alone (KIP-74).
+BATCH = 200  # records, at most
+# Per fetch, to bound memory. A larger message is still delivered, alone (KIP-74).
 PARTITION_BYTES = 1024 * 1024
-# A fetch brings one of the log's batches, whole, however little is asked for (KIP-74): so nothing comes that stands
-# behind it. From so many records on a stretch is read as a whole topic is, and what is fetched beyond it is little.
+# A fetch returns at least one whole batch of the log (KIP-74); with this limit, it returns nothing behind it. Longer
+# ranges are read with larger fetches, since the records fetched beyond their end weigh little then.
 ONE_BATCH = 1  # bytes
 LONG = 1_000  # records
 
@@ -50,10 +50,10 @@ class LogScan:
         try:
             await started(from_broker(self._consumer.start(), "connect"), self._settings)
             first = TopicPartition(self._topic, 0)
-            self._consumer.assign([first])  # a client knows only the topics it was made to ask about
-            self._consumer.pause(first)  # nothing is wanted yet, and a fetch at the end would hold up the next one
+            self._consumer.assign([first])  # makes the client request the topic's metadata
+            self._consumer.pause(first)  # a fetch at the end of the log would block the next request
             await from_broker(self._consumer.beginning_offsets([first]), f"describe {self._topic}")
-            self._take_up()
+            self._update_partitions()
         except BaseException:
             await self._stack.aclose()
             raise
@@ -68,8 +68,8 @@ class LogScan:
     async def _close(consumer: AIOKafkaConsumer) -> None:
         await close(consumer.stop())
 
-    def _take_up(self) -> None:
-        """The partitions that the client knows of by now."""
+    def _update_partitions(self) -> None:
+        """Take the partitions from the client's metadata."""
         numbers = sorted(self._consumer.partitions_for_topic(self._topic) or [0])
         if len(numbers) > len(self._partitions):
             self._partitions = [TopicPartition(self._topic, number) for number in numbers]
@@ -84,10 +84,10 @@ class LogScan:
         return {tp.partition: offset for tp, offset in found.items()}
 
     async def ends(self) -> dict[int, int]:
-        """Offsets the next records will get, also of partitions that the topic has got meanwhile. Raises: Retryable."""
-        # Asked for now: who reads on to these ends must not pass over what came into a partition it has not heard of.
+        """Offsets the next records will get, also in partitions added meanwhile. Raises: Retryable."""
+        # Fresh metadata: a caller that reads up to these ends must not miss records of a new partition.
         await from_broker(self._consumer._client.force_metadata_update(), f"describe {self._topic}")
-        self._take_up()
+        self._update_partitions()
         found = await from_broker(self._consumer.end_offsets(self._partitions), f"read the ends of {self._topic}")
         return {tp.partition: offset for tp, offset in found.items()}
 
@@ -96,12 +96,12 @@ class LogScan:
     ) -> AsyncGenerator[list[Record], None]:
         """Records from `since` (default: the oldest kept) up to, not including, `until`, in order per partition.
 
-        At most `batch` at once. What is compacted away is passed over. May be called again to go on from `until`.
+        At most `batch` at once. Compacted records are skipped. May be called again to go on from `until`.
 
         Raises:
             Retryable: the broker does not answer.
         """
-        ends = await self.ends()  # first: it may hear of more partitions
+        ends = await self.ends()  # first, since it may find new partitions
         begins = await self.begins()
         left: dict[TopicPartition, int] = {}
         for tp in self._partitions:
@@ -120,19 +120,19 @@ class LogScan:
             if records:
                 yield records
             for tp in list(left):
-                # The position, not the last record's offset: the last ones may be compacted away.
+                # The consumer's position, not the last record's offset: compaction may have removed the last records.
                 if await from_broker(self._consumer.position(tp), f"read {self._topic}") >= left[tp]:
                     del left[tp]
                     self._consumer.pause(tp)
 
     async def identity(self) -> str | None:
-        """The broker's id of the topic, another one when it is made anew; None: it gives none. Raises: Retryable."""
+        """The broker's id of the topic, which changes when it is recreated; None: it has none. Raises: Retryable."""
         return await from_broker(topic_id(self._consumer._client, self._topic), f"identify {self._topic}")
 
     async def pick(self, partition: int, start: int, end: int) -> AsyncGenerator[list[Record], None]:
-        """Records from `start` up to, not including, `end`, in order, and little else: what shares their batches.
+        """Records from `start` up to, not including, `end`, in order, and few others from the same batches.
 
-        What is compacted away is passed over. Not while a `read` is under way.
+        Compacted records are skipped. Must not run during a `read`.
 
         Raises:
             Retryable: the broker does not answer.
@@ -150,7 +150,7 @@ class LogScan:
         while at < end:
             consumer.resume(tp)
             fetched = await from_broker(consumer.getmany(tp, timeout_ms=POLL_MS), f"read {self._topic}")
-            consumer.pause(tp)  # at once, before the client fetches what comes next
+            consumer.pause(tp)  # before the client prefetches the next batch
             at = await from_broker(consumer.position(tp), f"read {self._topic}")
             if records := [record_of(m) for m in fetched.get(tp, []) if m.offset < end]:
                 yield records

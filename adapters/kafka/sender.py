@@ -1,4 +1,4 @@
-"""Sending: idempotent, confirmed by all replicas, and still there after a refused message."""
+"""Sends messages: idempotently, confirmed by all replicas, and recovering after a refused message."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES, Topic
 log = structlog.get_logger(__name__)
 
 SEND_TIMEOUT = 30.0  # seconds until a message counts as not confirmed; the idempotent producer itself never gives up
-# Seconds instead while no broker answers at all: long enough for one that restarts alone, and who saves learns of it.
-NOBODY_TIMEOUT = 10.0
-# Seconds instead, from a message that Kafka left unconfirmed for so long until it confirms one: who saves while it is
-# away is told soon, and waits for as long as ever while it is there, slow, or one broker of several restarts.
-AWAY_TIMEOUT = 3.0
-BATCH_BYTES = 256 * 1024  # small messages of one partition travel together up to this size
+# Seconds instead while no broker answers: enough for the restart of a single broker.
+NO_BROKER_TIMEOUT = 10.0
+# Seconds instead after a timeout, until Kafka confirms a message again: an editor gets the error soon while Kafka is
+# down. The longer timeouts apply while Kafka is slow or one of several brokers restarts.
+DOWN_TIMEOUT = 3.0
+BATCH_BYTES = 256 * 1024  # of small messages of one partition that are sent together
 MAX_RECORD_BYTES = MAX_MESSAGE_BYTES + RECORD_OVERHEAD_BYTES
 
 
@@ -63,7 +63,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class _Queued:
-    """A message the producer has taken."""
+    """A message in the producer's buffer."""
 
     producer: Any
     topic: str
@@ -73,26 +73,26 @@ class _Queued:
 class KafkaSender:
     """An idempotent producer that waits for the broker's confirmation by all replicas.
 
-    After one refused batch aiokafka's idempotent producer gets OutOfOrderSequenceNumber on that partition
-    for ever; so after an error that aiokafka does not retry itself, a new producer takes its place.
+    After a refused batch, aiokafka's idempotent producer gets OutOfOrderSequenceNumber on that partition for ever.
+    So a new producer replaces it after every error that aiokafka does not retry.
     """
 
     def __init__(self, settings: KafkaSettings, *, linger_ms: int = 0) -> None:
-        """`linger_ms`: wait this long for more messages to share a request (imports), 0 for single ones."""
+        """`linger_ms`: how long a request waits for more messages (imports); 0: not at all."""
         self._settings = settings
         self._linger_ms = linger_ms
         self._producer: Any = None
-        self._away = False
+        self._down = False
         self._replacing = asyncio.Lock()
         self._retired: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Nothing where it runs. Raises: Retryable: no broker."""
+        """Does nothing if started already. Raises: Retryable: no broker."""
         if self._producer is None:
             self._producer = await self._new_producer()
 
     async def stop(self) -> None:
-        """Send what is under way, bounded, and close."""
+        """Send buffered messages, within a limit, and close."""
         producer, self._producer = self._producer, None
         if producer is not None:
             await close(producer.stop())
@@ -107,7 +107,7 @@ class KafkaSender:
             compression_type="lz4",
             linger_ms=self._linger_ms,
             max_batch_size=BATCH_BYTES,
-            # The client checks sizes before compression, as the contract counts them.
+            # The client checks sizes before compression, as our limits count them.
             max_request_size=MAX_RECORD_BYTES,
             request_timeout_ms=int(REQUEST_TIMEOUT * 1000),
             metadata_max_age_ms=int(METADATA_AGE * 1000),
@@ -121,7 +121,7 @@ class KafkaSender:
 
     async def _replace(self, broken: Any) -> None:
         async with self._replacing:
-            if self._producer is not broken:  # another send was quicker, or we are stopped
+            if self._producer is not broken:  # another send has replaced it, or the sender is stopped
                 return
             log.warning("Kafka producer replaced")
             self._producer = await self._new_producer()
@@ -152,7 +152,7 @@ class KafkaSender:
         trace = trace_id or current_trace.get() or None
         lane = lane or "save"
         outgoing = Outgoing(topic, key, message, partition_key, trace, lane)
-        # Only what a stage works on: an answer is hundreds of events, and whoever reads them has asked for it.
+        # Spans only for messages to stages: an answer has hundreds of events.
         if not (topic.dead_letters and tracing.is_on()):
             await self._confirmed(await self._queue(outgoing))
             return
@@ -164,7 +164,7 @@ class KafkaSender:
         """Send in this order; return when all are confirmed.
 
         Raises:
-            Retryable, TooLarge: of the first that failed; the others may have been sent.
+            Retryable, TooLarge: the first failure; the other messages may have been sent.
         """
         queued = [await self._queue(message) for message in messages]
         results = await asyncio.gather(*(self._confirmed(one) for one in queued), return_exceptions=True)
@@ -176,13 +176,13 @@ class KafkaSender:
     async def send_bytes(
         self, topic: Topic, key: bytes | None, value: bytes | None, headers: Headers, *, partition: int | None = None
     ) -> None:
-        """As they are, into `partition` (which must exist; default: by the key). Raises as `send`."""
+        """Send bytes unchanged, to `partition` (which must exist; default: by the key). Raises: as `send`."""
         if key is None and value is None:
-            value = b""  # aiokafka sends no message without both, though others do; a dead letter of one must get away
+            value = b""  # aiokafka sends no message without key and value, but a dead letter may be of such a message
         await self._confirmed(await self._put(topic, key, value, headers, partition))
 
     async def _queue(self, outgoing: Outgoing, carried: Headers = ()) -> _Queued:
-        """`carried`: headers that go with ours."""
+        """`carried`: headers in addition to ours."""
         topic = outgoing.topic
         partition = None
         if outgoing.partition_key is not None:
@@ -199,12 +199,12 @@ class KafkaSender:
     async def _put(
         self, topic: Topic, key: bytes | None, value: bytes | None, headers: Headers, partition: int | None
     ) -> _Queued:
-        """Hand to the producer, which sends what it was given in order."""
+        """Put the message into the producer's buffer, which keeps the order."""
         name = prefixed(self._settings, topic)
         producer = self._running()
         try:
-            async with asyncio.timeout(self._patience()):
-                # Who names a partition has heard of it; the producer need not have.
+            async with asyncio.timeout(self._timeout()):
+                # The caller may know a new partition before the producer does.
                 if partition is not None and partition not in await producer.partitions_for(name):
                     await producer.client.force_metadata_update()
                 future = await producer.send(name, value, key=key, partition=partition, headers=list(headers))
@@ -213,17 +213,17 @@ class KafkaSender:
                 f"message for {name} has {len(value or b'')} bytes; the bus takes {MAX_MESSAGE_BYTES}"
             ) from err
         except (KafkaError, TimeoutError) as err:
-            # Full of what is not confirmed: aiokafka has its own word for it.
-            self._away |= isinstance(err, KafkaTimeoutError | TimeoutError)
+            # The buffer is full of unconfirmed messages; aiokafka raises an error of its own for it.
+            self._down |= isinstance(err, KafkaTimeoutError | TimeoutError)
             raise self._refused(err, f"Kafka takes no message for {name}") from err
-        future.add_done_callback(self._heard)
+        future.add_done_callback(self._note_confirmation)
         return _Queued(producer, name, future)
 
     async def _confirmed(self, queued: _Queued) -> Sent:
         try:
             confirmed = await self._confirmation(queued)
         except (KafkaError, TimeoutError) as err:
-            self._away |= isinstance(err, TimeoutError)
+            self._down |= isinstance(err, TimeoutError)
             if isinstance(err, KafkaError) and not err.retriable:
                 await self._replace(queued.producer)
             if isinstance(err, MessageSizeTooLargeError | RecordTooLargeError):
@@ -232,25 +232,25 @@ class KafkaSender:
         return Sent(confirmed.partition, confirmed.offset)
 
     async def _confirmation(self, queued: _Queued) -> Any:
-        """Raises: KafkaError. TimeoutError: it did not come."""
-        # The producer never gives up: that it is confirmed after all is what tells that Kafka is back.
+        """Raises: KafkaError. TimeoutError: no confirmation in time."""
+        # The producer goes on trying after the timeout. A late confirmation shows that Kafka is back.
         try:
-            async with asyncio.timeout(min(self._patience(), NOBODY_TIMEOUT)):
+            async with asyncio.timeout(min(self._timeout(), NO_BROKER_TIMEOUT)):
                 return await asyncio.shield(queued.future)
         except TimeoutError:
-            if self._away:
+            if self._down:
                 raise
-        async with asyncio.timeout(SEND_TIMEOUT - NOBODY_TIMEOUT):
+        async with asyncio.timeout(SEND_TIMEOUT - NO_BROKER_TIMEOUT):
             if not await queued.producer.client.force_metadata_update():
                 raise TimeoutError("no broker answers")
             return await asyncio.shield(queued.future)
 
-    def _patience(self) -> float:
-        return AWAY_TIMEOUT if self._away else SEND_TIMEOUT
+    def _timeout(self) -> float:
+        return DOWN_TIMEOUT if self._down else SEND_TIMEOUT
 
-    def _heard(self, message: asyncio.Future[Any]) -> None:
+    def _note_confirmation(self, message: asyncio.Future[Any]) -> None:
         if not message.cancelled() and message.exception() is None:
-            self._away = False
+            self._down = False
 
     def _refused(self, err: Exception, what: str) -> Retryable:
         if (said := forbidden(err)) is not None:

@@ -1,4 +1,4 @@
-"""Where Kafka is, who we are there, and how topics are made in it."""
+"""Kafka's address, our login, and the shape of new topics."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from adapters.tls import TlsFiles
 from pipelines.runtime.settings import LocalPath, SettingsGroup
 
-# Names as Kafka's own clients have them, so that a provider's page can be copied.
+# The names of Kafka's own clients, so that values can be copied from a provider's documentation.
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
-MAX_PARTITIONS = 1000  # of a topic; far more than workers that could share them
+MAX_PARTITIONS = 1000  # of a topic; far more than there are workers
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/@,\[\]]+):\d{1,5}")
 
 
@@ -22,7 +22,7 @@ class KafkaSettings(SettingsGroup):
 
     kafka: str | None = Field(
         default=None,
-        description="Bootstrap servers `host:port,...`, several for the day one is away; default: the local engine.",
+        description="Bootstrap servers `host:port,...`, several in case one is down; default: the local engine.",
     )
     kafka_security_protocol: SecurityProtocol = Field(
         default="PLAINTEXT",
@@ -40,7 +40,7 @@ class KafkaSettings(SettingsGroup):
     )
     kafka_certificate_password: SecretStr | None = Field(default=None, description="Password of that key.")
     kafka_check_hostname: bool = Field(
-        default=True, description="Whether a broker's certificate must be for the name it is reached by."
+        default=True, description="Whether a broker's certificate must match its host name."
     )
     kafka_sasl_mechanism: SaslMechanism | None = Field(
         default=None, description="How we log in, with `SASL_SSL` and `SASL_PLAINTEXT`."
@@ -60,7 +60,7 @@ class KafkaSettings(SettingsGroup):
         default=4,
         ge=1,
         le=MAX_PARTITIONS,
-        description="Partitions of new topics; those that are there get more by `pagewire topics --partitions`.",
+        description="Partitions of new topics; `pagewire topics --partitions` adds some to existing topics.",
     )
     replication: int = Field(default=1, ge=1, description="Copies of new topics (3 in production).")
 
@@ -71,7 +71,7 @@ class KafkaSettings(SettingsGroup):
             return None
         servers = [server for server in map(str.strip, value.split(",")) if server]
         for number, server in enumerate(servers, 1):
-            if not _SERVER.fullmatch(server):  # not repeated here: somebody may have put a password in
+            if not _SERVER.fullmatch(server):  # not part of the message: it may contain a password
                 raise ValueError(f"server {number} is not `host:port`; servers are written `one:9092,two:9092`")
             if not 0 < int(server.rpartition(":")[2]) < 65536:
                 raise ValueError(f"the port of server {number} is not 1 to 65535")
@@ -81,7 +81,7 @@ class KafkaSettings(SettingsGroup):
 
     @property
     def kafka_tls(self) -> TlsFiles | None:
-        """What TLS needs; None: it is off."""
+        """The TLS files; None: TLS is off."""
         if self.kafka_security_protocol not in ("SSL", "SASL_SSL"):
             return None
         password = self.kafka_certificate_password
@@ -98,7 +98,7 @@ class KafkaSettings(SettingsGroup):
     def _security_complete(self) -> Self:
         protocol = self.kafka_security_protocol
         if tls := self.kafka_tls:
-            tls.context()  # reads the files now: what is wrong with them is said at the start
+            tls.context()  # reads the files, so that wrong ones fail at the start
         elif given := [name for name in _TLS_ONLY if getattr(self, name) is not None]:
             raise ValueError(
                 f"{_named(given[0])}: there is no TLS with kafka_security_protocol {protocol}; "
@@ -115,7 +115,7 @@ class KafkaSettings(SettingsGroup):
                 )
         elif not protocol.startswith("SASL_"):
             raise ValueError(
-                f"{_named('kafka_sasl_mechanism')}: nobody logs in with kafka_security_protocol {protocol}; "
+                f"{_named('kafka_sasl_mechanism')}: there is no login with kafka_security_protocol {protocol}; "
                 "PAGEWIRE_KAFKA_SECURITY_PROTOCOL=SASL_SSL"
             )
         for name in _NEEDED.get(mechanism or "", ()):
@@ -125,7 +125,7 @@ class KafkaSettings(SettingsGroup):
             if getattr(self, name) is not None:
                 raise ValueError(
                     f"{_named(name)}: kafka_sasl_mechanism "
-                    + (f"{mechanism} does not use it" if mechanism else "is not set, so nobody would use it")
+                    + (f"{mechanism} does not use it" if mechanism else "is not set, so it would not be used")
                 )
         return self
 

@@ -1,10 +1,10 @@
-"""Which partitions of a topic are this process's own share, told by a consumer group that reads nothing.
+"""Assigns each gateway a share of a topic's partitions, by a consumer group that reads nothing.
 
     gateway a ─┐                                            ┌─ 0, 2
     gateway b ─┴─▶ group `pagewire-gateways` at the broker ─┴─ 1, 3
 
-The broker notices who comes and who dies; we need no register of gateways. A share is thrift, never a promise: two who
-go by the same partition for a while each read what is the other's, and that is all. Nothing is committed.
+The broker notices new and dead members, so we need no register of gateways. A share only saves reading: two gateways
+may follow the same partition for a while, and both work correctly. Nothing is committed.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from schemas.topics import Topic
 
 log = structlog.get_logger(__name__)
 
-GATEWAYS = "pagewire-gateways"  # who reads answers, and shares out who reads which
-ATTEND_MS = 60_000  # a member that asks for no records for five minutes counts as dead
-RETRY = 30.0  # seconds until a broker that would not have us in the group is asked again
+GATEWAYS = "pagewire-gateways"  # the consumer group
+POLL_MS = 60_000  # a member that does not poll for five minutes counts as dead
+RETRY = 30.0  # seconds until the next try to join the group
 
 
 def share_group(settings: KafkaSettings) -> str:
@@ -35,7 +35,7 @@ def share_group(settings: KafkaSettings) -> str:
 
 
 class Share:
-    """`changed` is called with the partitions whenever they are others, which may be none."""
+    """Calls `changed` with the partitions whenever they change. They may be none."""
 
     def __init__(self, settings: KafkaSettings, topic: Topic, changed: Callable[[frozenset[int]], None]) -> None:
         self._settings = settings
@@ -44,11 +44,11 @@ class Share:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Join, in the background: nobody waits for it."""
+        """Join in the background."""
         self._task = asyncio.create_task(self._run(), name=f"share of {self._topic}")
 
     async def aclose(self) -> None:
-        """Leave, so that others take over at once."""
+        """Leave, so that the others get this share at once."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -63,7 +63,7 @@ class Share:
             await asyncio.sleep(RETRY)
 
     async def _belong(self) -> None:
-        """Be a member until the broker will not have us. Raises: KafkaError, Retryable."""
+        """Be a member of the group until an error. Raises: KafkaError, Retryable."""
         consumer = AIOKafkaConsumer(
             **connection(self._settings),
             group_id=share_group(self._settings),
@@ -72,24 +72,24 @@ class Share:
             request_timeout_ms=int(REQUEST_TIMEOUT * 1000),
             metadata_max_age_ms=int(METADATA_AGE * 1000),
         )
-        consumer.subscribe([self._topic], listener=_Told(consumer, self._changed))
+        consumer.subscribe([self._topic], listener=_AssignmentListener(consumer, self._changed))
         try:
             await started(from_broker(consumer.start(), "join the gateways' group"), self._settings)
             while True:
-                await consumer.getmany(timeout_ms=ATTEND_MS)  # all are paused: this only says that we are there
+                await consumer.getmany(timeout_ms=POLL_MS)  # all partitions are paused; the poll keeps the membership
         finally:
             await close(consumer.stop())
 
 
-class _Told(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has no types
+class _AssignmentListener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has no types
     def __init__(self, consumer: AIOKafkaConsumer, changed: Callable[[frozenset[int]], None]) -> None:
         self._consumer = consumer
         self._changed = changed
 
     def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
-        """They stay ours until others are told: answers under way are in them."""
+        """The share stays until the next assignment, since running answers are in it."""
 
     def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         own = list(assigned)
-        self._consumer.pause(*own)  # whoever follows them reads them, not the group
+        self._consumer.pause(*own)  # SharedTail reads them with a consumer of its own
         self._changed(frozenset(tp.partition for tp in own))

@@ -1,11 +1,11 @@
-"""Following some partitions of a topic: those of our own share always, others as long as somebody here wants them.
+"""Follows some partitions of a topic: those of our own share always, others while a reader of this process needs them.
 
     own share (adapters.kafka.share) ─┐
-    a reader who came from elsewhere ─┼─▶ followed ─▶ nobody wants it ─▶ LINGER ─▶ paused, not read
-    the topic has got partitions     ─┘
+    a reader of another partition    ─┼─▶ followed ─▶ no reader ─▶ LINGER ─▶ paused, not read
+    the topic has more partitions    ─┘
 
-All partitions are assigned to the consumer, and those that nobody wants are paused: an assignment of others would drop
-the fetch under way, and everybody would wait for the next.
+All partitions are assigned to the consumer, and those not followed are paused: a new assignment would drop the running
+fetch, and delay all readers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from aiokafka.errors import KafkaError
 
 from adapters.kafka.access import KafkaDown
 from adapters.kafka.client import METADATA_AGE, partition_of
-from adapters.kafka.log import READ_TIMEOUT, SETTLED_MS, LogTail, down
+from adapters.kafka.log import READ_TIMEOUT, SETTLED_MS, LogTail, read_error
 from adapters.kafka.settings import KafkaSettings
 from adapters.kafka.share import Share
 from pipelines.runtime.errors import Retryable
@@ -32,32 +32,32 @@ from schemas.topics import Topic
 
 log = structlog.get_logger(__name__)
 
-LINGER = 30.0  # seconds that a partition is followed when nobody wants it any more: readers come back
-# Seconds from the start in which all partitions are followed: those who write may know more or fewer of them than we,
-# and the share is told meanwhile.
+LINGER = 30.0  # seconds that a partition is followed after its last reader: readers reconnect
+# Seconds after the start in which all partitions are followed: producers may know other partitions than we do, and the
+# share is assigned meanwhile.
 SETTLING = 3 * METADATA_AGE
-GROWN = 300.0  # seconds in which all are followed when the topic has got more: longer than any answer takes
+GROWN = 300.0  # seconds in which all are followed after partitions were added: longer than any answer takes
 
 
 class SharedTail(LogTail):
-    """A LogTail that need not read everything. `shared`: has a share of its own among all who are shared (gateways)."""
+    """A LogTail that follows only some partitions. `shared`: it gets a share among all gateways."""
 
     def __init__(
         self, settings: KafkaSettings, topic: Topic, deliver: Callable[[Record], None], *, shared: bool = False
     ) -> None:
         super().__init__(settings, topic, deliver)
-        self._share = Share(settings, topic, self._told) if shared else None
-        self._count = 0  # partitions that the topic has
+        self._share = Share(settings, topic, self._share_changed) if shared else None
+        self._count = 0  # the topic's partitions
         self._name = uuid4().hex
         self._own: frozenset[int] = frozenset()
         self._wanted: Counter[int] = Counter()
-        self._until: dict[int, float] = {}  # so long, by the monotonic clock, a partition is followed in any case
+        self._until: dict[int, float] = {}  # by partition: monotonic time until which it is followed in any case
         self._begins: dict[int, asyncio.Task[None]] = {}
         self._adopts: asyncio.Task[None] | None = None
 
     @property
     def own(self) -> frozenset[int]:
-        """The partitions of our share, all of them followed; none: not told yet, or there is none."""
+        """The partitions of our share, all of them followed; empty: not assigned yet, or there is none."""
         return self._own
 
     def partition_of(self, key: str) -> int:
@@ -83,10 +83,10 @@ class SharedTail(LogTail):
 
     @asynccontextmanager
     async def following(self, partitions: Iterable[int]) -> AsyncIterator[None]:
-        """Meanwhile they are followed, so `position` knows them; from their end, where they were not before.
+        """Follow the partitions meanwhile, so that `position` knows them. New ones start at their end.
 
         Raises:
-            KafkaDown: the broker does not say where they end; one of them is not known yet.
+            KafkaDown: the broker does not tell their ends, or a partition is not known yet.
         """
         wanted = set(partitions)
         self._wanted.update(wanted)
@@ -98,11 +98,11 @@ class SharedTail(LogTail):
             self._wanted.subtract(wanted)
             self._linger(wanted, LINGER)
 
-    def _told(self, own: frozenset[int]) -> None:
+    def _share_changed(self, own: frozenset[int]) -> None:
         self._adopt(own)
 
     def _adopt(self, own: frozenset[int] | None) -> None:
-        """Make these our share; None: the one that we take where nobody tells us."""
+        """Make these our share. None: take a default share, unless one is assigned in time."""
         if self._adopts is not None:
             self._adopts.cancel()
         self._adopts = asyncio.create_task(self._take_over(own), name=f"share of {self._topic}")
@@ -110,7 +110,7 @@ class SharedTail(LogTail):
     async def _take_over(self, own: frozenset[int] | None) -> None:
         if own is None:
             await asyncio.sleep(SETTLING)
-        if not own:  # more of us than partitions, or no right to the group: one is enough, whoever else has it
+        if not own:  # more gateways than partitions, or no right to the group: follow one, though others do so, too
             own = frozenset({self.partition_of(self._name)})
         while True:
             try:
@@ -128,33 +128,32 @@ class SharedTail(LogTail):
             self._until[partition] = max(until, self._until.get(partition, 0.0))
 
     async def _begin(self, partition: int) -> None:
-        """Follow a partition from its end. Once for all who want it at the same time."""
+        """Follow a partition from its end. Concurrent calls share one task."""
         if (task := self._begins.get(partition)) is None:
             task = asyncio.create_task(self._seek_end(partition), name=f"{self._topic}/{partition}")
             task.add_done_callback(lambda done: self._begins.pop(partition) and (done.cancelled() or done.exception()))
             self._begins[partition] = task
-        await asyncio.shield(task)  # one who leaves must not end what others wait for
+        await asyncio.shield(task)  # a cancelled caller must not cancel the task of the others
 
     async def _seek_end(self, partition: int) -> None:
         if self._consumer is None or self._asking is None or not 0 <= partition < self._count:
-            raise KafkaDown(f"{self._topic}: this process has not heard of partition {partition} yet")
+            raise KafkaDown(f"{self._topic}: this process does not know partition {partition} yet")
         tp = TopicPartition(self._topic, partition)
         try:
             async with asyncio.timeout(READ_TIMEOUT):
                 end = (await self._asking.end_offsets([tp]))[tp]
         except (KafkaError, TimeoutError) as err:
-            raise down(f"following {self._topic}/{partition}", err) from err
-        if partition not in self._next:  # the topic has grown meanwhile, and everything is followed
+            raise read_error(f"following {self._topic}/{partition}", err) from err
+        if partition not in self._next:  # otherwise `_grow` has begun to follow it meanwhile
             self._next[partition] = end
             self._consumer.seek(tp, end)
             self._consumer.resume(tp)
 
     async def _follow_new(self, consumer: AIOKafkaConsumer) -> None:
-        """Take up partitions that the topic has got, and let go of those that nobody wants.
+        """Follow new partitions, and stop following those without a reader.
 
-        A key may belong into another partition from then on, and who writes may have heard of it before us, or may hear
-        of it later: for a while everything is followed, the new ones from their beginning, the others from a time
-        before that.
+        With new partitions, keys move to other partitions, and producers learn of it earlier or later than we do. So
+        all partitions are followed for a while: the new ones from their beginning, the others from a time before that.
         """
         known = consumer.partitions_for_topic(self._topic) or set()
         if len(known) > self._count:
@@ -175,9 +174,9 @@ class SharedTail(LogTail):
         ends = await self._asking.end_offsets(idle) if idle else {}
         starts = {tp.partition: ends[tp] if found[tp] is None else found[tp].offset for tp in idle}
         starts |= dict.fromkeys(range(self._count, count), 0)
-        self._next = starts | self._next  # what was begun meanwhile stays where it is
+        self._next = starts | self._next  # followed partitions keep their positions
         self._count = count
         self._linger(range(count), GROWN)
         consumer.assign([TopicPartition(self._topic, n) for n in range(count)])
-        for number, offset in self._next.items():  # an assignment forgets where it stood, and what was paused
+        for number, offset in self._next.items():  # a new assignment resets positions and pauses
             consumer.seek(TopicPartition(self._topic, number), offset)

@@ -1,6 +1,6 @@
-"""A topic's id: Kafka gives one to each topic it makes (KIP-516, Kafka 2.8), so a name's next topic is another one.
+"""A topic's id: Kafka gives one to each topic it creates (KIP-516, Kafka 2.8), so a recreated topic has another id.
 
-aiokafka asks for metadata in a version that has none, so the request is spelled out here: Metadata, version 10.
+aiokafka requests metadata in a version without ids, so this module defines the request: Metadata, version 10.
 https://kafka.apache.org/protocol#The_Messages_Metadata
 """
 
@@ -16,7 +16,7 @@ from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Boolean, CompactArray, CompactString, Int16, Int32, Schema, TaggedFields
 
 NO_TAGS: dict[int, bytes] = {}
-NAMED = bytes(16)  # the topic is asked for by its name
+NAMED = bytes(16)  # no id: the request has the topic's name
 
 
 class _Id(AbstractType[bytes]):  # type: ignore[misc]
@@ -115,7 +115,7 @@ async def topic_id(client: Any, topic: str) -> str | None:
     node = client.get_random_node()
     try:
         answer = await client.send(node, TopicIdRequest(topic))
-    except (NotImplementedError, IncompatibleBrokerVersion):  # what aiokafka says of versions that do not meet
+    except (NotImplementedError, IncompatibleBrokerVersion):  # aiokafka's errors where the broker lacks the version
         return None
     [(code, _, id, *_)] = answer.topics
     if code:

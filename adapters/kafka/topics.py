@@ -1,4 +1,4 @@
-"""Topics as schemas/topics.py wants them, before anything uses them."""
+"""Creates and configures the topics of schemas/topics.py."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from schemas.topics import Topic, all_topics
 log = structlog.get_logger(__name__)
 
 MIN_IN_SYNC = "min.insync.replicas"
-NEWS_LIMIT = 10.0  # seconds that brokers have to hear of a new topic
-NEWS_POLL = 0.2  # seconds
+METADATA_LIMIT = 10.0  # seconds until all brokers know a new topic
+METADATA_POLL = 0.2  # seconds
 TOPIC_CONFIG_SOURCE = 1  # DescribeConfigs: set on the topic itself, not a broker default
 
 
 async def ensure_topics(
     bootstrap: str, settings: KafkaSettings, *, copied: Mapping[str, int] | None = None
 ) -> list[str]:
-    """Create what is missing of schemas/topics.py, reconfigure what differs.
+    """Create missing topics of schemas/topics.py, and correct settings that differ.
 
     Args:
-        copied: How many copies topics have got just now; a broker may not have heard of it.
+        copied: New numbers of copies by topic, which brokers may not know yet.
 
     Returns:
         The names of the topics created.
@@ -51,7 +51,7 @@ async def ensure_topics(
         missing = [name for name in wanted if name not in existing]
         created = await _create(admin, settings, {name: wanted[name] for name in missing})
         checked = {name: topic for name, topic in wanted.items() if name not in created}
-        # Fewer partitions than wanted are no mistake: everything works, only not side by side.
+        # Fewer partitions than configured are no error: everything works, with less parallelism.
         if few := [name for name in checked if existing.get(name, settings.partitions) < settings.partitions]:
             log.warning("topics have fewer partitions than the setting wants", topics=few, wanted=settings.partitions)
         await _check_configs(admin, checked, {name: copies.get(name, 1) for name in checked})
@@ -74,24 +74,24 @@ async def _create(admin: Any, settings: KafkaSettings, topics: Mapping[str, Topi
         error = for_code(code)
         if code == 0:
             created.append(name)
-        elif error is not TopicAlreadyExistsError:  # another process was quicker: fine
+        elif error is not TopicAlreadyExistsError:  # another process may have created it
             if missing_right := denied(code, f"topic {name} cannot be created"):
                 raise missing_right
             detail = f"topic {name} cannot be created: {error.__name__} {' '.join(filter(None, message))}"
-            # A cluster that is just starting has too few brokers for a moment.
+            # A starting cluster has too few brokers at first.
             again = error.retriable or error is InvalidReplicationFactorError
             raise (Retryable if again else TopicMismatch)(detail)
     return created
 
 
 def least_in_sync(copies: int) -> int:
-    """Of so many copies those that must have a message before it counts as sent: one broker may be away."""
+    """The min.insync.replicas for so many copies: one broker may be down."""
     return max(1, copies - 1)
 
 
 async def _configs(admin: Any, topics: Iterable[str]) -> list[Any]:
     """The topics' settings. Raises: Retryable."""
-    end = time.monotonic() + NEWS_LIMIT
+    end = time.monotonic() + METADATA_LIMIT
     while True:
         resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in topics]
         described: list[Any] = await from_broker(admin.describe_configs(resources), "read topic settings")
@@ -104,8 +104,8 @@ async def _configs(admin: Any, topics: Iterable[str]) -> list[Any]:
         if time.monotonic() > end:
             name, code = failed[0]
             raise Retryable(f"settings of topic {name} cannot be read: {for_code(code).__name__}")
-        # Any broker is asked, and one may not have heard yet of a topic that another process has just made.
-        await asyncio.sleep(NEWS_POLL)
+        # The asked broker may not know yet a topic that another process has just created.
+        await asyncio.sleep(METADATA_POLL)
 
 
 async def _check_configs(admin: Any, topics: Mapping[str, Topic], copies: Mapping[str, int]) -> None:
@@ -117,7 +117,7 @@ async def _check_configs(admin: Any, topics: Mapping[str, Topic], copies: Mappin
         for _, _, _, name, entries in part.resources:
             have = {entry[0]: entry[1] for entry in entries}
             wrong = {key: value for key, value in topics[name].config.items() if have.get(key) != value}
-            # By the copies that there are, not those that are wanted: with fewer than this nothing could be written.
+            # From the existing copies, not the configured number: with fewer copies than this, every write would fail.
             if int(have.get(MIN_IN_SYNC) or 1) < (least := least_in_sync(copies[name])):
                 wrong[MIN_IN_SYNC] = str(least)
             if not wrong:
@@ -129,7 +129,7 @@ async def _check_configs(admin: Any, topics: Mapping[str, Topic], copies: Mappin
                     f"or change the topic by hand"
                 )
             differs[name] = ", ".join(f"{key} must be {value}" for key, value in wrong.items())
-            # AlterConfigs replaces all settings of the topic, so what others set there goes along.
+            # AlterConfigs replaces all settings of the topic, so settings by others are sent as well.
             own = {entry[0]: entry[1] for entry in entries if entry[3] == TOPIC_CONFIG_SOURCE}
             changes.append(ConfigResource(ConfigResourceType.TOPIC, name, own | wrong))
             log.info("topic settings corrected", topic=name, **{k.replace(".", "_"): v for k, v in wrong.items()})

@@ -1,1 +1,1 @@
-"""Language models behind OpenAI's API, and one for tests that says what it is told to."""
+"""Language models behind OpenAI's API, and a scripted one for tests."""

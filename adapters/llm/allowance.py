@@ -1,50 +1,50 @@
-"""Allowance: what a call of a model may still write. Servers were seen that ignore `max_tokens`, or have no end.
+"""Limits the output of a model's call in characters, since some servers ignore `max_tokens` or never stop.
 
-    tokens that were asked for × characters of a token ─▶ what it may say, the arguments of its calls included
-              tokens to think with × characters ─▶ what it may think, aloud or out of sight
+    max_tokens × characters of a token      ─▶ limit of the text and of the arguments of tool calls
+    thinking tokens × characters of a token ─▶ limit of the reasoning, visible or not
 
-Past them the call is hung up on. Characters can be counted without the server; a text has 4 to 5 of them for each token
-in English, so one whose server keeps to its limit does not come near.
+Beyond a limit the connection is closed. An English text has 4 to 5 characters a token, so a server that keeps to its
+limit of tokens stays far below.
 """
 
 from __future__ import annotations
 
-UNSTATED_TOKENS = 4_000  # of a call that names no limit
-# Most servers count what a model thinks against its limit, and end it there. With those that do not it may think this
-# much, which is long for a question and a few passages, without being given anything for it.
+DEFAULT_TOKENS = 4_000  # of a call without `max_tokens`
+# Most servers count reasoning against `max_tokens`. For those that do not, this limit applies, which is generous for a
+# question and a few passages.
 FREE_THINKING_TOKENS = 8_000
 EVENT_BYTES = 1_024  # of an event with one token: some 200 to 500 on the wire
 
 
 class Allowance:
-    """Of one call.
+    """The remaining output of one call.
 
     Args:
-        tokens: that it may say. thinking: that it was given to think with.
-        token_chars: characters that a token may have, over the whole text.
+        tokens: limit of the text. thinking: limit of the reasoning.
+        token_chars: most characters of a token, on average over the text.
     """
 
     def __init__(self, tokens: int | None, thinking: int, token_chars: int) -> None:
-        tokens, thinking = tokens or UNSTATED_TOKENS, max(thinking, FREE_THINKING_TOKENS)
+        tokens, thinking = tokens or DEFAULT_TOKENS, max(thinking, FREE_THINKING_TOKENS)
         self._token_chars = token_chars
-        self._saying = tokens * token_chars
+        self._text = tokens * token_chars
         self._thinking = thinking * token_chars
-        self.most_bytes = (tokens + thinking) * EVENT_BYTES  # of all that its server sends
+        self.most_bytes = (tokens + thinking) * EVENT_BYTES  # of the whole response
 
-    def say(self, text: str) -> str:
-        """As much of a text as may still be said."""
-        fits = text[: max(0, self._saying)]
-        self._saying -= len(text)
+    def take_text(self, text: str) -> str:
+        """Count the text, and return as much of it as fits."""
+        fits = text[: max(0, self._text)]
+        self._text -= len(text)
         return fits
 
-    def call(self, chars: int) -> None:
-        """A tool's name and arguments have so many."""
-        self._saying -= chars
+    def count_call(self, chars: int) -> None:
+        """Count the characters of a tool's name and arguments."""
+        self._text -= chars
 
-    def think(self, chars: int) -> None:
-        """An event has so many characters that are not said; with none at all it stands for a token out of sight."""
+    def count_reasoning(self, chars: int) -> None:
+        """Count an event's characters of reasoning. An empty event stands for one hidden token."""
         self._thinking -= chars or self._token_chars
 
     @property
-    def over(self) -> bool:
-        return self._saying < 0 or self._thinking < 0
+    def exceeded(self) -> bool:
+        return self._text < 0 or self._thinking < 0

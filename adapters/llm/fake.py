@@ -1,4 +1,4 @@
-"""A chat model that says what it is told to: for tests and for trying out stages without a server."""
+"""A scripted chat model, for tests and for stages without a server."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Reply = str | Sequence[str] | Exception | ToolCall | Completion
 
 
 class FakeChat:
-    """Gives the replies in turn, the last one for ever; counts a token per piece.
+    """Returns the replies in turn, and the last one for ever; counts a token a piece.
 
-    A reply is a text, its pieces, the call of a tool, a completion, or an error to raise. `asked` holds the messages of
-    each call, `stopped` how many streams were closed before their end.
+    A reply is a text, its pieces, a tool call, a completion, or an error to raise. `asked` has the messages of each
+    call, `stopped` the number of streams that were closed early.
     """
 
     def __init__(self, *replies: Reply) -> None:
@@ -27,7 +27,7 @@ class FakeChat:
         self.stopped = 0
 
     def of(self, site: str, step: StepName, question: str = "", own: StepSettings | None = None) -> ChatModel:
-        """It is the model of every step; `steps` holds which were asked for, `own` with which settings of their own."""
+        """This model, for every step. `steps` records the steps, `own` their settings."""
         self.steps.append(step)
         self.own.append(own)
         return self

@@ -1,10 +1,10 @@
-"""Guarded: a chat model behind a queue, a circuit breaker and, where one is configured, another model.
+"""A chat model behind a queue and a circuit breaker, with an optional fallback model.
 
-    question ─▶ at most so many at once ─▶ breaker closed? ─▶ model
+    question ─▶ limit of parallel calls ─▶ breaker closed? ─▶ model
                                               │ open, or the model fails before its first word
-                                              └─▶ fallback model, guarded likewise; else the failure
+                                              └─▶ fallback model, guarded as well; else the failure
 
-While the breaker is open nobody waits for a server that is away: the answer comes from the fallback, or is quoted.
+While the breaker is open, no call waits for a server that is down: the fallback answers, or pages are quoted.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from schemas.answer import Usage
 
 log = structlog.get_logger(__name__)
 
-# What another model would do as well, or must not be asked to do; without tools this one may answer.
-_ITS_OWN = (ContentFiltered, ContextTooLong, ModelThoughtOut, NoToolCalls)
+# Errors without a fallback: it would fail as well, must not get the question, or this model can answer without tools.
+_NO_FALLBACK = (ContentFiltered, ContextTooLong, ModelThoughtOut, NoToolCalls)
 
 
 class ServedModel(ChatModel, Protocol):
@@ -46,15 +46,15 @@ class ServedModel(ChatModel, Protocol):
 
 
 class GuardedChat:
-    """One model; shared by all answers of a process.
+    """One model, shared by all answers of a process.
 
     Args:
-        name: in logs.
-        at_once: calls that may be open; the others wait, which counts as time of their answer.
-        failures: in a row (the server away, silent or cutting off) until it is left alone.
-        rest: seconds it is left alone for; then one call tries it.
-        fallback: asked where this model fails before its first word.
-        like: the same model with other parameters, whose queue and breaker are this one's, too.
+        name: for logs.
+        at_once: parallel calls; further ones wait, and the wait counts towards the answer's deadline.
+        failures: failures in a row (server down, silent, or breaking off) that open the breaker.
+        rest: seconds that the breaker is open; then one call tries the model.
+        fallback: used when this model fails before its first word.
+        like: the same model with other parameters; shares its queue and breaker.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class GuardedChat:
         return self._name
 
     async def aclose(self) -> None:
-        """Its own connection; whoever has made the fallback closes that."""
+        """Close this model's connection. The fallback's maker closes the fallback."""
         await self._model.aclose()
 
     async def complete(
@@ -111,7 +111,7 @@ class GuardedChat:
         max_tokens: int | None = None,
         tools: Sequence[ToolSpec] = (),
     ) -> AsyncGenerator[Delta, None]:
-        """Raises: ModelError, that of the fallback where both fail."""
+        """Raises: ModelError; the fallback's where both fail."""
         begun = False
         try:
             async with aclosing(self._guarded(messages, max_tokens=max_tokens, tools=tools)) as deltas:
@@ -120,7 +120,7 @@ class GuardedChat:
                     yield delta
                 return
         except ModelError as err:
-            if begun or self._fallback is None or isinstance(err, _ITS_OWN):
+            if begun or self._fallback is None or isinstance(err, _NO_FALLBACK):
                 raise
             log.warning("asking the fallback model", model=self._name, code=err.code)
         async with aclosing(self._fallback.stream(messages, max_tokens=max_tokens, tools=tools)) as deltas:

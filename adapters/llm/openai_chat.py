@@ -1,6 +1,6 @@
-"""A chat model behind any server that speaks OpenAI's chat completions: OpenAI, Azure, vLLM, llama.cpp, Ollama, ...
+"""A chat model behind any server with OpenAI's chat completions: OpenAI, Azure, vLLM, llama.cpp, Ollama, ...
 
-Servers differ in what they understand. An optional parameter that one refuses by name is left out from then on.
+Servers support different parameters. An optional parameter that a server refuses by name is left out from then on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from openai import AsyncOpenAI, AsyncStream, DefaultAioHttpClient
 
 from adapters.llm.allowance import Allowance
 from adapters.llm.settings import TOKEN_CHARS, ModelSettings
-from adapters.llm.tool_calls import toolless, wired
+from adapters.llm.tool_calls import says_no_tools, to_wire
 from adapters.llm.written import Chunk, Written
 from adapters.openai_key import key_of
 from pipelines.query.ports import (
@@ -43,21 +43,21 @@ from schemas.answer import Usage
 
 log = structlog.get_logger(__name__)
 
-REASON = 200  # characters of a server's words in our messages
-# Optional parameters, and what takes their place on servers that refuse them.
+REASON = 200  # characters of a server's error in our messages
+# Optional parameters, and their replacements on servers that refuse them.
 _OPTIONAL = {"max_tokens": "max_completion_tokens", "max_completion_tokens": None} | dict.fromkeys(
     ("stream_options", "temperature")
 )
 
 
 class OpenAIChat:
-    """One model on one server; shared by everybody, keeps nothing of any conversation.
+    """One model on one server. Shared by all conversations, without state of any.
 
     Args:
-        client: without retries of its own: the stage retries, and two retriers multiply.
-        silence: seconds the server may send nothing before it counts as down.
-        thinking: tokens that the model may think, on top of every limit of what it may say.
-        token_chars: characters that a token may have, over a whole text.
+        client: without retries, since the stage retries, and nested retries multiply.
+        silence: seconds without data after which the server counts as down.
+        thinking: tokens of reasoning, added to every limit of the text.
+        token_chars: most characters of a token, on average over a text.
     """
 
     def __init__(
@@ -76,25 +76,25 @@ class OpenAIChat:
         self._temperature = temperature
         self._thinking = thinking
         self._token_chars = token_chars
-        self._refused: dict[str, str | None] = {}  # parameter -> what to send instead
-        self._toolless = ""  # what the server said when it was offered tools
+        self._refused: dict[str, str | None] = {}  # parameter -> its replacement
+        self._no_tools = ""  # the server's error when it was offered tools
 
     @classmethod
     def of(cls, settings: ModelSettings) -> OpenAIChat | None:
-        """The model that is configured, or None."""
+        """The configured model, or None."""
         return None if settings.llm_model is None else cls.named(settings.llm_model, settings)
 
     @classmethod
     def named(
         cls, model: str, settings: ModelSettings, *, temperature: float | None = None, thinking: int | None = None
     ) -> OpenAIChat:
-        """A model of the server that is configured, with other parameters than those of the settings."""
+        """A model of the configured server, with other parameters than the settings'."""
         client = AsyncOpenAI(
             api_key=key_of(settings.openai_api_key),
             base_url=settings.openai_base_url,
             timeout=None,
             max_retries=0,
-            http_client=DefaultAioHttpClient(timeout=None),  # half the CPU for each token of the default client's
+            http_client=DefaultAioHttpClient(timeout=None),  # half the default client's CPU time for each token
         )
         return cls(
             client,
@@ -129,15 +129,15 @@ class OpenAIChat:
         max_tokens: int | None = None,
         tools: Sequence[ToolSpec] = (),
     ) -> AsyncGenerator[Delta, None]:
-        """The text as it comes, without what the model thinks aloud first, then the usage and the tools called.
+        """Stream the text without the model's reasoning, then the usage and the tool calls.
 
         Raises:
-            RateLimited, ModelDown, ModelSilent, ModelCut: worth another try.
-            ContentFiltered, ContextTooLong, ModelDenied, BadRequest: not worth one.
-            NoToolCalls: there are none to be had here; the server is asked about that once.
+            RateLimited, ModelDown, ModelSilent, ModelCut: retryable.
+            ContentFiltered, ContextTooLong, ModelDenied, BadRequest: not retryable.
+            NoToolCalls: the server does not support tools, which is found out once.
         """
-        if tools and self._toolless:
-            raise NoToolCalls(self._toolless)
+        if tools and self._no_tools:
+            raise NoToolCalls(self._no_tools)
         options: dict[str, Any] = {"temperature": self._temperature, "stream_options": {"include_usage": True}}
         if max_tokens is not None:
             options["max_tokens"] = max_tokens + self._thinking
@@ -169,7 +169,7 @@ class OpenAIChat:
     async def _open(
         self, messages: Sequence[ChatMessage], options: dict[str, Any], headers: Mapping[str, str]
     ) -> AsyncStream[object]:
-        """Start the stream, without the parameters that this server refuses."""
+        """Start the stream without the parameters that the server refuses."""
         while True:
             sent = self._accepted(options)
             try:
@@ -177,16 +177,16 @@ class OpenAIChat:
                     return await self._client.post(
                         "/chat/completions",
                         cast_to=object,  # see Chunk
-                        body={"model": self._model, "messages": [*map(wired, messages)], "stream": True, **sent},
+                        body={"model": self._model, "messages": [*map(to_wire, messages)], "stream": True, **sent},
                         options={"headers": headers} if headers else {},
                         stream=True,
                         stream_cls=AsyncStream[object],
                     )
             except openai.APIStatusError as err:
-                if "tools" in sent and toolless(_said(err)):
-                    self._toolless = f"{self._model}: {err.status_code} {_reason(err)}"
+                if "tools" in sent and says_no_tools(_said(err)):
+                    self._no_tools = f"{self._model}: {err.status_code} {_reason(err)}"
                     log.warning("the model has no tool calls", model=self._model)
-                    raise NoToolCalls(self._toolless) from err
+                    raise NoToolCalls(self._no_tools) from err
                 if err.status_code not in (400, 422):
                     raise
                 name = _refused_parameter(err, sent)
@@ -206,7 +206,7 @@ class OpenAIChat:
         return sent
 
     def _bound(self, stream: AsyncStream[object], most: int) -> None:
-        """The client's decoder waits for the end of a line, however long it is."""
+        """Limit the response's bytes, since the client's decoder buffers lines of any length."""
         pieces = stream.response.aiter_bytes
 
         async def bounded() -> AsyncGenerator[bytes, None]:
@@ -229,7 +229,7 @@ class OpenAIChat:
 
     @contextlib.contextmanager
     def _explained(self, broken: type[ModelDown]) -> Iterator[None]:
-        """The client's errors as ours; `broken` if the connection is. Messages hold the server's words, no prompt."""
+        """Translate the client's errors; `broken` is for a broken connection. Messages never contain the prompt."""
         try:
             yield
         except TimeoutError as err:
@@ -239,9 +239,9 @@ class OpenAIChat:
             raise (RateLimited(said, retry_after(err.response.headers)) if kind is RateLimited else kind(said)) from err
         except openai.APIConnectionError as err:
             raise broken(f"{self._model}: {_reason(err)}") from err
-        except openai.APIError as err:  # an error event inside the stream
+        except openai.APIError as err:  # an error event in the stream
             raise _of_event(err)(f"{self._model}: {_reason(err)}") from err
-        except ValueError as err:  # not JSON, or not a piece of a stream
+        except ValueError as err:  # not JSON, or not an event
             raise broken(f"{self._model}: the server sent something unreadable") from err
 
 
@@ -266,7 +266,7 @@ def _of_event(err: openai.APIError) -> type[ModelError]:
 
 
 def _of_words(err: openai.APIError) -> type[ModelError] | None:
-    """What the status alone does not say. Codes where there are some; llama.cpp and vLLM only have words."""
+    """The error by the codes in the body, or by words: llama.cpp and vLLM send no codes."""
     said = f"{err.code} {err.type} {_said(err)}".lower()
     marks: tuple[tuple[type[ModelError], tuple[str, ...]], ...] = (
         (ContentFiltered, ("content_filter", "content_policy", "content management policy")),
@@ -277,7 +277,7 @@ def _of_words(err: openai.APIError) -> type[ModelError] | None:
 
 
 def _refused_parameter(err: openai.APIStatusError, sent: dict[str, Any]) -> str | None:
-    """Which of the optional parameters that were sent the server complains about."""
+    """The sent optional parameter that the server refuses; None: it refuses something else."""
     if _of_words(err) is not None:  # "maximum context length ... max_tokens" is about the prompt
         return None
     said = f"{err.param} {_said(err)}"
@@ -289,6 +289,6 @@ def _reason(err: openai.APIError) -> str:
 
 
 def _said(err: openai.APIError) -> str:
-    """The server's words. Servers made with FastAPI have them where OpenAI's client does not look."""
+    """The server's message. Servers made with FastAPI put it into `detail`, which OpenAI's client ignores."""
     detail = err.body.get("detail") if isinstance(err.body, Mapping) else None
     return f"{err.message} - {detail}" if detail else err.message

@@ -1,8 +1,8 @@
-"""Reasoning: what a model thinks aloud before it answers is not part of its answer.
+"""Removes a model's reasoning at the start of its output.
 
     "\\n<think>They want the pri" "ce.</think>\\n\\nNine eu" "ros [1]." ─▶ "" "Nine eu" "ros [1]."
 
-Servers that know their model send it in a field of its own; behind the others it stands at the start of the text.
+Most servers send the reasoning in a separate field. Others leave it in the text, between tags.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ import re
 
 _OPENING = ("<think>", "<thinking>")
 _CLOSING = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
-_UNFINISHED = len("</thinking>") - 1  # characters of a closing tag that may still come
+_UNFINISHED = len("</thinking>") - 1  # characters of an incomplete closing tag
 
 
-class Spoken:
-    """Takes a model's output piece by piece and gives what it says. However it is cut, that is the same.
+class ReasoningFilter:
+    """Filters a model's output piece by piece. The result does not depend on the pieces.
 
-    Nothing is held back but white space at the start, and what may become an opening tag there.
+    It only holds back white space at the start, and a possible opening tag there.
     """
 
     def __init__(self) -> None:
         self._held = ""
         self._thinking = False
         self._thought = False  # some reasoning has ended
-        self._speaking = False
+        self._answering = False
 
     def feed(self, piece: str) -> str:
-        """What is certain after this piece."""
-        if self._speaking:
+        """The answer's text that is certain after this piece."""
+        if self._answering:
             return piece
         self._held += piece
         while True:
@@ -46,11 +46,11 @@ class Spoken:
                 continue
             if any(tag.startswith(head) for tag in _OPENING):
                 return ""
-            self._speaking = True
+            self._answering = True
             return self.finish()
 
     def finish(self) -> str:
-        """What only the end makes certain; of reasoning that never ended nothing."""
+        """The text held back until the end. Empty where reasoning never ended."""
         held, self._held = self._held, ""
         if self._thinking:
             return ""

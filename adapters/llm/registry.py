@@ -1,7 +1,7 @@
-"""Which model a step of a site asks, with which parameters; each model's connection is shared by all who ask it.
+"""Chooses model and parameters for a step of a site. All steps with the same model share its connection.
 
-site, step ─▶ steps of the site ─▶ steps of all sites ─▶ PAGEWIRE_LLM_* ─▶ model, temperature, room to think
-                                                                └▶ StepChat: its limit, and what it spends
+site, step ─▶ steps of the site ─▶ steps of all sites ─▶ PAGEWIRE_LLM_* ─▶ model, temperature, thinking tokens
+                                                                └▶ StepChat: its limit, and its usage
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ChatRegistry:
     """Chat models by site and step. One per stage.
 
     Args:
-        steps: what sites set for their steps.
+        steps: the settings of steps, for all sites and by site.
     """
 
     def __init__(self, settings: ModelSettings, steps: QuerySettings, spending: Spending) -> None:
@@ -54,9 +54,9 @@ class ChatRegistry:
         """The model of a step.
 
         Args:
-            question: the request's id, whose tokens are counted together.
-            own: goes before what is set for the step. Each model and temperature keeps a connection of its own: who
-                sets them chooses from few.
+            question: the request's id, by which tokens are counted.
+            own: overrides the step's settings. Callers must choose from few models and temperatures, since each keeps
+                a connection of its own.
         """
         wanted, settings = (own or StepSettings()).over(self._steps.step(site, step)), self._settings
         name = wanted.model or (settings.llm_small_model if step in SMALL else None) or self._default
@@ -91,11 +91,11 @@ class ChatRegistry:
 
 
 class StepChat:
-    """A model as one step of a site asks it.
+    """A model for one step of a site.
 
     Args:
         question: the request's id.
-        limit: tokens it may write, in place of what whoever asks thinks best.
+        limit: most tokens of an answer, in place of the caller's `max_tokens`.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class StepChat:
         def counted() -> Usage:
             if not begun or used.prompt_tokens or used.completion_tokens:
                 return used
-            # Broken off, or a server that does not count.
+            # An interrupted call, or a server that sends no usage.
             return Usage(model=used.model, prompt_tokens=reading, completion_tokens=written(said))
 
         try:

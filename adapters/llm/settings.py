@@ -1,4 +1,4 @@
-"""Which chat model writes answers, and where it is."""
+"""The chat model and its server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TOKEN_CHARS = 8  # nearly twice what English has
 
 
 class OpenAISettings(SettingsGroup):
-    """A server that speaks OpenAI's API: of chat models, and of embedders."""
+    """A server with OpenAI's API, for chat models and embedders."""
 
     openai_api_key: SecretStr | None = Field(default=None, description="Also read from `OPENAI_API_KEY`.")
     openai_base_url: str | None = Field(
@@ -24,7 +24,7 @@ class OpenAISettings(SettingsGroup):
     def _base_alone(cls, value: str | None) -> str | None:
         base = re.sub(r"/(chat/completions|completions|embeddings|models)/?$", "", value or "")
         if value and base != value:
-            raise ValueError("must be the address below which the routes stand, without the last parts of this one")
+            raise ValueError("must be the base URL of the API's routes, without the last parts of this one")
         return value
 
 
@@ -36,33 +36,31 @@ class ModelSettings(OpenAISettings):
     llm_small_model: str | None = Field(
         default=None,
         min_length=1,
-        description="A cheaper model of the same server, for rephrasing questions and translating our own sentences; "
+        description="A cheaper model of the same server, to rephrase questions and translate Pagewire's own sentences; "
         "default: `llm_model`.",
     )
     llm_fallback_model: str | None = Field(
         default=None,
         min_length=1,
-        description="Another model of the same server, asked where the first one fails before its first word.",
+        description="Another model of the same server, used when the first one fails before its first word.",
     )
-    llm_temperature: float = Field(default=0.0, ge=0, le=2, description="0 says the same to the same question.")
+    llm_temperature: float = Field(default=0.0, ge=0, le=2, description="0: the same question gets the same answer.")
     llm_thinking_tokens: int = Field(
         default=0,
         ge=0,
-        description="Tokens on top of every limit, for models that think first and whose servers count that.",
+        description="Tokens added to every limit, for reasoning models whose servers count the reasoning.",
     )
     llm_token_chars: int = Field(
         default=TOKEN_CHARS,
         ge=2,
-        description="Characters that a token may have, over a whole text: what a model writes beyond its limit of "
-        "tokens times this is not read, and the call is stopped, whether its server keeps to the limit or not (English "
-        "has 4 to 5). What it thinks is measured likewise, by `llm_thinking_tokens`, or 8,000 if those are fewer.",
+        description="Most characters of a token, on average over a text (English has 4 to 5). Beyond the limit of "
+        "tokens times this, a call is stopped, in case its server ignores the limit. The limit of reasoning is "
+        "`llm_thinking_tokens`, or 8,000 if those are fewer, times this.",
     )
-    llm_at_once: int = Field(default=64, ge=1, description="Calls that one process has open at once; the others wait.")
+    llm_at_once: int = Field(default=64, ge=1, description="Parallel calls of one process; further ones wait.")
     llm_failures: int = Field(
         default=10,
         ge=1,
-        description="Failures in a row (the server away, silent or cutting off) after which a model is left alone.",
+        description="Failures in a row (server down, silent, or breaking off) after which a model is paused.",
     )
-    llm_rest: float = Field(
-        default=30.0, gt=0, description="Seconds for which it is left alone; then one call tries it."
-    )
+    llm_rest: float = Field(default=30.0, gt=0, description="Seconds of that pause; then one call tries the model.")

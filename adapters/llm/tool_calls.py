@@ -1,11 +1,11 @@
-"""Tool calls on OpenAI's wire: put together from the pieces of a stream, and told again to the model that made them.
+"""Tool calls on OpenAI's wire: assembled from the pieces of a stream, and sent back as history.
 
     {index: 0, id: "c1", function: {name: "search", arguments: ""}} ─┐
     {index: 0, function: {arguments: '{"question": "fer'}}          ─┼─▶ ToolCall("search", '{"question": "ferry"}')
     {index: 0, function: {arguments: 'ry"}'}}                       ─┘
 
-Servers number the calls of one turn 0, 1, 2. Some number all of them 0 (Ollama), or none (Gemini): there another id
-begins another call. Some want back what they have said beside a call (`extra_content`, Gemini's).
+Most servers number the calls of a turn 0, 1, 2. Some number all of them 0 (Ollama), or none (Gemini): there a new id
+begins a new call. Gemini needs the `extra_content` of a call back.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel
 from adapters.llm.characters import writable
 from prompts.loader import ChatMessage, ToolCall
 
-# What servers say where their model, or they themselves, know no tools: Ollama, vLLM, llama.cpp, OpenRouter, FastAPI.
+# Errors for missing support of tools: Ollama, vLLM, llama.cpp, OpenRouter, FastAPI.
 _TOOLLESS = re.compile(
     r"not support(?:ed)?\b.{0,40}\b(?:tool|function call)"
     r"|\b(?:tools?|function calling|tool (?:use|calls?|calling))\b.{0,60}"
@@ -35,7 +35,7 @@ _Text = Annotated[str, AfterValidator(writable)]
 
 
 class FunctionPiece(BaseModel):
-    """What of a call is in this piece."""
+    """The parts of a call's function in a piece."""
 
     name: _Text | None = None
     arguments: _Text | None = None
@@ -51,17 +51,17 @@ class CallPiece(BaseModel):
 
     @property
     def chars(self) -> int:
-        """Characters that the model has written for it; one at least."""
+        """Characters that the model has written for it, at least one."""
         function = self.function or FunctionPiece()
         return len(function.name or "") + len(function.arguments or "") or 1
 
 
 class CallParts:
-    """The calls of one stream, as far as they have come."""
+    """Assembles the calls of one stream."""
 
     def __init__(self) -> None:
         self._calls: list[ToolCall] = []
-        self._open: dict[int, int] = {}  # the server's index -> the call that has it now
+        self._open: dict[int, int] = {}  # the server's index -> the current call with it
 
     def feed(self, piece: CallPiece) -> None:
         at = self._place(piece)
@@ -85,8 +85,8 @@ class CallParts:
         return at
 
 
-def wired(message: ChatMessage) -> dict[str, Any]:
-    """The message as it goes over the wire."""
+def to_wire(message: ChatMessage) -> dict[str, Any]:
+    """The message in OpenAI's format."""
     if message.role == "tool":
         return {"role": "tool", "tool_call_id": message.answers, "content": message.content}
     if not message.calls:
@@ -94,16 +94,16 @@ def wired(message: ChatMessage) -> dict[str, Any]:
     return {"role": message.role, "content": message.content or None, "tool_calls": [*map(_called, message.calls)]}
 
 
-def toolless(said: str) -> bool:
-    """Whether a server's words mean that there are no tools to be had, rather than that this request is wrong."""
+def says_no_tools(said: str) -> bool:
+    """Whether a server's error means that it does not support tools, rather than that the request is wrong."""
     return _TOOLLESS.search(said) is not None
 
 
 def _called(call: ToolCall) -> dict[str, Any]:
-    # Servers put the arguments into their model's template as an object, and break where they are none.
+    # Servers put the arguments into their model's template as an object, and fail if they are none.
     arguments = call.arguments if _is_object(call.arguments) else "{}"
-    told = {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
-    return told if call.extra is None else told | {"extra_content": call.extra}
+    wire = {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+    return wire if call.extra is None else wire | {"extra_content": call.extra}
 
 
 def _is_object(text: str) -> bool:

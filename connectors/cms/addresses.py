@@ -1,6 +1,6 @@
-"""Which addresses are a stranger's server, and which are behind our own walls (SSRF).
+"""Distinguishes public addresses from internal ones (SSRF).
 
-Rules of OWASP's SSRF prevention cheat sheet: everything that is not public is refused, in whatever spelling.
+By OWASP's SSRF prevention cheat sheet, all addresses that are not public are refused, in any spelling.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
-# What `ipaddress` calls global and yet is not a stranger's server.
-_OURS = tuple(
+# Addresses that are global for `ipaddress`, but not public servers.
+_INTERNAL = tuple(
     map(
         ip_network,
         (
-            "168.63.129.16/32",  # Azure's host, seen from its guests
-            "192.0.0.0/24",  # protocol assignments (RFC 6890); Oracle keeps its metadata there
-            "192.88.99.0/24",  # the way into 6to4 (RFC 7526)
+            "168.63.129.16/32",  # Azure's host, as seen by its guests
+            "192.0.0.0/24",  # protocol assignments (RFC 6890); Oracle's metadata service
+            "192.88.99.0/24",  # 6to4 relays (RFC 7526)
         ),
     )
 )
-_GLOBAL_UNICAST = IPv6Network("2000::/3")  # all that is assigned of IPv6 (RFC 4291)
+_GLOBAL_UNICAST = IPv6Network("2000::/3")  # the assigned part of IPv6 (RFC 4291)
 _TEREDO = IPv6Network("2001::/32")
 _NAT64 = IPv6Network("64:ff9b::/96")  # RFC 6052
 
 
-class Walls:
-    """Which addresses may be connected to."""
+class AddressFilter:
+    """Decides which addresses may be connected to."""
 
     def __init__(self, allow: Iterable[str] = ()) -> None:
         """
@@ -44,7 +44,7 @@ class Walls:
                 self._hosts.add(_plain(entry))
 
     def permit(self, host: str, address: str) -> bool:
-        """Whether `host`, which is at `address`, may be asked."""
+        """Whether `host` with this `address` may be connected to."""
         found = unwrapped(ip_address(address.partition("%")[0]))
         if _plain(host) in self._hosts or any(found in network for network in self._networks):
             return True
@@ -52,17 +52,17 @@ class Walls:
 
 
 def is_public(address: Address) -> bool:
-    """Whether anybody on the internet could connect to it: not private, shared, local, reserved or for many."""
+    """Whether the address is on the public internet: not private, shared, local, reserved or multicast."""
     address = unwrapped(address)
     if not address.is_global or address.is_multicast or address.is_reserved:
         return False
-    if any(address in network for network in _OURS):
+    if any(address in network for network in _INTERNAL):
         return False
     return isinstance(address, IPv4Address) or (address in _GLOBAL_UNICAST and address not in _TEREDO)
 
 
 def unwrapped(address: Address) -> Address:
-    """The IPv4 address that an IPv6 one is another spelling of, or leads to; else itself."""
+    """The IPv4 address that an IPv6 one embeds or is translated to; else the address itself."""
     if isinstance(address, IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour
         if inner is None and (address in _NAT64 or (int(address) >> 32 == 0 and int(address) > 1)):

@@ -21,7 +21,7 @@ from text.markdown import to_html
 
 HTML = {".html", ".htm"}
 SUFFIXES = HTML | {".md", ".markdown"}
-# Not read here: a page with the file attached, which the ingest workers read.
+# Not read here: the page gets the file as an attachment, which the ingest workers read.
 OFFICE = {
     ".pdf": "application/pdf",
     ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
@@ -31,8 +31,8 @@ OFFICE = {
     ".eml": "message/rfc822",
     ".txt": "text/plain",
 }
-LARGEST_FILE = 5 * 1024 * 1024  # bytes: the change with the file in it must fit into one message
-LARGEST_TEXT = 32 * 1024 * 1024  # bytes of a file of text; the intake's own limit is lower
+LARGEST_FILE = 5 * 1024 * 1024  # bytes: the change contains the file and must fit into one message
+LARGEST_TEXT = 32 * 1024 * 1024  # bytes of a text file; the intake's own limit is lower
 
 
 class BadSource(WrongUse):
@@ -43,20 +43,20 @@ class BadSource(WrongUse):
 
 @dataclass
 class Left:
-    """What was no page, by the name of its file or its line, and why."""
+    """Files or lines that gave no page, and why."""
 
     failed: dict[str, str] = field(default_factory=dict)
-    omitted: dict[str, str] = field(default_factory=dict)  # links that lead out of the folder
+    omitted: dict[str, str] = field(default_factory=dict)  # links to files outside the folder
 
 
 def documents(source: Path, left: Left) -> Iterator[PageDocument]:
     """Pages of an NDJSON file (one PageDocument per line) or of a folder, in a stable order.
 
     Args:
-        left: gets what cannot be read; the rest goes on.
+        left: receives what cannot be read; the others are returned.
 
     Raises:
-        BadSource: there is no such source, or it cannot be opened.
+        BadSource: the source does not exist, or cannot be opened.
     """
     try:
         if source.is_dir():
@@ -70,7 +70,7 @@ def documents(source: Path, left: Left) -> Iterator[PageDocument]:
 
 
 def count(source: Path) -> int:
-    """How many pages `documents` will give at most, for a progress bar. Raises: BadSource: there is no such source."""
+    """The most pages that `documents` may return, for a progress bar. Raises: BadSource: it does not exist."""
     try:
         if source.is_dir():
             return sum(not found.problem for found in page_files(Folder(source)))
@@ -97,7 +97,7 @@ def _ndjson(path: Path, left: Left) -> Iterator[PageDocument]:
 
 
 def page_files(folder: Folder) -> Iterator[Found]:
-    """Files that are pages by their names, and what cannot be looked into."""
+    """Files that are pages by their names, and folders that cannot be listed."""
     return (one for one in folder.walk() if one.kind == "folder" or one.path.suffix.lower() in SUFFIXES | OFFICE.keys())
 
 
@@ -109,9 +109,9 @@ def _folder(folder: Folder, left: Left) -> Iterator[PageDocument]:
             continue
         try:
             page = (_office if found.path.suffix.lower() in OFFICE else _text)(folder, found.path, found.stat)
-        except FileNotFoundError:  # gone since it was listed
+        except FileNotFoundError:  # deleted meanwhile
             continue
-        except Exception as err:  # noqa: BLE001 - whatever one file raises is no matter of the others
+        except Exception as err:  # noqa: BLE001 - one file must not stop the others
             left.failed[name] = reason(err)
         else:
             yield page
@@ -139,17 +139,17 @@ def _office(folder: Folder, path: Path, stat: os.stat_result) -> PageDocument:
 
 
 def _changed(stat: os.stat_result) -> int:
-    """Milliseconds of the last change: importing the same file twice is the same revision."""
+    """The time of the last change in milliseconds, so that a file imported twice has the same revision."""
     return round(stat.st_mtime * 1000)
 
 
 def text_of(folder: Folder, path: Path) -> str:
-    """What a file of text holds, with line ends as `\n`. Raises: as `Folder.read`, UnknownEncoding."""
+    """The content of a text file, with line ends `\n`. Raises: as `Folder.read`, UnknownEncoding."""
     return text_in(path, folder.read(path, LARGEST_TEXT))
 
 
 def text_in(path: Path, data: bytes) -> str:
-    """The same of the bytes of a file. Raises: UnknownEncoding."""
+    """The same from a file's bytes. Raises: UnknownEncoding."""
     text = decoded(data, page=path.suffix.lower() in HTML)
     return text.replace("\r\n", "\n").replace("\r", "\n")
 

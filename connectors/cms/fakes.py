@@ -1,4 +1,4 @@
-"""A CMS in memory: sibling of the sources, for tests of what is built on them."""
+"""A CMS in memory, a sibling of the sources for tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from schemas.page import PageDocument
 
 @dataclass
 class FakeSource:
-    """Public pages by id and language. What is saved gets the time of its clock, which a test moves."""
+    """Public pages by id and language. Saves get the time of its clock, which a test sets."""
 
     clock: int = 1_000_000
     pages: dict[tuple[str, str], PageDocument] = field(default_factory=dict)
@@ -23,7 +23,7 @@ class FakeSource:
     breaks_after: int | None = None  # pages of an inventory, or of a fetch, until `error` is raised
     error: PagewireError | None = None
     before_fetch: Callable[[], None] = lambda: None
-    skips: dict[int, str] = field(default_factory=dict)  # inventory by number -> the page it forgets
+    skips: dict[int, str] = field(default_factory=dict)  # number of an inventory -> the page that it leaves out
 
     def save(self, page_id: str, lang: str = "en", **more: object) -> None:
         self.clock += 1_000

@@ -1,14 +1,13 @@
-"""Fetches what a page or a setting names, and never what lies behind our own walls (SSRF).
+"""Fetches URLs of pages or settings, and refuses addresses of the internal network (SSRF).
 
-An editor may write any URL into a page; whoever follows it stands inside the network of whoever runs Pagewire. So:
+An editor may write any URL into a page, and Pagewire fetches it from inside the operator's network. So:
 
     url ─▶ http(s)? no user in it? ─▶ look the name up ─▶ public address? ─▶ connect to that very address
      ▲                                                                               │
      └────────── at most five redirects, each checked again, never https ─▶ http ◀───┴─▶ body, counted as it unpacks
 
-The name is looked up where the connection is made, so no second answer of a name server comes between the check and
-the use. Proxies of the environment are not used: they would do the connecting. After OWASP's SSRF prevention cheat
-sheet.
+The check and the connection use the same lookup, so a second answer of the name server cannot get around the check.
+Proxies of the environment are not used, since they would connect. See OWASP's SSRF prevention cheat sheet.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ from typing import Self
 import httpcore
 import httpx
 
-from connectors.cms.addresses import Walls
+from connectors.cms.addresses import AddressFilter
 from connectors.cms.gzipped import Gunzip
 from pipelines.ingest.documents.kinds import charset_of, essence
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.retry import http_date, retry_after
 
-LIMIT = 20 * 1024 * 1024  # bytes of a body, unpacked
-TIMEOUT = 60.0  # seconds for all of it: redirects, the one wait, the last byte
+LIMIT = 20 * 1024 * 1024  # bytes of a body, decompressed
+TIMEOUT = 60.0  # seconds in total: redirects, one wait, the last byte
 CONNECT_TIMEOUT = 10.0  # seconds for each address of a name
 SILENCE_TIMEOUT = 20.0  # seconds between two pieces of an answer
 REDIRECTS = 5
-PATIENCE = 30.0  # seconds; what asks for more with Retry-After is left for later
+PATIENCE = 30.0  # seconds; a longer Retry-After is an error
 KEEPALIVE = 15.0  # seconds a connection stays open without use
 CONNECTIONS = 8  # at once, to all hosts together
 
@@ -49,7 +48,7 @@ _LATER = frozenset({408, 425, 500, 502, 504})
 
 
 class Refused(Permanent):
-    """It may not be fetched, or asking again will not help. `status` is the server's, if it was asked."""
+    """The URL must not be fetched, or a retry would not help. `status` is the server's, if there is one."""
 
     code = "fetch-refused"
 
@@ -59,7 +58,7 @@ class Refused(Permanent):
 
 
 class Away(Retryable):
-    """The server is away or busy. `retry_after`: seconds it asked for, if it did."""
+    """The server is down or busy. `retry_after`: the seconds that it asks for, if it does."""
 
     code = "fetch-away"
 
@@ -74,7 +73,7 @@ class Fetched:
 
     url: str  # where it was found, after redirects
     status: int
-    body: bytes  # unpacked
+    body: bytes  # decompressed
     headers: Mapping[str, str]  # names in lower case
 
     @property
@@ -97,7 +96,7 @@ class Fetched:
 
     @property
     def length(self) -> int | None:
-        """Bytes of the body, as the server said before it sent it; None: it did not, or packs it."""
+        """The body's length by its header; None: unknown, or compressed."""
         said = self.headers.get("content-length", "")
         return int(said) if said.isdecimal() and _packing(self.headers) == "identity" else None
 
@@ -107,7 +106,7 @@ class Fetched:
 
     @property
     def modified(self) -> str | None:
-        """`Last-Modified` as the server wrote it: what `get(modified=...)` wants back."""
+        """`Last-Modified` as the server sent it, for `get(modified=...)`."""
         return self.headers.get("last-modified")
 
     @property
@@ -129,20 +128,20 @@ class SafeFetch:
     ) -> None:
         """
         Args:
-            allow: the setting `fetch_allow`, see `Walls`.
-            timeout: seconds for all of one `get`.
-            patience: seconds to wait for a busy server, once, when it says so with Retry-After.
+            allow: the setting `fetch_allow`, see `AddressFilter`.
+            timeout: seconds for a whole `get`.
+            patience: seconds to wait for a busy server, once, if it sends Retry-After.
             agent: User-Agent.
         """
         self._timeout = timeout
         self._patience = patience
         self._agent = agent
-        self._backend = _Checked(Walls(allow))
+        self._backend = _Checked(AddressFilter(allow))
         self._connections: httpcore.AsyncConnectionPool | None = None
 
     @property
     def _pool(self) -> httpcore.AsyncConnectionPool:
-        """Made when it is first needed: reading all certificates takes a while."""
+        """Made at the first use, since reading all certificates takes a while."""
         if self._connections is None:
             self._connections = httpcore.AsyncConnectionPool(
                 ssl_context=httpx.create_ssl_context(),
@@ -174,17 +173,17 @@ class SafeFetch:
         headers: Mapping[str, str] | None = None,
         answered: Callable[[Fetched], None] = lambda _: None,
     ) -> Fetched:
-        """The body behind a URL, or the word that it is as it was.
+        """The body of a URL, or the answer that it is unchanged.
 
         Args:
-            etag, modified: from the last `Fetched`: an unchanged one is answered with 304 and no body.
-            limit: bytes the body may have, unpacked.
-            headers: also sent, for example `Authorization`; never to another origin that it redirects to.
-            answered: is told what the server says of a body before it is read; what it raises comes back from here,
-                and the body does not come.
+            etag, modified: from the last `Fetched`; an unchanged body is answered with 304 and without a body.
+            limit: most bytes of the decompressed body.
+            headers: additional ones, such as `Authorization`; never sent to another origin after a redirect.
+            answered: called with the status and headers before the body is read. If it raises, `get` raises the same
+                error, and the body is not read.
 
         Raises:
-            Refused: not http(s), an address behind our walls, too large, a certificate that is not good, 4xx.
+            Refused: not http(s), an internal address, too large, a bad certificate, 4xx.
             Away: no connection, too slow, 5xx, 429.
         """
         own = {"etag": ("If-None-Match", etag), "modified": ("If-Modified-Since", modified)}
@@ -235,7 +234,7 @@ class SafeFetch:
                 said: dict[str, str] = {}
                 for name, value in answer.headers:
                     key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-                    between = "\n" if key == "x-robots-tag" else ", "  # each line of it may be for another robot
+                    between = "\n" if key == "x-robots-tag" else ", "  # each line may be for another robot
                     said[key] = f"{said[key]}{between}{text}" if key in said else text
                 yield answer.status, said, answer.aiter_stream()
         except httpcore.ConnectError as err:
@@ -249,10 +248,10 @@ class SafeFetch:
 
 
 class _Checked(httpcore.AsyncNetworkBackend):
-    """Opens connections, to addresses that were checked."""
+    """Opens connections to checked addresses only."""
 
-    def __init__(self, walls: Walls) -> None:
-        self._walls = walls
+    def __init__(self, addresses: AddressFilter) -> None:
+        self._addresses = addresses
         self._inner = httpcore.AnyIOBackend()
 
     async def connect_tcp(
@@ -264,10 +263,10 @@ class _Checked(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
         found = await _addresses(host, port)
-        # What leads behind the walls is left out, not tried last: a name may have addresses of both kinds.
-        permitted = [address for address in found if self._walls.permit(host, address)]
+        # Internal addresses are left out, not only tried last: a name may have addresses of both kinds.
+        permitted = [address for address in found if self._addresses.permit(host, address)]
         if not permitted:
-            # Not where it is: editors read this, and could draw a map of our network with it.
+            # The message has no address: editors read it, and could map the internal network with it.
             raise Refused(f"the address of {host} is not public; setting fetch_allow may permit it")
         for address in permitted[:-1]:
             try:
@@ -286,7 +285,7 @@ class _Checked(httpcore.AsyncNetworkBackend):
 
 
 async def _addresses(host: str, port: int) -> list[str]:
-    """All addresses of a name, in the resolver's order, which also reads `0x7f.1` and `2130706433` as it connects."""
+    """All addresses of a name, in the resolver's order. The resolver also parses `0x7f.1` and `2130706433`."""
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
@@ -298,7 +297,7 @@ async def _addresses(host: str, port: int) -> list[str]:
 
 
 def checked(url: str) -> httpx.URL:
-    """The URL, if it is one to fetch. Raises: Refused."""
+    """The parsed URL. Raises: Refused: it must not be fetched."""
     try:
         parsed = httpx.URL(url.strip())
     except (httpx.InvalidURL, ValueError) as err:
@@ -323,7 +322,7 @@ def _next(here: httpx.URL, location: str) -> httpx.URL:
 
 
 async def _read(body: AsyncIterator[bytes], said: Mapping[str, str], limit: int, url: httpx.URL) -> bytes:
-    """The body, unpacked and never longer than `limit`, however small it came."""
+    """The decompressed body, within the limit even for a small compressed one."""
     too_large = f"{shown(url)}: larger than {limit:,} bytes"
     length = said.get("content-length", "")
     if length.isdecimal() and int(length) > limit:
@@ -332,7 +331,7 @@ async def _read(body: AsyncIterator[bytes], said: Mapping[str, str], limit: int,
     if packing not in ("identity", "gzip", "x-gzip"):
         raise Refused(f"{shown(url)}: packed as {packing!r}, which was not asked for", 200)
     unpack = Gunzip(limit) if packing != "identity" else None
-    read = BytesIO()  # hands out what it holds without a copy
+    read = BytesIO()  # returns its content without a copy
     async for piece in body:
         try:
             read.write(unpack.feed(piece) if unpack else piece)
@@ -354,7 +353,7 @@ def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
 
 
 def shown(url: httpx.URL | str) -> str:
-    """A URL as logs and receipts may show it: without user, password and query, where keys stand."""
+    """A URL for logs and receipts: without user, password and query, which may contain keys."""
     try:
         parsed = httpx.URL(url)
     except (httpx.InvalidURL, ValueError):

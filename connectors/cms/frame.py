@@ -1,4 +1,4 @@
-"""The frame every puller fits into: a list of what is public now, and the pages themselves.
+"""The protocol of sources: a list of public pages, and the pages themselves.
 
 inventory ─▶ sync:       fetch everything ─▶ intake, bulk lane
           └▶ reconcile:  compare with the change log ─▶ fetch what is missing or newer, delete what is gone
@@ -15,7 +15,7 @@ from schemas.page import PageDocument
 
 @dataclass(frozen=True)
 class Listed:
-    """One public page as its CMS lists it, without its content."""
+    """One public page in a CMS's list, without its content."""
 
     page_id: str
     lang: str
@@ -24,9 +24,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A page that is listed but could not be read; the others go on. In an inventory: a part of it that cannot be
-    listed, so that nobody knows which pages are there, and none is deleted.
-    """
+    """A listed page that cannot be read. In an inventory: a part that cannot be listed, so that nothing is deleted."""
 
     listed: Listed
     reason: str
@@ -34,7 +32,7 @@ class Unreadable:
 
 @dataclass(frozen=True)
 class Barred:
-    """A page that is listed, and that visitors do not get at its address: it is not published, and goes if it was."""
+    """A listed page that is not shown to visitors at its address. It is not published, and deleted if it was."""
 
     listed: Listed
     address: str
@@ -43,25 +41,25 @@ class Barred:
 
 @dataclass(frozen=True)
 class Omitted:
-    """An address that was met and is no page for the search, and why: for who misses it there."""
+    """An address that is no page for the search, and why, for editors who miss it."""
 
     address: str
     reason: str
 
 
 class Source(Protocol):
-    """A CMS that can be asked. All raise Retryable (it is away) or Permanent (it refuses, or is not what we think)."""
+    """A CMS that can be read. All methods raise Retryable (it is down) or Permanent (it refuses, or is another CMS)."""
 
     def inventory(self) -> AsyncGenerator[Listed | Omitted | Unreadable, None]:
-        """Every page that is public now. Raises rather than ends early: what is not listed gets deleted."""
+        """All public pages. An incomplete list must raise, since pages that are not listed are deleted."""
         ...
 
     def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | Unreadable | Barred, None]:
-        """The pages, each with its language and the revision it has by now. One that is gone meanwhile is left out,
-        and so is one that was saved in the last seconds where modified times are in whole seconds: its webhook tells.
+        """The pages with their languages and current revisions. Pages that are gone are left out. So are pages saved in
+        the last seconds, if modified times are in whole seconds: their webhooks send them.
         """
         ...
 
     async def now(self) -> int:
-        """Milliseconds on the CMS's own clock: the revision of a delete that is noticed now."""
+        """The CMS's clock in milliseconds, which is the revision of deletes."""
         ...

@@ -1,4 +1,4 @@
-"""What a file of text says of itself before it begins: YAML between `---`, as Jekyll reads it, or Hugo's TOML."""
+"""Front matter of text files: YAML between `---`, as in Jekyll, or Hugo's TOML."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import Any
 
 from prompts.strict_yaml import load_plain
 
-LONGEST_MATTER = 64 * 1024  # characters in which front matter ends
-LONGEST_TOML = 4 * 1024  # the same of TOML: Python's reader takes the square of a key of many parts
+LONGEST_MATTER = 64 * 1024  # characters of front matter
+LONGEST_TOML = 4 * 1024  # characters of TOML: the time of Python's parser is quadratic in the parts of a key
 _FENCES = {mark: re.compile(rf"^{re.escape(mark)}[ \t]*(?:\n|\Z)", re.MULTILINE) for mark in ("---", "+++")}
-# `title: Fees: what they are`, which is no YAML, and which nobody can mean otherwise
+# `title: Fees: what they are`, which is no valid YAML, but unambiguous
 _COLON = re.compile(r"^([a-zA-Z_]\w*:)[ ]+([^\s\[\]{}\"'|>&*!%@`#][^\n]*:[ ][^\n]*)$", re.MULTILINE)
 
 
 def split(text: str) -> tuple[dict[str, Any], str]:
-    """What the front matter of a file says, as a page document says it, and the rest.
+    """The front matter of a file as fields of a page document, and the rest of the text.
 
     Raises:
-        ValueError: it is not front matter.
+        ValueError: the front matter is malformed.
     """
     first, _, rest = text.partition("\n")
     fence = _FENCES.get(first.rstrip())
     end = fence.search(rest) if fence else None
-    if end is None or (rest[:1].isspace() and rest[: end.start()].strip()):  # a line across the page, then text
+    if end is None or (rest[:1].isspace() and rest[: end.start()].strip()):  # a horizontal rule, then text
         return {}, text
     if end.start() > LONGEST_MATTER:
         raise ValueError(f"front matter: longer than {LONGEST_MATTER:,} characters")
@@ -34,14 +34,14 @@ def split(text: str) -> tuple[dict[str, Any], str]:
 
 
 def with_zone(value: Any) -> Any:
-    """A date or time of front matter, which is UTC where it does not say; anything else as it is."""
+    """A date or time of front matter, in UTC if it has no zone; other values unchanged."""
     if isinstance(value, datetime):
         return value if value.tzinfo else value.replace(tzinfo=UTC)
     return datetime.combine(value, time(), UTC) if isinstance(value, date) else value
 
 
 def _fields(text: str, load: Any) -> dict[str, Any]:
-    """What front matter commonly says, as a page document says it."""
+    """Common names of front matter as fields of a page document."""
     try:
         said = load(text) or {}
     except (ValueError, OverflowError, RecursionError) as err:
@@ -53,7 +53,7 @@ def _fields(text: str, load: Any) -> dict[str, Any]:
     if "changed_at" in said:
         said["changed_at"] = with_zone(said["changed_at"])
     if said.get("lang") is False:
-        said["lang"] = "no"  # Norwegian, which YAML takes for a denial
+        said["lang"] = "no"  # Norwegian, which YAML parses as False
     return said
 
 

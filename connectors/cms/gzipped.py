@@ -1,15 +1,15 @@
-"""Gzip as it comes: all members of a file (RFC 1952, 2.2: they may follow each other), and never more than a limit."""
+"""Decompresses gzip piece by piece: all members of a file (RFC 1952, 2.2), within a limit."""
 
 from __future__ import annotations
 
 import zlib
 
-SLICE = 4096  # bytes looked at together: what stands behind the end of a member is copied
+SLICE = 4096  # bytes a step: the bytes behind the end of a member are copied
 MAGIC = b"\x1f\x8b"
 
 
 class Gunzip:
-    """Unpacks at most `limit` bytes, and one more to show that there are more."""
+    """Decompresses at most `limit` bytes, and one more to show that there are more."""
 
     def __init__(self, limit: int) -> None:
         self._room = limit + 1
@@ -18,11 +18,11 @@ class Gunzip:
 
     @property
     def ended(self) -> bool:
-        """Whether what was given so far is whole."""
+        """Whether the data so far is complete."""
         return self._member.eof
 
     def feed(self, data: bytes) -> bytes:
-        """What the next piece of the file unpacks to. Raises: zlib.error: it is not gzip."""
+        """The decompressed bytes of the next piece. Raises: zlib.error: it is not gzip."""
         out: list[bytes] = []
         for at in range(0, len(data), SLICE):
             piece = self._rest + data[at : at + SLICE]

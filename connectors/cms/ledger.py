@@ -1,10 +1,10 @@
-"""What a CMS lists and what is known already, side by side in a SQLite database: 100,000 pages cost disk, not memory.
+"""Compares the pages of a CMS with the known ones, in a SQLite database: 100,000 pages need disk, not memory.
 
     inventory ─▶ listed ─┐
                          ├─▶ wanted: missing, newer, revived     gone: known as this connector's, not listed
     log or journal ─▶ known ─┘
 
-Nothing here asks a server; `sync` and `reconcile` feed it. Not for use by two threads at once.
+`sync` and `reconcile` fill it. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ INSERT INTO known VALUES (?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET revision = excluded.revision, deleted = excluded.deleted, ours = excluded.ours
 WHERE (excluded.revision, excluded.deleted) >= (known.revision, known.deleted)
 """
-# A page that is public although we deleted it before: its modified time may be older than that.
+# `revived`: a page is public again after our delete; its modified time may be older than the delete.
 DIFFERING = """
 SELECT l.page_key, l.revision, CASE
     WHEN k.page_key IS NULL THEN 'missing'
@@ -63,7 +63,7 @@ class Known(NamedTuple):
     page_key: str
     revision: int
     deleted: bool
-    ours: bool  # this connector handed it over
+    ours: bool  # by this connector
 
 
 class Wanted(NamedTuple):
@@ -72,14 +72,14 @@ class Wanted(NamedTuple):
     page_key: str
     listed: Listed
     why: Why
-    least: int = 0  # revision that it is sent with at least
+    least: int = 0  # the lowest revision to send it with
 
 
 class Ledger:
     """One comparison of one connector's pages. Close it."""
 
     def __init__(self, site: str, file: Path | None = None) -> None:
-        """`file`: keeps what is known for the next time; default: an unnamed one that goes with this process.
+        """`file`: keeps known pages for the next time; default: a temporary one.
 
         Raises:
             sqlite3.Error, OSError: the file cannot be written.
@@ -96,24 +96,24 @@ class Ledger:
         self._db.close()
 
     def add_listed(self, listed: Iterable[Listed]) -> None:
-        """Take in a part of the inventory, or of a second look at it: what either lists is listed."""
+        """Add a part of an inventory. A page counts as listed if one of several inventories lists it."""
         with self._db:
             self._db.executemany(ADD_LISTED, [(self._key(one), one.revision) for one in listed])
 
     def add_known(self, known: Iterable[Known]) -> None:
-        """Take in changes, in the order of their log: the highest revision stays, at the same one a delete."""
+        """Add changes. The highest revision wins, and at the same revision a delete."""
         with self._db:
             self._db.executemany(ADD_KNOWN, known)
 
     def add_done(self, done: Iterable[Listed]) -> None:
-        """These need not be fetched again."""
+        """Mark pages as done, so that they are not fetched again."""
         self.add_known(Known(self._key(one), one.revision, deleted=False, ours=True) for one in done)
 
     def wanted(self, after: str, limit: int, before: int = 0) -> list[Wanted]:
         """Pages to fetch, in the order of their keys, from after the key `after`.
 
         Args:
-            before: revision; our own deletes up to here do not count, and what comes back gets it.
+            before: a revision. Our own deletes up to it do not count, and revived pages get it.
         """
         asked = {"after": after, "limit": limit, "before": before}
         return [
@@ -122,7 +122,7 @@ class Ledger:
         ]
 
     def gone(self, after: str, limit: int, before: int) -> list[tuple[str, Listed]]:
-        """Keys and pages of this connector that are not listed, and that nothing since `before` was heard of."""
+        """Keys and pages of this connector that are not listed and have no change since `before`."""
         asked = {"after": after, "limit": limit, "before": before}
         return [(key, _listed(key, revision)) for key, revision in self._db.execute(GONE, asked)]
 
@@ -133,7 +133,7 @@ class Ledger:
         return self._number(COUNT_GONE, before)
 
     def count_ours(self) -> int:
-        """Pages that are public by this connector's own word."""
+        """The number of this connector's public pages."""
         return self._number(COUNT_OURS)
 
     def count_listed(self) -> int:

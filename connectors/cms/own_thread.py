@@ -1,6 +1,6 @@
-"""A thread for one thing that blocks and is not made for several threads: a SQLite database.
+"""A thread for one blocking object that is not thread-safe, such as a SQLite database.
 
-Whoever waits for it may be cancelled; what it is at it finishes, and is closed after that.
+If a caller is cancelled, its call still runs to the end, and the object is closed after it.
 """
 
 from __future__ import annotations
@@ -44,5 +44,5 @@ class OwnThread(Generic[Thing]):
         self._thread.shutdown(wait=False)
 
     async def do(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call something there; one call after the other."""
+        """Call in the thread; calls run one after the other."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(work, *args, **kwargs))

@@ -1,9 +1,8 @@
-"""Signed webhooks: how a CMS proves who it is and that nobody changed a byte (https://www.standardwebhooks.com).
+"""Signed webhooks, which prove a CMS's identity and an unchanged body (https://www.standardwebhooks.com).
 
     signature = v1,BASE64(HMAC-SHA256(key, "{webhook-id}.{webhook-timestamp}." + body))
 
-A delivery that somebody recorded is good for WINDOW seconds more, and changes nothing then: each of its changes carries
-a revision.
+A replayed delivery is valid for WINDOW seconds, but has no effect, since each of its changes has a revision.
 """
 
 from __future__ import annotations
@@ -25,21 +24,21 @@ ID = "webhook-id"
 TIMESTAMP = "webhook-timestamp"
 SIGNATURE = "webhook-signature"
 VERSION = "v1"
-WINDOW = 300  # seconds either way, for slow deliveries and clocks that are off
+WINDOW = 300  # seconds in both directions, for slow deliveries and wrong clocks
 LONGEST = 1_000  # characters of a header; eight signatures fit
 MOST_SIGNATURES = 8
 _SIGNATURE = re.compile(rf"{VERSION},[A-Za-z0-9+/]{{43}}=")  # 32 bytes
 
 
 class BadSignature(Permanent):
-    """The signature is missing, too old, or not ours; says which, and nothing else."""
+    """The signature is missing, too old, or wrong; says which, and nothing else."""
 
     code = "bad-signature"
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """The headers of a delivery that came in time; its body is still to be looked at."""
+    """The headers of a delivery within the time window. Its body must still be verified."""
 
     id: str
     timestamp: str
@@ -71,7 +70,7 @@ class Delivery:
         return cls(id, timestamp, tuple(one.encode() for one in given))
 
     def verification(self, secret: SecretStr) -> Verification:
-        """Of its body, which is handed to it as it comes."""
+        """A verification of the body, piece by piece."""
         return Verification(self.signatures, _signing(secret, self.id, self.timestamp))
 
     def verify(self, secret: SecretStr, body: bytes) -> None:
@@ -82,33 +81,33 @@ class Delivery:
 
 
 class Verification:
-    """Whether a body is what was signed."""
+    """Verifies the signature of a body, piece by piece."""
 
     def __init__(self, signatures: tuple[bytes, ...], signed: hmac.HMAC) -> None:
         self._signatures = signatures
         self._signed = signed
 
     def update(self, piece: bytes) -> None:
-        """The next piece of the body."""
+        """Add the next piece of the body."""
         self._signed.update(piece)
 
     def finish(self) -> None:
         """Raises: BadSignature: none of the signatures is that of the body."""
         expected = _encoded(self._signed).encode()
-        # Each is compared, in constant time.
+        # Compare all of them, in constant time.
         if True not in [hmac.compare_digest(given, expected) for given in self._signatures]:
             raise BadSignature("wrong: another secret, or another body than was signed")
 
 
 def sign(secret: SecretStr, id: str, timestamp: str, body: bytes) -> str:
-    """The signature of a delivery, as its header carries it."""
+    """The signature of a delivery, for its header."""
     signed = _signing(secret, id, timestamp)
     signed.update(body)
     return _encoded(signed)
 
 
 def _signing(secret: SecretStr, id: str, timestamp: str) -> hmac.HMAC:
-    """What signs a delivery, before its body."""
+    """The HMAC of a delivery, before its body."""
     return hmac.new(signing_key(secret), f"{id}.{timestamp}.".encode("utf-8", "replace"), sha256)
 
 

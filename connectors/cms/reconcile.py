@@ -1,13 +1,13 @@
-"""Reconcile: what missed webhooks left behind is sent, and what is not public any more is deleted.
+"""Reconcile: sends pages that missed webhooks have left out, and deletes pages that are not public any more.
 
     clock of the CMS ─▶ cms.changes ─▶ known ──┐
                         inventory ───▶ listed ─┴─▶ fetch what is missing or newer ─▶ intake, bulk lane
                         inventory again ─▶ gone ─▶ deletes, with the time on that clock as their revision
-             what visitors do not get ─▶ deletes, with its own revision
+             pages not shown to visitors ─▶ deletes, with the pages' revisions
 
-Each step looks at the CMS after the clock was read, so whatever an editor does meanwhile carries a higher revision and
-wins. A page counts as gone when two inventories in a row do not list it: one that is read page by page while others are
-deleted may skip some. Nothing is deleted unless both came to their end, and listed every part.
+The clock is read first, so an editor's change meanwhile has a higher revision and wins. A page counts as gone if two
+inventories in a row do not list it, since a paged list may skip pages while others are deleted. Nothing is deleted
+unless both inventories are complete.
 """
 
 from __future__ import annotations
@@ -29,35 +29,35 @@ from pipelines.runtime.record import Record
 from schemas.base import WireError
 from schemas.page import PageChange
 
-MOST = 0.5  # share of a connector's pages that are deleted without being asked for by force
+MOST = 0.5  # share of a connector's pages that may be deleted without `force`
 
 
 @dataclass(frozen=True)
 class Reconciled:
-    """What a reconcile found, and what it did."""
+    """The findings and actions of a reconcile."""
 
     site: str
     connector: str
     listed: int  # public pages
-    known: int  # pages that the log says are public, by this connector
+    known: int  # public pages of this connector by the log
     missing: int  # listed, but not in the log
     newer: int  # in the log with an older revision
     revived: int  # listed, but deleted in the log by this connector
     gone: int  # in the log, but not listed
-    barred: int  # in the log and listed, but visitors do not get it any more
-    refused: bool  # none that is gone was deleted: so many were gone or barred, or a part could not be listed
+    barred: int  # in the log and listed, but not shown to visitors any more
+    refused: bool  # nothing was deleted: too many pages are gone or barred, or a part could not be listed
     dry_run: bool
     sent: int
     deleted: int
-    superseded: int  # somebody else was faster
-    left_out: int  # gone or barred when they were fetched, or so new that their own webhook tells
+    superseded: int  # a newer change had been accepted
+    left_out: int  # gone or barred meanwhile, or so new that their webhook will send them
     failed: int
     failures: list[Failure]
     omitted: dict[str, str]  # addresses that are no pages for the search, and why
 
     @property
     def done(self) -> bool:
-        """Nothing is left to do that this run could have done."""
+        """Whether this run has done all that it could."""
         return not self.refused and not self.failed
 
 
@@ -73,15 +73,15 @@ async def reconcile(
     force: bool = False,
     dry_run: bool = False,
 ) -> Reconciled:
-    """Compare what `source` lists with what the log says of the connector `name`, and send the difference.
+    """Compare the pages of `source` with the log's pages of the connector `name`, and send the difference.
 
     Args:
         home: settings.home.
-        force: delete even more than half of the connector's pages, and though a part of them cannot be listed.
-        dry_run: only look.
+        force: delete even more than half of the connector's pages, and even if a part could not be listed.
+        dry_run: only report.
 
     Raises:
-        AlreadyRunning. Retryable: the CMS or the broker is away. Permanent: the CMS refuses.
+        AlreadyRunning. Retryable: the CMS or the broker is down. Permanent: the CMS refuses.
     """
     courier = Courier(source, site, name, intake)
     with alone(home, site, name):
@@ -132,7 +132,7 @@ async def reconcile(
 
 
 async def _read_log(log: LogScan, own: OwnThread[Ledger], site: str, name: str, report: Report) -> None:
-    ends = await log.ends()  # first: it may hear of more partitions
+    ends = await log.ends()  # first, since it may find new partitions
     begins = await log.begins()
     total = sum(ends.values()) - sum(begins.values())
     at = dict(begins)
@@ -153,7 +153,7 @@ def _known(records: Iterable[Record], prefix: bytes, name: str) -> Iterator[Know
             continue
         try:
             change = PageChange.decode(record.value)
-        except WireError:  # a dead letter: nothing that it says counts
+        except WireError:  # a dead letter, which does not count
             continue
         yield Known(change.page_key, change.revision, change.op == "delete", change.source == name)
 

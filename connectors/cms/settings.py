@@ -1,7 +1,6 @@
-"""How a site's connectors are configured: `sites.SITE.connectors.NAME` in pagewire.yaml, told apart by `kind`.
+"""The configuration of a site's connectors: `sites.SITE.connectors.NAME` in pagewire.yaml, by `kind`.
 
-A secret may stay out of the file: `secret: ${NAME}` reads it from the environment variable NAME, or from the file
-that NAME_FILE names.
+`secret: ${NAME}` reads a secret from the environment variable NAME, or from the file that NAME_FILE names.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ from pipelines.runtime.secret import not_empty
 from pipelines.runtime.settings import HOST_NAME, HomeSettings, LocalPath, SettingsGroup, Site, SitesSettings
 from schemas.base import Lang, SiteId
 
-SECRET_PREFIX = "whsec_"  # noqa: S105  # Standard Webhooks: secrets as text are told from other base64 by it
+SECRET_PREFIX = "whsec_"  # noqa: S105  # by Standard Webhooks
 SHORTEST_KEY = 24  # bytes, https://github.com/standard-webhooks/standard-webhooks
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 SECRETS = ("secret", "password")
-# Sources of changes that are no connector (schemas.page.PageChange.source).
+# Sources of changes that are not connectors (schemas.page.PageChange.source).
 RESERVED = frozenset({"push", "import"})
 
 
 def signing_key(secret: SecretStr) -> bytes:
-    """The bytes that sign: `whsec_` + their base64.
+    """The key of a secret, `whsec_` + base64 of the key.
 
     Raises:
-        ValueError: not such a text, or too short to be safe.
+        ValueError: the secret has another form, or is too short to be safe.
     """
     text = secret.get_secret_value()
     how = "must be whsec_ and the base64 of 24 random bytes or more: echo whsec_$(openssl rand -base64 32)"
@@ -67,11 +66,11 @@ def _is_free(name: str) -> str:
 
 
 WebhookSecret = Annotated[SecretStr, AfterValidator(_is_signing_secret)]
-# Without user and password: they have settings of their own, which are not printed.
+# Without user and password, which have settings of their own that are never printed.
 WebUrl = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/@?#]+(/[^\s#]*)?$", max_length=2_000)]
 ConnectorName = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$"), AfterValidator(_is_free)
-]  # stands in the path of its webhook, and with every change as its source
+]  # part of its webhook's path, and the source of its changes
 
 
 class _Connector(BaseModel):
@@ -79,7 +78,7 @@ class _Connector(BaseModel):
 
 
 class PushConnector(_Connector):
-    """Whatever signs a webhook."""
+    """Any sender of signed webhooks."""
 
     kind: Literal["push"]
     secret: WebhookSecret = Field(description="Signs its webhooks: `echo whsec_$(openssl rand -base64 32)`.")
@@ -156,12 +155,12 @@ KINDS: tuple[type[_Connector], ...] = get_args(get_args(Connector)[0])
 
 
 def webhook_secret(connector: Connector) -> SecretStr | None:
-    """What its webhooks are signed with; None: it sends none."""
+    """The secret of the connector's webhooks; None: it sends none."""
     return getattr(connector, "secret", None)
 
 
 def variables(values: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], dict[str, Any], str, str]]:
-    """The secrets of a configuration that stand as `${NAME}`: where, the mapping they are in, their key, NAME."""
+    """Secrets written as `${NAME}` in a configuration: path, the mapping that contains it, its key, NAME."""
     for site, of_site in _mappings(values.get("sites")):
         for name, connector in _mappings(of_site.get("connectors")):
             for key in SECRETS:
@@ -171,7 +170,7 @@ def variables(values: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], dict
 
 
 def _mappings(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Only what is well formed; the rest is for the models to refuse."""
+    """The well-formed mappings; the models refuse the others."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if isinstance(inner, dict):
@@ -179,7 +178,7 @@ def _mappings(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 class ConnectedSite(Site):
-    """One website, and where its pages come from."""
+    """One website with its connectors."""
 
     connectors: dict[ConnectorName, Connector] = Field(
         default_factory=dict, description="Where its pages come from: name -> `kind` and what goes with it, see below."
@@ -187,7 +186,7 @@ class ConnectedSite(Site):
 
 
 class FetchSettings(SettingsGroup):
-    """What may be fetched from."""
+    """Limits of fetching."""
 
     fetch_allow: tuple[str, ...] = Field(
         default=(),

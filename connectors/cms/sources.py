@@ -1,4 +1,4 @@
-"""Which source stands behind a connector of pagewire.yaml."""
+"""Opens the source of a connector in pagewire.yaml."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from pipelines.runtime.near_names import did_you_mean
 
 
 class NoSource(WrongUse):
-    """This connector only pushes: there is nothing to read."""
+    """There is no such connector, or it only pushes and cannot be read."""
 
     code = "no-source"
 
 
 def others(connectors: Collection[str], name: str) -> str:
-    """The end of a message about a connector that there is not."""
+    """The end of a message about an unknown connector: the known ones."""
     if not connectors:
         return "it has none: docs/howto/connect.md"
     return f"pagewire.yaml has: {', '.join(sorted(connectors)) or 'none'}{did_you_mean(name, connectors)}"
 
 
 def configured(settings: ConnectorsSettings, site: str, name: str) -> Connector:
-    """The connector `name` of `site`. Raises: UnknownSite. NoSource: there is none."""
+    """The connector `name` of `site`. Raises: UnknownSite. NoSource: it does not exist."""
     connectors = settings.site(site).connectors
     if name not in connectors:
         raise NoSource(f"site {site} has no connector {name!r}; {others(connectors, name)}")
@@ -45,11 +45,11 @@ def configured(settings: ConnectorsSettings, site: str, name: str) -> Connector:
 
 @asynccontextmanager
 async def opened(settings: ConnectorsSettings, site: str, name: str) -> AsyncIterator[Source]:
-    """The source behind the connector `name` of `site`.
+    """Open the source of the connector `name` of `site`.
 
     Raises:
         UnknownSite.
-        NoSource: no such connector, or one that cannot be asked.
+        NoSource: the connector does not exist, or cannot be read.
     """
     connector, languages = configured(settings, site, name), settings.site(site).languages
     match connector:

@@ -1,8 +1,8 @@
-"""Sync: all that a source lists, through the same door as a single save, in the lane that saves overtake; resumable.
+"""Sync: sends all pages of a source to the intake, in the bulk lane. Resumable.
 
-    inventory ─▶ ledger ─▶ fetch ─▶ intake ─▶ ledger, which remembers it until the sync has come to its end
+    inventory ─▶ ledger ─▶ fetch ─▶ intake ─▶ ledger, which keeps the progress until the sync is complete
 
-What is sent twice all the same is the same revision and changes nothing.
+A page that is sent twice has the same revision, and the second time changes nothing.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from schemas.page import PageDocument
 
 log = logging.getLogger(__name__)
 
-FETCHED = 500  # pages asked for together
+FETCHED = 500  # pages fetched together
 LISTED = 1_000  # pages of an inventory put into the ledger together
-TOLD = 100  # failures told one by one; all are counted
-PAUSES = (2.0, 10.0, 30.0)  # seconds before the next try at a CMS that is away; a restart takes less
-LONGEST_PAUSE = 120.0  # seconds; what asks for more with Retry-After is left for the next run
+TOLD = 100  # failures reported one by one; all are counted
+PAUSES = (2.0, 10.0, 30.0)  # seconds between tries while a CMS is down; a restart takes less
+LONGEST_PAUSE = 120.0  # seconds; with a longer Retry-After, pages are left for the next run
 
 
 class AlreadyRunning(Permanent):
-    """One sync or reconcile of a connector at a time."""
+    """Another sync or reconcile of this connector is running."""
 
     code = "already-running"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far it is: pages listed, records of the log, or pages sent or deleted."""
+    """The progress: pages listed, records of the log read, or pages sent or deleted."""
 
     step: Literal["log", "inventory", "pages"]
     done: int
@@ -70,23 +70,23 @@ async def _nothing(_: Sequence[Listed]) -> None:
 
 @dataclass
 class Inventory:
-    """What an inventory told besides the pages."""
+    """The results of an inventory besides the pages."""
 
     omitted: dict[str, str] = field(default_factory=dict)  # addresses that are no pages for the search, and why
-    unlisted: list[Unreadable] = field(default_factory=list)  # parts of which nobody knows what is there
+    unlisted: list[Unreadable] = field(default_factory=list)  # parts that could not be listed
 
 
 @dataclass
 class Outcome:
-    """What became of the pages that were asked for."""
+    """The outcome for the requested pages."""
 
     sent: int = 0
     deleted: int = 0
-    superseded: int = 0  # something newer was there already
-    left_out: int = 0  # gone or barred when they were to be fetched, or too young: their own webhook tells
+    superseded: int = 0  # a newer change had been accepted
+    left_out: int = 0  # gone or barred meanwhile, or so new that their webhook will send them
     failed: int = 0
     failures: list[Failure] = field(default_factory=list)
-    revisions: dict[str, int] = field(default_factory=dict)  # of what was sent, by page key
+    revisions: dict[str, int] = field(default_factory=dict)  # of sent pages, by page key
     deletes: list[str] = field(default_factory=list)  # page keys
     omitted: dict[str, str] = field(default_factory=dict)  # addresses that are no pages for the search, and why
 
@@ -118,16 +118,16 @@ class Outcome:
 
 
 async def sync(source: Source, site: str, name: str, intake: Accepts, home: Path, report: Report) -> Outcome:
-    """Fetch everything that `source` lists, and send it.
+    """Fetch all pages that `source` lists, and send them.
 
-    Interrupted, the next one goes on there, and so does one after a sync that left pages unread.
+    Resumes an interrupted sync, and one that could not read some pages.
 
     Args:
-        name: of the connector, the source of its changes.
+        name: the connector's name, which becomes the source of its changes.
         home: settings.home.
 
     Raises:
-        AlreadyRunning. Retryable: the CMS or the broker is away; what was sent until then is remembered.
+        AlreadyRunning. Retryable: the CMS or the broker is down; the progress is kept.
         Permanent: the CMS refuses.
     """
     journal = _file(home, site, name, "sync")
@@ -156,10 +156,10 @@ async def sync(source: Source, site: str, name: str, intake: Accepts, home: Path
 
 
 async def take_inventory(source: Source, own: OwnThread[Ledger], report: Report) -> Inventory:
-    """Put the whole inventory into the ledger. Returns: what it left out.
+    """Put the whole inventory into the ledger. Returns its other results.
 
     Raises:
-        Retryable, Permanent: it did not come to its end.
+        Retryable, Permanent: the inventory is incomplete.
     """
 
     found = Inventory()
@@ -200,13 +200,13 @@ class Courier:
         self._name = name
         self._intake = intake
         self.outcome = Outcome()
-        self.barred: list[Listed] = []  # and published before: to be deleted
+        self.barred: list[Listed] = []  # pages to delete, if they were published before
 
     async def deliver(self, wanted: Sequence[Wanted], settled: Settled = _nothing) -> None:
         """Fetch these pages and send them. One that fails does not stop the others.
 
         Args:
-            settled: told of pages that need no further try.
+            settled: called with pages that need no further try.
 
         Raises:
             Retryable, Permanent: the CMS or the broker.
@@ -276,7 +276,7 @@ def _at_least(page: PageDocument, wanted: Wanted | None) -> PageDocument:
 
 
 def _pause(err: Retryable, failures: int) -> float | None:
-    """A few times, while a service is away; for as long as it asks for."""
+    """Seconds until the next try; None: no further try. Follows Retry-After."""
     asked = getattr(err, "retry_after", None) or 0.0
     if failures > len(PAUSES) or asked > LONGEST_PAUSE:
         return None
@@ -286,7 +286,7 @@ def _pause(err: Retryable, failures: int) -> float | None:
 
 @contextmanager
 def alone(home: Path, site: str, name: str) -> Iterator[None]:
-    """One at a time on this machine. On another one nothing breaks: equal changes are equal revisions.
+    """Lock the connector on this machine. On two machines, nothing breaks: equal changes have equal revisions.
 
     Raises:
         AlreadyRunning.
@@ -295,7 +295,7 @@ def alone(home: Path, site: str, name: str) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # goes with the process, however it ends
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released when the process ends, in any way
         except OSError:
             raise AlreadyRunning(f"an import or reconcile of connector {name!r} of site {site} runs already") from None
         yield

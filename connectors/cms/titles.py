@@ -1,4 +1,4 @@
-"""What a page calls itself, where nobody says it beside the page."""
+"""Finds the title of a page without one in its metadata."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _SEPARATOR = " ?(?:[|·•»«–—]| - |::) ?"  # between a page's title and i
 
 
 def title_of(tree: Any) -> str:
-    """Of an HTML document: its heading where the title has it, too (`Library - Town of X`), else its title without the
-    site's name, else its first heading; empty where it has none of them.
+    """The title of an HTML document: its heading if the title contains it (`Library - Town of X`), else its title
+    without the site's name, else its first heading, else empty.
     """
     site = _meta(tree, "og:site_name")
     title = _cut(_text(next(iter(tree.xpath("//head/title/text()")), "")) or _meta(tree, "og:title"), site)
@@ -24,7 +24,7 @@ def title_of(tree: Any) -> str:
 
 
 def title_in(content: str) -> str:
-    """The same of HTML text. Raises nothing: what cannot be read has no title."""
+    """The same for HTML text. Empty if it cannot be parsed."""
     try:
         return title_of(html.document_fromstring(content, parser=html.HTMLParser(no_network=True, huge_tree=False)))
     except (etree.ParserError, etree.XMLSyntaxError, ValueError):

@@ -1,4 +1,4 @@
-"""Several requests at once."""
+"""Concurrent requests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """All of it, at once; when one fails the others end too."""
+    """The results of all coroutines, run concurrently. If one fails, the others are cancelled."""
     tasks = [asyncio.create_task(one) for one in work]
     try:
         return await asyncio.gather(*tasks)

@@ -1,7 +1,7 @@
-"""Make the user that Pagewire logs in as at Elasticsearch, with the rights of adapters/elastic/rights.py and no others.
+"""Creates Pagewire's user at Elasticsearch, with the privileges of adapters/elastic/rights.py only.
 
-A container of docker-compose.yml runs it before any of ours connects, at each `docker compose up`: so rights that a new
-version needs, and a password that was changed in `.env`, are there. It needs nothing but Python and that module.
+A container of docker-compose.yml runs this at each `docker compose up`, before Pagewire connects. So new privileges and
+a changed password in `.env` are applied. It only needs Python and that module.
 
     ELASTIC_PASSWORD ─▶ PUT /_security/role, /_security/user ─▶ may the user log in?
 """
@@ -21,19 +21,19 @@ from typing import Any
 from adapters.elastic.rights import ROLE
 
 TIMEOUT = 10.0  # seconds for one answer
-PATIENCE = 120.0  # seconds: an Elasticsearch that serves may not have opened its list of users yet
+PATIENCE = 120.0  # seconds: a ready Elasticsearch may not have loaded its users yet
 PAUSE = 2.0  # seconds
 UNAUTHORIZED = 401
-# No proxy of the environment stands between containers.
+# Containers must not use a proxy of the environment.
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Refused(Exception):
-    """What to do about it."""
+    """Elasticsearch refuses a request. The message says what to do."""
 
 
 def main(environment: Mapping[str, str], patience: float = PATIENCE) -> str:
-    """Returns what was done. Raises: Refused: in plain words."""
+    """Create role and user. Returns a sentence about the result. Raises: Refused."""
     url = environment["PAGEWIRE_ELASTICSEARCH"].rstrip("/")
     user, password = environment["PAGEWIRE_ELASTICSEARCH_USER"], environment["PAGEWIRE_ELASTICSEARCH_PASSWORD"]
     superuser = ("elastic", environment["ELASTIC_PASSWORD"])
@@ -51,7 +51,7 @@ def main(environment: Mapping[str, str], patience: float = PATIENCE) -> str:
 
 
 def _asked(until: float, method: str, url: str, login: tuple[str, str], body: Any = None) -> None:
-    """Tried again while nobody answers, or the answer is that of a server that is starting."""
+    """Send a request. Retries while the server does not answer or is starting. Raises: Refused."""
     headers = {"Authorization": f"Basic {b64encode(':'.join(login).encode()).decode()}"}
     if body is not None:
         headers["Content-Type"] = "application/json"
@@ -68,7 +68,7 @@ def _asked(until: float, method: str, url: str, login: tuple[str, str], body: An
                     f"{url}: ELASTIC_PASSWORD is not the password of `elastic`: it is taken at the first start alone, "
                     "so put the first one back, or change it by Elasticsearch's own API"
                 ) from None
-            if err.code < 500 and err.code != UNAUTHORIZED:  # the user that was just made is known in a moment
+            if err.code < 500 and err.code != UNAUTHORIZED:  # the new user may not be known at once
                 raise Refused(f"{method} {url}: {why}") from None
         except OSError as err:
             why = str(err)
@@ -78,7 +78,7 @@ def _asked(until: float, method: str, url: str, login: tuple[str, str], body: An
 
 
 def _reason(err: urllib.error.HTTPError) -> str:
-    """Elasticsearch's own, such as that a password is too short."""
+    """Elasticsearch's reason, such as a too short password."""
     try:
         return str(json.loads(err.read(10_000))["error"]["reason"])
     except (ValueError, KeyError, TypeError):

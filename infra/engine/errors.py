@@ -1,4 +1,4 @@
-"""What can go wrong with the local engine, each with the sentence that tells its user what to do."""
+"""Errors of the local engine. Their messages say what to do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pipelines.runtime.errors import Retryable, SettingsError
 
 
 class EngineError(Retryable):
-    """The local engine could not do what was asked; the message says what to do about it."""
+    """The local engine has failed; the message says what to do."""
 
     code = "engine"
 
@@ -26,7 +26,7 @@ class RegistryUnreachable(EngineError):
 
 
 class CorruptDownload(EngineError):
-    """A jar is not the one that was pinned."""
+    """A jar's checksum differs from the pinned one."""
 
     def __init__(self, coordinate: str) -> None:
         super().__init__(
@@ -36,7 +36,7 @@ class CorruptDownload(EngineError):
 
 
 class DiskFull(EngineError):
-    """Too little space is free."""
+    """Too little disk space is free."""
 
     def __init__(self, folder: Path, needed: int) -> None:
         super().__init__(
@@ -46,7 +46,7 @@ class DiskFull(EngineError):
 
 
 class PortTaken(EngineError):
-    """Another program took the port between our look and the server's."""
+    """Another program took the port between our check and the server's start."""
 
     def __init__(self, server: str, port: int) -> None:
         super().__init__(
@@ -56,11 +56,11 @@ class PortTaken(EngineError):
 
 
 class UnsupportedPlatform(EngineError):
-    """Pagewire does not run on this kind of machine; the message is that of `infra.platforms`."""
+    """Pagewire does not run on this platform; the message is from `infra.platforms`."""
 
 
 class EngineNotInstalled(EngineError):
-    """The packages of the local engine are not there, as in the image for production."""
+    """The packages of the local engine are missing, as in the production image."""
 
     def __init__(self, absent: Sequence[str]) -> None:
         super().__init__(
@@ -70,7 +70,7 @@ class EngineNotInstalled(EngineError):
 
 
 class NoJava(EngineError):
-    """No Java that the servers run on."""
+    """There is no Java that is new enough for the servers."""
 
     def __init__(self, minimum: int, too_old: Sequence[str], command: str) -> None:
         super().__init__(
@@ -81,7 +81,7 @@ class NoJava(EngineError):
 
 
 class ServerDied(EngineError):
-    """A server's process ended although nobody stopped it."""
+    """A server's process ended without a stop."""
 
     def __init__(self, server: str, log_file: Path, log_tail: str) -> None:
         super().__init__(
@@ -91,7 +91,7 @@ class ServerDied(EngineError):
 
 
 class ServerNotReady(EngineError):
-    """A server runs and does not answer."""
+    """A server runs but does not answer."""
 
     def __init__(self, server: str, seconds: float, log_file: Path, log_tail: str) -> None:
         super().__init__(
@@ -101,14 +101,14 @@ class ServerNotReady(EngineError):
 
 
 class EngineRunning(EngineError):
-    """The data of a running engine is not deleted."""
+    """The engine is running, so its data is not deleted."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(f"the engine in {root} is running: stop it first with `pagewire engine stop`.")
 
 
 class InvalidEngineSetting(SettingsError):
-    """A setting the servers could not work with."""
+    """A setting that the servers do not accept."""
 
     def __init__(self, name: str, value: object, expected: str) -> None:
         super().__init__(f"{name}={value} is not usable: {expected}.")

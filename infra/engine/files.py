@@ -1,4 +1,4 @@
-"""Writing files that another process may read at any moment."""
+"""Writes files that other processes may read at any moment."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write `path` so that a reader, or a crash, finds the old text or the new one, never a part."""
+    """Write `path` so that readers see the old or the new text, never a part, even after a crash."""
     scratch = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         with scratch.open("w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Which loopback port a server takes."""
+"""Chooses a free loopback port for a server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from infra.running import HOST
 def is_free(port: int) -> bool:
     """Whether a server could listen on `port` now."""
     with socket.socket() as probe:
-        # As Java's server sockets do: connections still winding down do not keep a port.
+        # Like Java's server sockets: a port in TIME_WAIT counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
@@ -31,7 +31,7 @@ def any_free(taken: set[int]) -> int:
 
 
 def choose(server: str, wanted: int, taken: set[int], progress: Progress) -> int:
-    """`wanted` when it is free, else another, said aloud."""
+    """`wanted` if it is free, else another one, with a note to `progress`."""
     if wanted not in taken and is_free(wanted):
         return wanted
     port = any_free(taken)

@@ -1,9 +1,8 @@
-"""The jars of Kafka and Elasticsearch: pinned in `jars.json`, fetched once, shared by all instances.
+"""The jars of Kafka and Elasticsearch: pinned in `jars.json`, downloaded once, shared by all engines of a user.
 
-Resolving 95 coordinates through their POMs takes most of a cold start, and its result can change under
-us. So `lock_jars.py` resolves once, when we change a version, and this module only downloads what
-`jars.json` names and believes a file when its sha256 is the pinned one. jgo knows where jars are to be
-had (and the mirror a user has set for it); only Maven coordinates stand here.
+Resolving 95 coordinates through their POMs takes most of a cold start, and its result may change. So `lock_jars.py`
+resolves once, when we change a version. This module only downloads the jars of `jars.json`, and checks their sha256.
+jgo knows the registries (and a mirror that the user has set); this module only has Maven coordinates.
 
     jars.json ─▶ fetch() ─▶ CACHE/incoming-*/ ─ sha256 ─▶ CACHE/kafka-4.1.0/*.jar
                                                          CACHE/elasticsearch-9.2.0/{lib,modules/...}/*.jar
@@ -34,16 +33,16 @@ ELASTICSEARCH_VERSION = "9.2.0"
 MANIFEST = Path(__file__).with_name("jars.json")
 
 DOWNLOADS_AT_ONCE = 8
-TRIES = 3  # per jar: a registry's hiccup must not end a start
-RETRY_PAUSE = 0.5  # seconds, doubled per try; not pipelines.runtime.retry: the engine starts without the pipelines
+TRIES = 3  # per jar, since a registry may fail temporarily
+RETRY_PAUSE = 0.5  # seconds, doubled per try; not pipelines.runtime.retry: the engine works without the pipelines
 HTTP_TIMEOUT = 30  # seconds without a byte
-STALE_INCOMING = 3600.0  # seconds after which a download folder belongs to a process that was killed
-SPARE_BYTES = 64 * 2**20  # free space to leave beside the jars
+STALE_INCOMING = 3600.0  # seconds after which a download folder counts as left by a killed process
+SPARE_BYTES = 64 * 2**20  # free space to leave after the download
 
-Count = Callable[[int], None]  # takes bytes that have come
-Download = Callable[[str, Path, Count], Path]  # coordinate, an empty folder for it, where to count; the file
+Count = Callable[[int], None]  # called with numbers of received bytes
+Download = Callable[[str, Path, Count], Path]  # coordinate, an empty folder for it, counter -> the file
 
-# Where each set of jars lies below the cache: the layout Elasticsearch expects of its own home.
+# The folder of each set of jars below the cache, in the layout of Elasticsearch's home.
 KAFKA_JARS = f"kafka-{KAFKA_VERSION}"
 ELASTICSEARCH_HOME = f"elasticsearch-{ELASTICSEARCH_VERSION}"
 FOLDERS = {
@@ -69,7 +68,7 @@ class Jar:
         return f"{artifact}-{version}.jar"
 
     def path(self, cache: Path) -> Path:
-        """Where the jar lies below `cache`."""
+        """The jar's path below `cache`."""
         return cache / self.folder / self.file_name
 
 
@@ -84,12 +83,12 @@ def pinned_jars() -> tuple[Jar, ...]:
 
 
 def missing_jars(cache: Path, jars: tuple[Jar, ...]) -> list[Jar]:
-    """Those not in `cache`. Only sizes are compared: hashing 86 MB would cost every start half a second."""
+    """The jars missing in `cache`, by their sizes: hashing 86 MB would cost every start half a second."""
     return [jar for jar in jars if not _has_size(jar.path(cache), jar.size)]
 
 
 def drop_corrupt_jars(cache: Path, jars: tuple[Jar, ...]) -> list[Jar]:
-    """Remove jars whose sha256 is not the pinned one, so that the next start fetches them; returns them."""
+    """Delete jars with a wrong sha256, so that the next start downloads them again. Returns them."""
     corrupt = [jar for jar in jars if jar.path(cache).exists() and sha256_of(jar.path(cache)) != jar.sha256]
     for jar in corrupt:
         jar.path(cache).unlink()
@@ -99,9 +98,9 @@ def drop_corrupt_jars(cache: Path, jars: tuple[Jar, ...]) -> list[Jar]:
 async def fetch(
     cache: Path, progress: Progress, *, jars: tuple[Jar, ...] | None = None, download: Download | None = None
 ) -> None:
-    """Bring `jars`, by default every pinned one, into `cache`; instant when they are there.
+    """Download missing `jars` (default: all pinned ones) to `cache`.
 
-    Raises `RegistryUnreachable`, `CorruptDownload` or `DiskFull`.
+    Raises: RegistryUnreachable, CorruptDownload, DiskFull.
     """
     missing = missing_jars(cache, pinned_jars() if jars is None else jars)
     if not missing:
@@ -118,11 +117,11 @@ async def fetch(
             raise DiskFull(cache, total + SPARE_BYTES) from err
         raise
     finally:
-        cancelled.set()  # the threads see it at their next piece, so Ctrl-C does not wait for the downloads
+        cancelled.set()  # the threads check it at their next piece, so Ctrl-C does not wait for the downloads
 
 
 def require_space(folder: Path, needed: int) -> None:
-    """Raise `DiskFull` when fewer than `needed` bytes are free where `folder` is or will be."""
+    """Raises: DiskFull: fewer than `needed` bytes are free on the disk of `folder`, which need not exist yet."""
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     if shutil.disk_usage(existing).free < needed:
         raise DiskFull(folder, needed)
@@ -147,7 +146,7 @@ def _fetch_all(cache: Path, jars: list[Jar], download: Download, advance: Count,
     with tempfile.TemporaryDirectory(prefix="incoming-", dir=cache, ignore_cleanup_errors=True) as incoming:
         pool = ThreadPoolExecutor(DOWNLOADS_AT_ONCE, thread_name_prefix="jars")
         try:
-            # Largest first: the last to finish is then a small one.
+            # Largest first, so that the last one to finish is small.
             by_size = sorted(jars, key=lambda jar: jar.size, reverse=True)
             fetches = [
                 pool.submit(_fetch_one, jar, cache, Path(incoming), download, _Counter(advance, cancelled))
@@ -162,13 +161,13 @@ def _fetch_all(cache: Path, jars: list[Jar], download: Download, advance: Count,
 
 def _sweep_incoming(cache: Path) -> None:
     for folder in cache.glob("incoming-*"):
-        with suppress(FileNotFoundError):  # its owner has just finished
+        with suppress(FileNotFoundError):  # its owner has just deleted it
             if time.time() - folder.stat().st_mtime > STALE_INCOMING:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
 def _fetch_one(jar: Jar, cache: Path, incoming: Path, download: Download, counter: _Counter) -> None:
-    """Download, check, move into place; a bad or broken download is tried again from the start."""
+    """Download, check, and move into place. Retries a failed or corrupt download."""
     failure: EngineError = RegistryUnreachable(jar.coordinate)
     for attempt in range(TRIES):
         if counter.cancelled.wait(RETRY_PAUSE * 2**attempt if attempt else 0.0):
@@ -191,8 +190,8 @@ def _fetch_one(jar: Jar, cache: Path, incoming: Path, download: Download, counte
 
 
 def from_registry(coordinate: str, repository: Path, count: Count) -> Path:
-    """Have jgo download one jar into `repository`, an empty folder; raises RuntimeError or ConnectionError."""
-    # Imported late: a warm start needs none of it.
+    """Download one jar by jgo to `repository`, an empty folder. Raises: RuntimeError, ConnectionError."""
+    # Imported here, since a warm start does not need it.
     import requests
     from jgo.config import GlobalSettings
     from jgo.constants import MAVEN_CENTRAL_URL
@@ -215,11 +214,11 @@ def from_registry(coordinate: str, repository: Path, count: Count) -> Path:
 
 
 class _Cancelled(Exception):
-    """Ends a download in its thread when the start was given up."""
+    """Ends a download in its thread after a cancelled start."""
 
 
 class _Counter:
-    """Counts one jar's bytes onto the common bar and takes them back when they have to be fetched again."""
+    """Adds one jar's bytes to the common bar, and subtracts them before a retry."""
 
     def __init__(self, advance: Count, cancelled: threading.Event) -> None:
         self.cancelled = cancelled
@@ -227,13 +226,13 @@ class _Counter:
         self._done = 0
 
     def count(self, size: int) -> None:
-        """So many bytes more."""
+        """Add bytes."""
         if self.cancelled.is_set():
             raise _Cancelled
         self._done += size
         self._advance(size)
 
     def take_back(self) -> None:
-        """Undo what this try has added."""
+        """Subtract the bytes of this try."""
         self._advance(-self._done)
         self._done = 0

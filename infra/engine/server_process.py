@@ -1,12 +1,12 @@
-"""The process of one server: a Java machine inside Python, started as `python -P server_process.py RUN [PARENT]`.
+"""The process of one server: a JVM inside Python, started as `python -P server_process.py RUN [PARENT]`.
 
-Why not `java` directly: Elasticsearch's own launcher is not published as a jar, so its node has to be
-built through its classes, which JPype lets us do; and a JVM cannot notice that its parent died, Python
-can. Why as a script, by path: it imports nothing of ours, so it starts fast and stays small.
+Why not `java` directly: Elasticsearch's launcher is not published as a jar, so JPype builds its node from classes. And
+a JVM cannot notice that its parent died, but Python can. Why a script, by path: it imports no package of ours, so it
+starts fast and stays small.
 
 RUN is a JSON file: {"server": "kafka" | "elasticsearch", "java": libjvm, "jvm": [option, ...], "settings": {...}}.
-Who is alive is told by RUN's path in the process's command line (see state.py). With PARENT, a process
-id, the server stops when that process is gone, however it went.
+RUN's path in the command line identifies the process (see state.py). With PARENT, a process id, the server stops when
+that process has ended in any way.
 """
 
 from __future__ import annotations
@@ -23,40 +23,39 @@ from pathlib import Path
 
 import jpype
 
-PARENT_LOOK_INTERVAL = 0.5  # seconds
-ORPHAN_STOP_TIMEOUT = 20.0  # seconds an orphan has for a clean stop
+PARENT_POLL_INTERVAL = 0.5  # seconds
+ORPHAN_STOP_TIMEOUT = 20.0  # seconds for the clean stop of an orphan
 
 
 def follow(parent: int) -> None:
     """Stop this process once `parent` is no longer its parent.
 
-    A look at the parent's id works on every Unix and whatever became of the parent. A pipe to the parent
-    would stay open in what the parent forked, and Linux' PR_SET_PDEATHSIG fires when the parent's
-    *thread* ends that started us.
+    Polling the parent's id works on every Unix, for any end of the parent. A pipe to the parent would stay open in
+    processes that the parent has forked, and Linux' PR_SET_PDEATHSIG fires when the *thread* ends that started us.
     """
     while os.getppid() == parent:
-        time.sleep(PARENT_LOOK_INTERVAL)
+        time.sleep(PARENT_POLL_INTERVAL)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(ORPHAN_STOP_TIMEOUT)
     os._exit(1)
 
 
 def start_jvm(library: str, options: list[str]) -> None:
-    """Start the Java machine of this file (see java.py) in this process; signals stay with Python (-Xrs)."""
+    """Start the JVM of this libjvm (see java.py) in this process. Python handles signals (-Xrs)."""
     jpype.startJVM("-Xrs", *options, jvmpath=library)
 
 
 def start_kafka(settings: dict[str, str]) -> Callable[[], None]:
-    """Format the data folder when it is new, start the broker; returns what stops it.
+    """Format a new data folder, and start the broker. Returns a function that stops it.
 
-    Not through Kafka's own `main`: it stops in a JVM shutdown hook, while JPype's hook interrupts every
-    thread, and Kafka takes that for a fatal fault.
+    Does not use Kafka's own `main`, which stops in a JVM shutdown hook: JPype's hook interrupts every thread, which is
+    a fatal fault for Kafka.
     """
     if not (Path(settings["data"]) / "meta.properties").exists():
-        # Brokers that belong together are told their cluster's id.
+        # Brokers of one cluster get its id from the settings.
         cluster = settings.get("cluster") or str(jpype.JClass("org.apache.kafka.common.Uuid").randomUuid())
         arguments = ["format", "--ignore-formatted", "-t", cluster, "-c", settings["properties"]]
-        # A broker whose users log in by SCRAM must know them before it is asked the first time.
+        # A broker with SCRAM logins needs its users before the first request.
         for user in filter(None, settings.get("scram", "").splitlines()):
             arguments += ["--add-scram", user]
         stdout = jpype.JClass("java.lang.System").out
@@ -76,7 +75,9 @@ def start_kafka(settings: dict[str, str]) -> Callable[[], None]:
 
 
 def start_elasticsearch(settings: dict[str, str]) -> Callable[[], None]:
-    """Do what Elasticsearch's launcher does, less its command line and its sandbox; returns what stops it."""
+    """Start a node as Elasticsearch's launcher does, without its command line and sandbox. Returns a function that
+    stops it.
+    """
     no_override = jpype.JClass("java.util.Map").of()
     builder = jpype.JClass("org.elasticsearch.common.settings.Settings").builder()
     for name, value in settings.items():
@@ -106,7 +107,7 @@ def start_elasticsearch(settings: dict[str, str]) -> Callable[[], None]:
 
 
 def main(run_file: str, parent: int | None) -> int:
-    """Run the server that `run_file` describes until SIGTERM; the process's exit code."""
+    """Run the server of `run_file` until SIGTERM. Returns the exit code."""
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     if parent is not None:
@@ -126,4 +127,4 @@ def main(run_file: str, parent: int | None) -> int:
 if __name__ == "__main__":
     code = main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else None)
     sys.stdout.flush()
-    os._exit(code)  # Java threads that are left would keep an orderly exit waiting
+    os._exit(code)  # an orderly exit would wait for remaining Java threads

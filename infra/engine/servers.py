@@ -1,4 +1,4 @@
-"""Kafka and Elasticsearch as the engine starts them: their files, their settings, their Java options."""
+"""Files, settings and Java options of the engine's Kafka and Elasticsearch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MIB = 2**20
 
 @dataclass(frozen=True)
 class Server:
-    """One of the two servers: what it is called and where its files lie."""
+    """The names and paths of one server."""
 
     key: str  # in file names and in the state file
     name: str
@@ -36,26 +36,26 @@ class Server:
 
     @property
     def folder(self) -> Path:
-        """Everything of this server but its log."""
+        """The folder of all its files except the log."""
         return self.root / self.key
 
     @property
     def data(self) -> Path:
-        """What a restart keeps and a reset deletes."""
+        """The data folder, which a restart keeps and a reset deletes."""
         return self.folder / "data"
 
     @property
     def run_file(self) -> Path:
-        """What server_process.py is told to run."""
+        """The file that tells server_process.py what to run."""
         return self.folder / "run.json"
 
     @property
     def log(self) -> Path:
-        """The server's own words since its last start; those of the start before end in `.1`."""
+        """The server's log since its last start. The previous one ends in `.1`."""
         return self.root / "logs" / f"{self.key}.log"
 
     def url(self, port: int) -> str:
-        """What clients are given: `host:port` of Kafka, `http://host:port` of Elasticsearch."""
+        """The address for clients: `host:port` for Kafka, `http://host:port` for Elasticsearch."""
         return url(self.key, port)
 
 
@@ -70,10 +70,10 @@ def elasticsearch_server(root: Path) -> Server:
 
 
 def prepare_kafka(server: Server, settings: EngineSettings, port: int, controller_port: int) -> None:
-    """Write all that Kafka's process reads."""
+    """Write the files that Kafka's process reads."""
     server.folder.mkdir(parents=True, exist_ok=True)
     properties = server.folder / "server.properties"
-    # Java reads these files as Latin-1; JSON's escapes are among those it knows.
+    # Java reads these files as Latin-1, and supports JSON's escapes.
     lines = (
         f"{name}={json.dumps(value)[1:-1]}\n"
         for name, value in kafka_properties(server.data, port, controller_port).items()
@@ -85,14 +85,14 @@ def prepare_kafka(server: Server, settings: EngineSettings, port: int, controlle
         f"-Djava.class.path={':'.join(jars)}",
         "-Dorg.slf4j.simpleLogger.showDateTime=true",
         "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS",
-        # Every start would print 300 lines of settings.
+        # Otherwise every start prints 300 lines of settings.
         "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.common.config=warn",
     ]
     _write_run(server, options, {"properties": str(properties), "data": str(server.data)})
 
 
 def kafka_properties(data: Path, port: int, controller_port: int) -> dict[str, str]:
-    """One broker that is its own controller, on loopback, with a laptop's share of threads and buffers."""
+    """A broker that is its own controller, on loopback, with threads and buffers for a laptop."""
     max_bytes = MAX_MESSAGE_BYTES + RECORD_OVERHEAD_BYTES
     return {
         "process.roles": "broker,controller",
@@ -103,13 +103,13 @@ def kafka_properties(data: Path, port: int, controller_port: int) -> dict[str, s
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "controller.listener.names": "CONTROLLER",
         "log.dirs": str(data),
-        # A topic that is missing is a mistake to be told of, not to be made up for with wrong settings.
+        # A missing topic must be an error, not a new topic with wrong settings.
         "auto.create.topics.enable": "false",
         "message.max.bytes": str(max_bytes),
         "replica.fetch.max.bytes": str(max_bytes),
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "4",
-        # A laptop may be off for weeks; its workers' offsets must still be there then (Kafka: 7 days).
+        # A laptop may be off for weeks, and must keep its workers' offsets (Kafka: 7 days).
         "offsets.retention.minutes": str(365 * 24 * 60),
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
@@ -117,15 +117,15 @@ def kafka_properties(data: Path, port: int, controller_port: int) -> dict[str, s
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
         "share.coordinator.state.topic.num.partitions": "1",
-        # Workers need not be waited for together: they come and go one by one here (Kafka: 3 s).
+        # A rebalance need not wait for further workers: they start and stop one by one here (Kafka: 3 s).
         "group.initial.rebalance.delay.ms": "0",
-        # After a SIGKILL the broker's old registration must expire before the new one is taken, and until
-        # then no client is served (Kafka: 9 s, heartbeats every 2 s).
+        # After a SIGKILL, no client is served until the broker's old registration expires (Kafka: 9 s, heartbeats
+        # every 2 s).
         "broker.session.timeout.ms": "3000",
         "broker.heartbeat.interval.ms": "500",
-        # Compaction never touches the segment being written, so small ones keep compacted topics short.
+        # Compaction never touches the current segment, so small segments keep compacted topics short.
         "log.segment.bytes": str(32 * MIB),
-        "log.index.size.max.bytes": str(MIB),  # an index is allocated in full, per segment
+        "log.index.size.max.bytes": str(MIB),  # allocated in full for each segment
         "log.cleaner.threads": "1",
         "log.cleaner.dedupe.buffer.size": str(16 * MIB),  # 600,000 keys a pass; Kafka's 128 MiB fill the heap
         "log.cleaner.backoff.ms": "15000",
@@ -139,7 +139,7 @@ def kafka_properties(data: Path, port: int, controller_port: int) -> dict[str, s
 
 
 def prepare_elasticsearch(server: Server, settings: EngineSettings, port: int) -> None:
-    """Write all that Elasticsearch's process reads."""
+    """Write the files that Elasticsearch's process reads."""
     config = server.folder / "config"
     for folder in (config, server.data):
         folder.mkdir(parents=True, exist_ok=True)
@@ -155,7 +155,7 @@ def prepare_elasticsearch(server: Server, settings: EngineSettings, port: int) -
         "--add-exports=org.elasticsearch.server/org.elasticsearch.bootstrap=ALL-UNNAMED",
         "--add-opens=org.apache.lucene.core/org.apache.lucene.store=org.elasticsearch.server",
         "--enable-native-access=org.elasticsearch.nativeaccess,org.apache.lucene.core",
-        # As Elasticsearch's own jvm.options for a heap of this size.
+        # From Elasticsearch's own jvm.options for a heap of this size.
         "-Dio.netty.allocator.type=unpooled",
         "-Dio.netty.noUnsafe=true",
         "-Dio.netty.noKeySetOptimization=true",
@@ -167,7 +167,7 @@ def prepare_elasticsearch(server: Server, settings: EngineSettings, port: int) -
 
 
 def elasticsearch_settings(server: Server, home: Path, port: int) -> dict[str, str]:
-    """A single node on loopback; `home` is the unpacked distribution, `path.conf` ours to pass on."""
+    """A single node on loopback. `home` is the unpacked distribution; server_process.py reads `path.conf`."""
     return {
         "path.home": str(home),
         "path.conf": str(server.folder / "config"),
@@ -180,8 +180,8 @@ def elasticsearch_settings(server: Server, home: Path, port: int) -> dict[str, s
         "http.port": str(port),
         "transport.host": HOST,
         "transport.port": "0",
-        # Past 95 % of the disk Elasticsearch makes every index read-only; of a laptop's disk that may leave
-        # 50 GB free. Our start asks for free bytes instead.
+        # Elasticsearch would make every index read-only at 95 % of the disk, though 50 GB may be free then. Our start
+        # requires free bytes instead.
         "cluster.routing.allocation.disk.threshold_enabled": "false",
         "action.destructive_requires_name": "true",
     }
@@ -217,8 +217,8 @@ logger.vectors.level = error
 """
 
 
-# Java compiles what runs often, twice: quickly, then well. With the second threshold ten times the default a
-# start costs a third less CPU (17 -> 11 s of both), and what stays hot is still compiled well in the end.
+# Java compiles frequent code twice: quickly, then optimized. With ten times the default of the second threshold, a
+# start needs a third less CPU (17 -> 11 s for both), and hot code is still optimized later.
 COMPILE_LATE = (
     "-XX:Tier4InvocationThreshold=50000",
     "-XX:Tier4MinInvocationThreshold=6000",
@@ -230,7 +230,7 @@ COMPILE_LATE = (
 def _java_options(server: Server, heap: str) -> list[str]:
     return [
         f"-Xmx{heap}",
-        "-XX:+UseSerialGC",  # the smallest footprint, and with two cores no slower
+        "-XX:+UseSerialGC",  # the smallest footprint, and not slower with two cores
         *COMPILE_LATE,
         "-XX:+ExitOnOutOfMemoryError",
         "-XX:-UsePerfData",  # would write to /tmp

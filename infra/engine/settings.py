@@ -1,4 +1,4 @@
-"""What the local engine is told, where it keeps things, and what it says about itself."""
+"""Settings, folders and status of the local engine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from text.user_cache import user_cache
 
 DEFAULT_KAFKA_PORT = 19092
 DEFAULT_ES_PORT = 19200
-# Resident memory of both together stays below 1.6 GiB: heap + ~200 MB (Kafka), + ~250 MB (Elasticsearch).
+# Keeps the resident memory of both below 1.6 GiB: heap + ~200 MB (Kafka), + ~250 MB (Elasticsearch).
 DEFAULT_KAFKA_HEAP = "320m"
 DEFAULT_ES_HEAP = "640m"
 
@@ -29,7 +29,7 @@ def default_cache() -> Path:
 class EngineSettings:
     """Settings of one local engine; raises `InvalidEngineSetting`.
 
-    `home` is PAGEWIRE_HOME, ports are those to try first, heaps are Java sizes such as "320m" or "1g".
+    `home` is PAGEWIRE_HOME, ports are tried first, heaps are Java sizes such as "320m" or "1g".
     """
 
     home: Path
@@ -54,13 +54,13 @@ class EngineSettings:
 
     @property
     def root(self) -> Path:
-        """The folder all of this engine's files are in; absolute."""
+        """The absolute folder of all files of this engine."""
         return engine_root(self.home)
 
 
 @dataclass(frozen=True)
 class ServerStatus:
-    """One server as it is now; `url`, `port`, `pid` and `rss_bytes` are None when it does not run."""
+    """The status of one server; `url`, `port`, `pid` and `rss_bytes` are None if it does not run."""
 
     name: str
     version: str
@@ -76,7 +76,7 @@ class ServerStatus:
 
 @dataclass(frozen=True)
 class EngineStatus:
-    """Both servers; `running` when both processes are there."""
+    """The status of both servers; `running`: both processes exist."""
 
     running: bool
     kafka: ServerStatus

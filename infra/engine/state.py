@@ -1,4 +1,4 @@
-"""Writing the engine's state file, and the lock of those who start and stop it; infra.running reads the file."""
+"""Writes the engine's state file, which infra.running reads, and locks starts and stops."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from infra.engine.files import write_atomically
 from infra.engine.progress import Progress
 from infra.running import STATE, State, read_state
 
-LOCK_LOOK_INTERVAL = 0.2  # seconds
+LOCK_POLL_INTERVAL = 0.2  # seconds
 LOCK = "engine.lock"
 
 
 def write_state(root: Path, state: State) -> None:
-    """Replace `engine.json`; remove it when nothing is left to say."""
+    """Replace `engine.json`; delete it for an empty state."""
     if not state:
         (root / STATE).unlink(missing_ok=True)
         return
@@ -30,23 +30,23 @@ def write_state(root: Path, state: State) -> None:
 
 
 def living(root: Path) -> State:
-    """The records whose process is there."""
+    """The records of running processes."""
     return {key: record for key, record in read_state(root).items() if record.alive}
 
 
 @asynccontextmanager
 async def starter_lock(root: Path, progress: Progress) -> AsyncIterator[None]:
-    """One at a time starts or stops this engine; the kernel drops the lock when its holder dies."""
+    """Lock the engine for one start or stop at a time. The kernel releases the lock of a dead process."""
     with _open_lock(root) as lock:
         if not _try_lock(lock):
             progress.note(f"another process is starting or stopping the engine in {root}: waiting for it")
             while not _try_lock(lock):  # noqa: ASYNC110 (another process sets no event)
-                await asyncio.sleep(LOCK_LOOK_INTERVAL)
+                await asyncio.sleep(LOCK_POLL_INTERVAL)
         yield
 
 
 def delete_files(root: Path) -> bool:
-    """Delete all the engine's files; False, and nothing is deleted, when it runs or is being started."""
+    """Delete all files of the engine. False: it runs or is starting, and nothing is deleted."""
     if not root.exists():
         return True
     with _open_lock(root) as lock:
@@ -55,7 +55,7 @@ def delete_files(root: Path) -> bool:
         for path in root.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)
-            elif path.name != LOCK:  # whoever waits for it must get the same one as whoever comes
+            elif path.name != LOCK:  # waiting and new processes must lock the same file
                 path.unlink()
     return True
 

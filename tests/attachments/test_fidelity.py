@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from adapters.extraction.cell_formats import shown
+from adapters.extraction.cell_formats import formatted
 from adapters.extraction.documents import Unreadable, read
 from pipelines.ingest.documents.kinds import Kind
 from tests import office_files as made
@@ -221,7 +221,7 @@ def test_open_document(body: str, right: str) -> None:
     ],
 )
 def test_a_cell_says_what_its_format_shows(value: object, pattern: str, right: str) -> None:
-    assert shown(value, pattern) == right
+    assert formatted(value, pattern) == right
 
 
 def saved(book: Any) -> bytes:

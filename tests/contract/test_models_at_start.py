@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from adapters.llm.at_start import in_vain
+from adapters.llm.at_start import server_problem
 from tests.scripted_llm import ScriptedLLM
 from wiring.settings import Settings
 
@@ -23,7 +23,7 @@ async def test_a_key_that_is_refused_is_told(status: int, said: str | None) -> N
     app.router.add_get("/v1/models", models)
     async with TestServer(app) as server:
         base = str(server.make_url("/v1"))
-        why = await in_vain(Settings.model_validate({"openai_base_url": base, "openai_api_key": "hush"}))
+        why = await server_problem(Settings.model_validate({"openai_base_url": base, "openai_api_key": "hush"}))
     assert (why is None) if said is None else (why is not None and base in why and said in why)
 
 
@@ -37,11 +37,11 @@ async def test_a_server_with_another_list_or_none_is_no_reason_not_to_start(body
     app = web.Application()
     app.router.add_get("/models", models)
     async with TestServer(app) as server:
-        assert await in_vain(Settings(openai_base_url=str(server.make_url("/")))) is None
+        assert await server_problem(Settings(openai_base_url=str(server.make_url("/")))) is None
 
 
 async def test_a_server_that_is_away_is_told_and_one_without_a_list_is_not() -> None:
     async with ScriptedLLM([]) as llm:
         settings = Settings(openai_base_url=llm.url)
-        assert await in_vain(settings) is None
-    assert await in_vain(settings) == f"nothing answers at {llm.url}/ (OPENAI_BASE_URL)"
+        assert await server_problem(settings) is None
+    assert await server_problem(settings) == f"nothing answers at {llm.url}/ (OPENAI_BASE_URL)"

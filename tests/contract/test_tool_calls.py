@@ -13,7 +13,7 @@ import pytest
 
 from adapters.llm.guarded import GuardedChat
 from adapters.llm.openai_chat import OpenAIChat
-from adapters.llm.tool_calls import toolless
+from adapters.llm.tool_calls import says_no_tools
 from pipelines.query.answer.pump import StrategyFailed, pumped
 from pipelines.query.answer.strategies.base import StrategyContext, Task
 from pipelines.query.answer.strategies.looking import ReAct
@@ -133,7 +133,7 @@ async def test_a_server_that_refuses_tools_is_asked_about_them_once(status: int,
     ],
 )
 async def test_another_complaint_is_no_reason_to_give_up_tools(said: str) -> None:
-    assert not toolless(said)
+    assert not says_no_tools(said)
     async with served([Reply(status=400, error={"message": said}), ANSWER]) as (model, _):
         with pytest.raises(BadRequest) as refused:
             await model.complete(ASKED, tools=[HOURS])

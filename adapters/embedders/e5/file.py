@@ -23,7 +23,7 @@ Blocks = NDArray[np.void]  # of _Q4_0, (rows, blocks a row)
 
 
 class E5File:
-    """The file, mapped into memory: processes share what they read of it."""
+    """The file, mapped into memory, so that processes share it."""
 
     def __init__(self, path: Path) -> None:
         """Raises: OSError."""
@@ -59,7 +59,7 @@ class E5File:
         return struct.unpack(form, self._next("u1", struct.calcsize(form)).data)
 
     def _characters(self) -> dict[int, str]:
-        """What stands for a character, as `str.translate` takes it."""
+        """The normalization of characters, for `str.translate`."""
         count, _ = self._unpack("<iI")
         found = {}
         for _ in range(count):
@@ -68,7 +68,7 @@ class E5File:
         return found
 
     def _directory(self) -> dict[str, tuple[int, int]]:
-        """Place and size of each tensor, in bytes."""
+        """Offset and size of each tensor, in bytes."""
         found: dict[str, tuple[int, int]] = {}
         [count] = self._unpack("<i")
         for _ in range(count):
@@ -86,7 +86,7 @@ def nibbles(blocks: Blocks) -> NDArray[np.uint8]:
 
 
 def weights(blocks: Blocks) -> NDArray[np.float32]:
-    """(rows, inputs)."""
+    """The weights as numbers: (rows, inputs)."""
     centred = np.subtract(nibbles(blocks), np.float32(8), dtype=np.float32)
     centred *= blocks["scale"].astype(np.float32)[..., None]
     return centred.reshape(len(blocks), -1)

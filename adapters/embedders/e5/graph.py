@@ -1,11 +1,11 @@
-"""The model's layers as ONNX, written by ourselves, in one of two ways:
+"""Writes the model's layers as an ONNX graph, in one of two ways:
 
-- `row8`: weights in bytes with a scale for each row, tokens in bytes with a scale for each of them. This rounds once
-  more, and takes half the time.
-- `q4`: the file's blocks as they are.
+- `row8`: weights and tokens as bytes, with a scale for each row and each token. This rounds the weights once more, and
+  takes half the time.
+- `q4`: the file's blocks unchanged.
 
 Field numbers are those of https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3. Operators of the domain
-`com.microsoft` are ONNX Runtime's own, and no standard: a new version of it is checked by its vectors (lite.py).
+`com.microsoft` are not standard: lite.py tests the vectors of every version of ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from adapters.embedders.e5.protobuf import message
 Way = Literal["row8", "q4"]
 INPUT, OUTPUT = "words", "tokens"  # float32, (1, tokens, hidden)
 MICROSOFT = "com.microsoft"
-_OPSET, _IR_VERSION = 20, 9  # the first with Gelu, and what goes with it
+_OPSET, _IR_VERSION = 20, 9  # the first opset with Gelu, and its IR version
 _TYPES = {"float32": 1, "uint8": 2, "int8": 3, "int64": 7}
-_LEAST = np.float32(1e-9)  # that anything is divided by
+_LEAST = np.float32(1e-9)  # the smallest divisor
 
 
 def onnx_model(file: E5File, way: Way) -> bytes:
-    """From the words of one text, with their places added, to its tokens."""
+    """The graph from the word vectors of one text, with positions added, to its token vectors."""
     return _Graph(file, way).model()
 
 
@@ -63,7 +63,7 @@ class _Graph:
         return self._op("LayerNormalization", [tokens, *parts], epsilon=self._file.epsilon)
 
     def _linear(self, tokens: str, *names: str) -> str:
-        """The matrices of these names side by side: all read the same tokens."""
+        """One operation for several matrices with the same input."""
         biases = [self._file.floats(f"{name}.b") for name in names]
         parts = [self._file.blocks(f"{name}.w", len(bias)) for name, bias in zip(names, biases, strict=True)]
         multiply = self._row8 if self._way == "row8" else self._q4
@@ -76,7 +76,7 @@ class _Graph:
         rounded = np.rint(exact / scales[:, None]).astype(np.int8)
         highest = self._op("ReduceMax", [self._op("Abs", [tokens]), self._constant(np.array([2]))])
         highest = self._op("Max", [highest, self._constant(_LEAST)])
-        # Bytes without a sign: products of those with one are 36 times slower in ONNX Runtime on x86.
+        # Unsigned bytes: products of signed ones are 36 times slower in ONNX Runtime on x86.
         step, zero = self._constant(np.float32(1 / 127)), self._constant(np.uint8(128))
         narrow = self._op("QuantizeLinear", [self._op("Div", [tokens, highest]), step, zero])
         matrix = [self._constant(rounded.T), step, self._constant(scales), zero]
@@ -105,8 +105,8 @@ class _Graph:
         self, kind: str, given: Sequence[str], made: Sequence[str], domain: str = "", **attributes: float
     ) -> None:
         ends = [(1, name) for name in given] + [(2, name) for name in made]
-        told = [(5, _attribute(name, value)) for name, value in attributes.items()]
-        self._nodes.append(message(*ends, (4, kind), *told, (7, domain)))
+        fields = [(5, _attribute(name, value)) for name, value in attributes.items()]
+        self._nodes.append(message(*ends, (4, kind), *fields, (7, domain)))
 
 
 def _attribute(name: str, value: float) -> bytes:

@@ -1,4 +1,4 @@
-"""The bundled model: what reads a text, and what makes a vector of what was read."""
+"""The bundled model: its tokenizer, and the session that makes vectors."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ WAYS: tuple[Way, ...] = ("row8", "q4")  # the fastest first
 
 
 class E5Model:
-    """Implements `Model` of adapters.embedders.local. One that is made may be called from several threads."""
+    """Implements `Model` of adapters.embedders.local. Several threads may call it."""
 
     def __init__(self, path: Path, way: Way) -> None:
         """Raises: OSError."""
         self.way = way
         file = E5File(path)
         self._ends = file.bos, file.eos
-        self._words = file.blocks("emb.word", file.words)  # looked up in the file: 54 of its 72 MB
+        self._words = file.blocks("emb.word", file.words)  # stays in the mapped file: 54 of its 72 MB
         self._places = file.floats("emb.pos").reshape(file.places, -1) + file.floats("emb.type")[: file.hidden]
         self._tokenizer = E5Tokenizer(file)
-        # Fused, a sum and its normalization become SkipLayerNormalization, which costs a fifth of the time more.
+        # Not fused: ONNX Runtime would make SkipLayerNormalization of a sum and its normalization, 20 % slower.
         self._session = Session(onnx_model(file, way), fused=False)
 
     def read(self, text: str) -> list[list[int]]:
-        """Tokens: as many windows as it takes to read all of them, none over another."""
+        """All tokens of the text, in windows without overlap."""
         tokens, size = self._tokenizer(text), len(self._places) - 2
         begin, end = self._ends
         return [[begin, *tokens[at : at + size], end] for at in range(0, len(tokens) or 1, size)]
 
     def embed(self, window: list[int]) -> NDArray[np.float32]:
-        """The mean of its tokens: shape (hidden,)."""
+        """The mean of the window's token vectors: shape (hidden,)."""
         words = weights(self._words[window]) + self._places[: len(window)]
         mean: NDArray[np.float32] = self._session.run({INPUT: words}).mean(axis=0)
         return mean

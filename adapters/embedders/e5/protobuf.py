@@ -1,6 +1,6 @@
-"""Messages in protobuf's wire format, written without a schema's compiled code.
+"""Writes messages in protobuf's wire format without compiled schemas.
 
-As https://protobuf.dev/programming-guides/encoding/ has it.
+See https://protobuf.dev/programming-guides/encoding/.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ _VARINT, _LENGTH, _FLOAT = 0, 2, 5  # wire types
 
 
 def message(*fields: tuple[int, int | float | str | bytes]) -> bytes:
-    """The fields with their numbers; one that repeats is given again, a message in a message as bytes."""
+    """A message of (number, value) fields. Give a repeated field several times, and a nested message as bytes."""
     return b"".join(part for number, value in fields for part in _field(number, value))
 
 

@@ -1,7 +1,7 @@
-"""What lies in a folder of pages: which files, which pages they are, when they changed. No contents.
+"""Scans a folder for pages: their files and times of change, not their content.
 
 Markdown and HTML files are pages. An office file is a page of its own, unless a page names it under `attachments`.
-`about.de.md` is the German variant of `about`, as in Hugo. Hidden files, drafts and links that lead out of the folder
+`about.de.md` is the German variant of `about`, as in Hugo. Hidden files, drafts and links to files outside the folder
 are not public.
 """
 
@@ -24,18 +24,18 @@ from schemas.base import GivenLang, PageId, Revision, Wire
 from schemas.page import PageDocument
 
 FIELDS = frozenset(PageDocument.model_fields) - {"content", "attachments"}
-# What Hugo, Jekyll and Eleventy call them.
+# Names in Hugo, Jekyll and Eleventy.
 OTHER_NAMES = {"tags": "keywords", "summary": "description", "lastmod": "changed_at", "date": "changed_at"}
 
 
 class FolderGone(Retryable):
-    """The folder is not there: a disk that is not mounted is no reason to delete its pages."""
+    """The folder does not exist. Its pages are kept, since a disk may not be mounted."""
 
     code = "folder-gone"
 
 
 class Page(NamedTuple):
-    """Address of a page within a site."""
+    """A page's id and language."""
 
     page_id: str
     lang: str
@@ -56,14 +56,14 @@ class Entry:
 
 @dataclass(frozen=True)
 class _Head:
-    """What is known of a file from its first bytes."""
+    """A file's front matter."""
 
     fields: Mapping[str, Any]
     problem: str | None = None
 
 
 class _Said(Wire):
-    """What front matter says of the page's address; where it is not there or wrong, what the file's name says."""
+    """A page's id, language and revision by its front matter, with the file's name as default."""
 
     id: PageId
     lang: GivenLang
@@ -72,15 +72,15 @@ class _Said(Wire):
 
 @dataclass(frozen=True)
 class Scan:
-    """One look at the folder."""
+    """The result of a scan."""
 
     pages: dict[Page, Entry]
-    omitted: tuple[Omitted, ...] = ()  # links that lead out of it
-    unlisted: Mapping[Path, Unreadable] = field(default_factory=dict)  # what in it nobody may look into
+    omitted: tuple[Omitted, ...] = ()  # links to files outside the folder
+    unlisted: Mapping[Path, Unreadable] = field(default_factory=dict)  # folders that cannot be listed
 
 
 class Scanner:
-    """Scans one folder again and again; files that did not change are not opened twice. Not for two threads at once."""
+    """Scans one folder repeatedly. Unchanged files are opened once. Not thread-safe."""
 
     def __init__(self, folder: Path, languages: tuple[str, ...]) -> None:
         self.folder = Folder(folder)
@@ -140,7 +140,7 @@ class Scanner:
         return self.folder.relative(path)
 
     def address(self, path: Path) -> tuple[str, str]:
-        """Page id and language that the name of a file says."""
+        """Page id and language from a file's name."""
         if path.suffix.lower() not in SUFFIXES:
             return self.relative(path), self._languages[0]
         stem = self.relative(path)[: -len(path.suffix)]
@@ -170,21 +170,21 @@ class Scanner:
 
 
 def _changed(stat: os.stat_result) -> int:
-    """Milliseconds of the last change of the file or its name: unlike mtime, no copy or rename carries it along."""
+    """Time of the last change of the file or its name (ctime), in milliseconds. Copies do not keep it, unlike mtime."""
     return stat.st_ctime_ns // 1_000_000
 
 
 def _read_head(folder: Folder, path: Path) -> _Head:
     try:
         head = folder.head(path, LONGEST_MATTER)
-        lines = head if len(head) < LONGEST_MATTER else head[: head.rfind(b"\n") + 1]  # no half a character
+        lines = head if len(head) < LONGEST_MATTER else head[: head.rfind(b"\n") + 1]  # no incomplete character
         return _Head(known_fields(split(text_in(path, lines))[0]))
-    except Exception as err:  # noqa: BLE001 - whatever one file raises is no matter of the others
+    except Exception as err:  # noqa: BLE001 - one file must not stop the others
         return _Head({}, reason(err))
 
 
 def known_fields(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Of front matter, what a page document knows, `draft`, `published` and `attachments`; the rest is for others."""
+    """The fields of front matter that Pagewire uses: those of a page document, `draft`, `published`, `attachments`."""
     fields: dict[str, Any] = {}
     for name, value in said.items():
         own = OTHER_NAMES.get(name, name)
@@ -202,7 +202,7 @@ def known_fields(said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _names(value: Any) -> list[str]:
-    """Of `attachments`: file names, or mappings with a `path`."""
+    """The file names in `attachments`, which are names or mappings with a `path`."""
     found = value if isinstance(value, list) else [value]
     names = [one.get("path") if isinstance(one, dict) else one for one in found]
     return [name for name in names if isinstance(name, str)]

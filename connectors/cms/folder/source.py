@@ -18,12 +18,12 @@ from connectors.cms.titles import title_in
 from pipelines.runtime.folder import reason
 from schemas.page import Attachment, PageDocument
 
-# File systems stamp changes with a clock that ticks every 4 to 10 ms, behind the one that is asked here.
+# The clock of file systems ticks every 4 to 10 ms, and lags behind the system's clock.
 TICK = 20  # milliseconds
 
 
 class FolderSource:
-    """Pages of a folder; see `scan` for what is one. For one task at a time."""
+    """The pages of a folder (see scan.py). For one task at a time."""
 
     def __init__(self, connector: FolderConnector, languages: tuple[str, ...]) -> None:
         self._connector = connector
@@ -36,11 +36,11 @@ class FolderSource:
 
     @property
     def seen(self) -> Scan | None:
-        """What the last scan found."""
+        """The last scan."""
         return self._seen
 
     async def scan(self) -> Scan:
-        """All public pages, from a fresh look. Raises: FolderGone."""
+        """Scan all public pages. Raises: FolderGone."""
         self._seen = await asyncio.to_thread(self._scanner.scan)
         return self._seen
 
@@ -75,7 +75,7 @@ class FolderSource:
             return self._document(listed, entry)
         except FileNotFoundError:
             return None
-        except Exception as err:  # noqa: BLE001 - whatever one file raises is no matter of the others
+        except Exception as err:  # noqa: BLE001 - one file must not stop the others
             return Unreadable(listed, reason(err))
 
     def _document(self, listed: Listed, entry: Entry) -> PageDocument:
@@ -97,7 +97,7 @@ class FolderSource:
             )
             for one in entry.attachments
         )
-        # By these it was listed; whatever the file says meanwhile is for the next look.
+        # Keep the listed values; the next scan reads a changed file.
         values |= {"id": listed.page_id, "lang": listed.lang, "revision": entry.revision}
         return PageDocument.model_validate(values)
 

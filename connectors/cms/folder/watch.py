@@ -1,9 +1,9 @@
-"""Watching a folder: a saved file is searchable as fast as a save in a CMS.
+"""Watches a folder, so that a saved file is searchable as fast as a save in a CMS.
 
-    something happens below it (or ten seconds pass) ─▶ scan ─▶ compare with the last one ─▶ intake, save lane
+    a file system event (or ten seconds without one) ─▶ scan ─▶ compare with the last one ─▶ intake, save lane
 
-What happened is only a hint: a moved folder is told as one event, and on network disks there may be none. What counts
-is the difference of two scans. So nothing is kept that could be lost; whoever starts to watch reconciles first.
+Events are only hints: a moved folder is one event, and network disks may send none. The difference of two scans counts.
+So no state is kept that could be lost; a reconcile must run before the watch.
 """
 
 from __future__ import annotations
@@ -25,46 +25,48 @@ from schemas.keys import page_key
 
 log = logging.getLogger(__name__)
 
-RESCAN = 10_000  # milliseconds without an event until it is looked all the same
-# A disk that was unmounted looks like an empty folder: more than half of the pages, if they are more than a few, go
-# only by `pagewire reconcile --force`.
+RESCAN = 10_000  # milliseconds without an event until the next scan
+# An unmounted disk looks like an empty folder. So if more than half of the pages are gone, and these are more than a
+# few, only `pagewire reconcile --force` deletes them.
 MOST = 0.5
 FEW = 10
 
-Told = Callable[[Outcome], None]
+OnOutcome = Callable[[Outcome], None]
 
 
 class Watch:
-    """Follows a folder from the state in which `seen` found it. For one task."""
+    """Follows a folder from the state in `seen`. For one task."""
 
-    def __init__(self, source: FolderSource, site: str, name: str, intake: Accepts, seen: Scan, told: Told) -> None:
+    def __init__(
+        self, source: FolderSource, site: str, name: str, intake: Accepts, seen: Scan, on_outcome: OnOutcome
+    ) -> None:
         self._source = source
         self._site = site
         self._name = name
         self._intake = intake
         self._seen = dict(seen.pages)
         self._unlisted = seen.unlisted
-        self._told = told
+        self._on_outcome = on_outcome
         self._held_back = 0
         self._fresh: set[Page] = set()
-        self._highest: dict[Page, int] = {}  # revisions above the file's own that were sent
+        self._highest: dict[Page, int] = {}  # sent revisions that are higher than the file's own
 
     async def run(self, folder: Path) -> None:
-        """Until it is cancelled. Raises: FileNotFoundError: there is no such folder to begin with."""
+        """Watch until cancelled. Raises: FileNotFoundError: the folder does not exist at the start."""
         async for _ in awatch(folder, watch_filter=None, rust_timeout=RESCAN, yield_on_timeout=True):
             try:
                 await self.look()
-            except Retryable as err:  # the folder, or the broker; the next look finds the same difference
+            except Retryable as err:  # of the folder or the broker; the next scan finds the same difference
                 log.warning("looking again in a moment: %s", err)
 
     async def look(self) -> None:
-        """Send what is different since the last look. Raises: Retryable: and then the next look does it."""
+        """Send the changes since the last scan. Raises: Retryable: the next scan sends them."""
         before = await self._source.now()
         scan = await self._source.scan()
-        self._tell_unlisted(scan)
+        self._warn_of_unlisted(scan)
         now = scan.pages
         changed = [(page, entry) for page, entry in now.items() if self._seen.get(page) != entry or page in self._fresh]
-        # What nobody may look into may be there still.
+        # Pages in folders that cannot be listed may still exist.
         gone = [
             (page, entry)
             for page, entry in self._seen.items()
@@ -93,12 +95,12 @@ class Watch:
         self._seen.update(changed)
         for page in deletes:
             del self._seen[page]
-        # What was written while it was read may be written once more with the same time: read again in any case.
+        # A file that changed during the read may change again with the same time, so it is read once more.
         self._fresh = {page for page, entry in changed if entry.revision >= before}
-        self._told(courier.outcome)
+        self._on_outcome(courier.outcome)
 
-    def _tell_unlisted(self, scan: Scan) -> None:
-        """Once for each folder, while it is so."""
+    def _warn_of_unlisted(self, scan: Scan) -> None:
+        """Log each folder that cannot be listed, once while it lasts."""
         for place in scan.unlisted.keys() - self._unlisted.keys():
             one = scan.unlisted[place]
             log.warning("%s: %s; its pages stay as they are", one.listed.page_id, one.reason)
@@ -108,6 +110,6 @@ class Watch:
         key = page_key(self._site, page.lang, page.page_id)
         least = self._highest.get(page, -1) + 1
         if page not in self._seen:
-            # It may have been deleted before: a file that is moved back with its folder is older than that.
+            # The page may have been deleted before, with a higher revision than that of a file moved back.
             least = max(least, before)
         return Wanted(key, entry.listed(page), "newer" if page in self._seen else "revived", least)

@@ -1,10 +1,10 @@
-"""Which part of a web page is its content.
+"""Finds the content of a web page.
 
-    one <main> ───────────────────────────────────────────────────▶ it ┐
-    none, several ─▶ trafilatura finds text ─▶ the element around it ──┴▶ without what is about other pages ─▶ HTML
+    one <main> ──────────────────────────────────────────────────▶ it ┐
+    none, several ─▶ trafilatura finds text ─▶ the element around it ─┴▶ without blocks about other pages ─▶ HTML
 
-trafilatura tells content from the frame well, but the document it writes has lost headings, cells and captions. So it
-is asked only what it has found, and the page's own element that holds nearly all of that is the content.
+trafilatura finds the content well, but its output lacks headings, cells and captions. So only its text is used, to find
+the page's element that contains nearly all of it.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from lxml import etree, html
 from text.html_tree import UNSEEN, is_hidden, why_frame, words_of
 from text.loss import ELSEWHERE, HIDDEN, OTHERS, LeftOut
 
-# Elements and characters of a page whose frame is told from its text: trafilatura takes the square of nested lists, and
-# a page of more is mostly text.
+# Most elements and characters of a page that trafilatura reads: its time is quadratic in nested lists. Larger pages are
+# mostly text anyway.
 EXTRACTED, EXTRACTED_CHARS = 10_000, 1_000_000
-FEW = 40  # words found, under which it has lost the page, as on pages of links
-HELD = 0.9  # share of the text found that the content holds
-RUN = 3  # words in a row that are looked for together
-BESIDE = 1 / 3  # share of the content's words that a block beside it has at most
-FOUND_BESIDE = 0.1  # and of the text found
-LINKS = 3  # in a block of links
+FEW = 40  # words; with fewer, trafilatura has missed the content, as on pages of links
+HELD = 0.9  # least share of the found text in the content
+RUN = 3  # words in a row that are compared together
+REMOVED = 1 / 3  # most words of a removed block, as a share of the content's
+FOUND_REMOVED = 0.1  # most of the found text in a removed block
+LINKS = 3  # least number in a block of links
 _BLOCKS = ("article", "aside", "div", "footer", "form", "header", "nav", "ol", "section", "ul")
 _WHOLE = ("dl", "ol", "p", "table", "ul")  # the content is never a part of one
 _OTHERS = frozenset(
@@ -87,7 +87,7 @@ def _texts(body: Any, kept: Collection[Any]) -> Iterator[tuple[str, str]]:
 
 
 class _Page:
-    """The words of a body, and which of them were found."""
+    """The words of a body, and which of them trafilatura has found."""
 
     def __init__(self, body: Any, found: str) -> None:
         self._body = body
@@ -95,7 +95,7 @@ class _Page:
         self._found = _WORD.findall(found.lower())
         wanted = set(_runs(self._found))
         marks = [run in wanted for run in _runs(words)]
-        self._before = [0, *accumulate(marks), *[sum(marks)] * RUN]  # runs that were found, before each word
+        self._before = [0, *accumulate(marks), *[sum(marks)] * RUN]  # number of found runs before each word
 
     @property
     def is_lost(self) -> bool:
@@ -105,7 +105,7 @@ class _Page:
         """The deepest element that holds the text found, below the heading of the page, and what it was relieved of."""
         least = HELD * min(len(self._found), self._before[-1])
         here = self._body
-        # Where two hold it, it is said twice, and both are content.
+        # If two elements contain it, the text is repeated, and both are content.
         while len(held := [one for one in here.iterchildren(tag=etree.Element) if self._held(one) >= least]) == 1:
             if held[0].tag in _WHOLE:
                 break
@@ -122,7 +122,7 @@ class _Page:
     def prune(self, root: Any, *, links: bool = False) -> list[LeftOut]:
         """Take out of an element what is about other pages, and with `links` also blocks of links."""
         pruned = []
-        most, most_found = self._size(root) * BESIDE, self._before[-1] * FOUND_BESIDE
+        most, most_found = self._size(root) * REMOVED, self._before[-1] * FOUND_REMOVED
         for one in [*root.iterdescendants(_BLOCKS)]:
             if self._size(one) > most or self._held(one) > most_found or one.getparent() is None:
                 continue
@@ -147,7 +147,7 @@ class _Page:
 
 
 def _found(tree: Any) -> str:
-    """The text that trafilatura finds; empty when it finds none, or would take long to."""
+    """The text that trafilatura finds; empty if it finds none, or would take too long."""
     from trafilatura import extract  # 0.4 s
 
     source = html.tostring(tree)
@@ -163,7 +163,7 @@ def _found(tree: Any) -> str:
 
 
 def _read(body: Any) -> tuple[list[str], dict[Any, tuple[int, int]]]:
-    """The words of a body in order, and which of them each element holds."""
+    """The words of a body in order, and the range of words in each element."""
     words: list[str] = []
     spans: dict[Any, tuple[int, int]] = {}
     starts: list[int] = []
@@ -190,7 +190,7 @@ def _is_about_others(element: Any) -> bool:
 
 
 def _has_facts(element: Any) -> bool:
-    """Whether it leads to a telephone, a mailbox or a file: then it is of use, whatever it is called."""
+    """Whether the element has links to telephones, mailboxes or files. Then it is kept whatever its class."""
     return any(_FACT.match(anchor.get("href") or "") for anchor in element.iter("a"))
 
 

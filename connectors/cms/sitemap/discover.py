@@ -1,6 +1,6 @@
-"""What a website says about itself to those who read it by machine: robots.txt (RFC 9309) and sitemaps (sitemaps.org).
+"""A website's files for robots: robots.txt (RFC 9309) and sitemaps (sitemaps.org).
 
-robots.txt ─▶ may we? how often? ─┐
+robots.txt ─▶ allowed paths, delay
            └▶ Sitemap: ─▶ index ─▶ sitemaps ─▶ locations
 """
 
@@ -26,14 +26,14 @@ AGENT = "Pagewire"
 ROBOTS_LIMIT = 512 * 1024  # bytes; RFC 9309 asks for 500 KiB at least
 SITEMAP_LIMIT = 50 * 1024 * 1024  # bytes, unpacked; the protocol's own limit
 SITEMAPS = 1_000  # files of one index
-PACKED = 2  # times; some servers pack what is packed
-DEPTH = 2  # an index of indexes is not allowed, and found all the same
+PACKED = 2  # times; some servers compress gzip files again
+DEPTH = 2  # an index of indexes is not allowed, but exists
 SUFFIXES = (".xml", ".xml.gz", ".gz", ".txt")
 DAY = timedelta(days=1)
 
 
 class NotASitemap(Permanent):
-    """What stands there is no sitemap, or more than we read."""
+    """The address has no sitemap, or a larger one than we read."""
 
     code = "not-a-sitemap"
 
@@ -45,17 +45,17 @@ class Location(NamedTuple):
     lastmod: str = ""
 
     def settled(self) -> datetime | None:
-        """The time after which what was fetched is what `lastmod` speaks of; None without a good one."""
+        """The time after which a fetched page has the content of `lastmod`; None without a valid one."""
         try:
             said = datetime.fromisoformat(self.lastmod)
         except ValueError:
             return None
         whole_day = len(self.lastmod) <= len("2026-05-04")
         said = said if said.tzinfo else said.replace(tzinfo=UTC)
-        # A date alone may be of any time zone, and of any hour of that day.
+        # A date without a time may mean any hour of that day, in any time zone.
         try:
             return said + (2 * DAY if whole_day else timedelta(minutes=1))
-        except OverflowError:  # 9999-12-31, which some write for a page that never changes
+        except OverflowError:  # such as 9999-12-31, for a page that never changes
             return None
 
 
@@ -68,7 +68,7 @@ class _Sitemap(NamedTuple):
 
 
 class Robots:
-    """The rules of one host for us."""
+    """The rules of one host for our robot."""
 
     def __init__(self, text: str) -> None:
         self._rules = Protego.parse(text)
@@ -79,7 +79,7 @@ class Robots:
 
     @property
     def delay(self) -> float:
-        """Seconds between requests that it asks for."""
+        """The requested seconds between two requests."""
         return float(self._rules.crawl_delay(AGENT) or 0.0)
 
 
@@ -87,7 +87,7 @@ async def read_robots(pace: Pace, site: str) -> Robots:
     """The robots.txt of the host of `site`.
 
     Raises:
-        Away: it cannot be read; nobody knows what is allowed (RFC 9309, 2.3.1.4).
+        Away: it cannot be read, so nothing is allowed (RFC 9309, 2.3.1.4).
     """
     try:
         found = await pace.get(urljoin(site, "/robots.txt"), limit=ROBOTS_LIMIT)
@@ -104,25 +104,25 @@ def is_sitemap(url: str) -> bool:
 
 
 def same_site(one: str, other: str) -> bool:
-    """Same host and port; https and http are taken for the same."""
+    """Whether host and port are the same, with https and http."""
     a, b = urlsplit(one), urlsplit(other)
     return (a.hostname, a.port) == (b.hostname, b.port)
 
 
 class Broken(NamedTuple):
-    """One of several sitemaps that cannot be read, so that nobody knows its pages."""
+    """One of several sitemaps that cannot be read, so that its pages are unknown."""
 
     url: str
     why: str
 
 
 async def locations(pace: Pace, url: str, robots: Robots) -> AsyncGenerator[Location | Broken, None]:
-    """Every page of the sitemaps of `url`, a sitemap or a site, and which of them cannot be read.
+    """Every page in the sitemaps of `url` (a sitemap or a site), and the unreadable sitemaps.
 
-    A sitemap lies at the site's own host, or where the site's robots.txt says.
+    Sitemaps must be on the site's own host, or be named in its robots.txt.
 
     Raises:
-        NotASitemap, Refused, Away: none of them can be read, or they are too many.
+        NotASitemap, Refused, Away: none of them can be read, or there are too many.
     """
     first = [url] if is_sitemap(url) else [*robots.sitemaps] or [urljoin(url, "/sitemap.xml")]
     waiting = [_Sitemap(one, 0, "robots.txt" if one in robots.sitemaps else url) for one in first]
@@ -161,7 +161,7 @@ def parse(found: Fetched, url: str) -> tuple[list[str], list[Location]]:
         if lines and all(line.startswith(("http://", "https://")) for line in lines):
             return [], [Location(line) for line in lines]
         raise NotASitemap(f"{url}: neither XML nor a list of addresses")
-    # Entities stay closed and nothing is loaded: a sitemap is a stranger's file.
+    # No entities and no loading, since a sitemap is an untrusted file.
     parser = etree.XMLParser(
         encoding="utf-8" if wide else None,
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=False,
@@ -178,7 +178,7 @@ def parse(found: Fetched, url: str) -> tuple[list[str], list[Location]]:
 
 
 def _entries(element: etree._Element) -> Iterator[Location]:
-    """The page of an entry, and its translations, which many list there alone."""
+    """The page of an entry, and its translations, which many sites list only there."""
     children = [child for child in element if isinstance(child.tag, str)]
     said = {etree.QName(child).localname: (child.text or "").strip() for child in children}
     if said.get("loc"):
@@ -187,7 +187,7 @@ def _entries(element: etree._Element) -> Iterator[Location]:
 
 
 def _unpacked(body: bytes, url: str) -> bytes:
-    """A gzip file opened, also one that was packed twice, never further than the limit. Raises: NotASitemap, Away."""
+    """Decompress a gzip file, also one compressed twice, within the limit. Raises: NotASitemap, Away."""
     for _ in range(PACKED):
         if not body.startswith(MAGIC):
             break

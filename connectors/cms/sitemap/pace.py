@@ -1,4 +1,4 @@
-"""Asking a stranger's server politely: so many requests at once, so long between two, and later when it says so."""
+"""Limits requests to a website: their concurrency and rate, and longer pauses at its request."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 from connectors.cms.fetching import LIMIT, Away, Fetched
 
-LONGEST_WAIT = 120.0  # seconds that a server may ask for; what wants longer is left for the next run
+LONGEST_WAIT = 120.0  # seconds that a server may ask for; with longer ones, the page is left for the next run
 
 
 class Fetches(Protocol):
@@ -20,7 +20,7 @@ class Fetches(Protocol):
 
 
 class Pace:
-    """Requests to one host. `delay` in seconds may be raised when robots.txt is known."""
+    """Requests to one host. `delay` (seconds) may be raised after robots.txt is read."""
 
     def __init__(self, fetch: Fetches, concurrency: int, delay: float) -> None:
         self._fetch = fetch
@@ -31,7 +31,7 @@ class Pace:
     async def get(
         self, url: str, *, etag: str | None = None, modified: str | None = None, limit: int = LIMIT
     ) -> Fetched:
-        """As SafeFetch.get; a server that asks for some patience gets it, once."""
+        """As SafeFetch.get, but waits and retries once if the server asks for it (Retry-After)."""
         try:
             return await self._turn(url, etag, modified, limit)
         except Away as err:

@@ -1,7 +1,7 @@
-"""A web page as a page document: its language, its own address, and where it leads. Pure.
+"""Reads a web page: its language, canonical address and links. Pure.
 
-What of it is content, content.py beside this says. Scripts, navigation, consent bars and the like are left out later,
-for every source alike (text/html.py).
+content.py finds the content. Scripts, navigation, consent bars and the like are removed later, for every source
+(text/html.py).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ VALUED = frozenset({"max-image-preview", "max-snippet", "max-video-preview", "un
 REFRESH = re.compile(r"\s*[0-5](?:\.[0-9]*)?\s*[;,]\s*url\s*=(.+)", re.IGNORECASE | re.DOTALL)  # within five seconds
 LANG = re.compile(r"([a-zA-Z]{2,3})((?:[-_][A-Za-z0-9]{2,8})*)")
 LINKS = 2_000  # of one page
-TAGS = 2 * MAX_TAGS  # read of one page, its frame included; of more, the receipt says where the content was cut
+TAGS = 2 * MAX_TAGS  # read of one page, navigation included; the receipt says where the content was cut
 
 
 @dataclass(frozen=True)
 class WebPage:
-    """What one HTML document says."""
+    """The parts of an HTML document."""
 
-    canonical: str  # its own address, by its own word or by where it was found
+    canonical: str  # its canonical address, by default where it was found
     lang: str | None
     title: str
     description: str
@@ -74,9 +74,10 @@ def read_page(body: bytes, url: str, charset: str | None = None, robots_tag: str
 
 
 def _directives(robots_tag: str, metas: list[str]) -> set[str]:
-    """All that is asked of robots in general and of us, so that the strictest wins.
+    """The directives for all robots and for ours. The strictest wins.
 
-    In a line of X-Robots-Tag, `otherbot: noindex, nofollow` is for that one; `max-image-preview: none` is no `none`.
+    In a line of X-Robots-Tag, `otherbot: noindex, nofollow` is for another robot; `max-image-preview: none` is no
+    `none`.
     """
     asked: set[str] = set()
     for line in (*robots_tag.lower().split("\n"), *map(str.lower, metas)):
@@ -96,7 +97,7 @@ def _canonical(link: Any) -> str:
 
 
 def _refresh(tree: Any) -> str:
-    """Where a page sends its visitors at once; empty where they stay."""
+    """The target of a page's immediate redirect; empty without one."""
     for meta in tree.iter("meta"):
         match = REFRESH.fullmatch(meta.get("content") or "")
         if match is None or (meta.get("http-equiv") or "").lower() != "refresh":
@@ -107,14 +108,14 @@ def _refresh(tree: Any) -> str:
 
 
 def _as_safe(address: str, url: str) -> str:
-    """The https address, where a page that was found by https calls itself by the http one of the same site."""
+    """The https address, where a page found by https has a canonical http address on the same site."""
     here, there = urlsplit(url), urlsplit(address)
     safe = here.scheme == "https" and there.scheme == "http" and here.netloc.lower() == there.netloc
     return urlunsplit(there._replace(scheme="https")) if safe else address
 
 
 def page_id(url: str) -> str:
-    """The path and the query: what stays when a site moves to another host or to https."""
+    """Path and query, which stay the same when a site moves to another host or to https."""
     parts = urlsplit(url)
     found = parts.path + (f"?{parts.query}" if parts.query else "")
     if len(found) <= MAX_ID:
@@ -124,7 +125,7 @@ def page_id(url: str) -> str:
 
 
 def normal(url: str) -> str:
-    """One spelling for the same address: no fragment, host in lower case, no spaces, a path. Raises: ValueError."""
+    """The normal form of an address: no fragment, host in lower case, no spaces, a path. Raises: ValueError."""
     parts = urlsplit(url.strip())
     host = (parts.hostname or "").lower()
     host = f"[{host}]" if ":" in host else host
@@ -137,7 +138,7 @@ def normal(url: str) -> str:
 
 
 def language_of(tag: str | None, languages: tuple[str, ...]) -> str | None:
-    """A site's own language for a tag such as `de-AT`, else the tag as we write it; None for what is no language."""
+    """The site's language for a tag such as `de-AT`, else the normalized tag; None: it is no language."""
     match = LANG.fullmatch((tag or "").strip())
     if match is None:
         return None

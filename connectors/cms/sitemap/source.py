@@ -1,11 +1,11 @@
-"""A website as a source: its sitemaps, or its links, followed as a search engine would.
+"""A website as a source: by its sitemaps, or by following its links.
 
     robots.txt ─▶ sitemaps ──┐
                   or links ──┴▶ address ─▶ conditional request ─▶ 304: as it was
                                                                 └▶ 200: text, language, own address ─▶ visits
 
-The revision of a page is when its content was first seen here: what a site says of its modified times is not to be
-relied on, only to save requests. So the inventory is what fetches, and `fetch` hands out what it kept.
+A page's revision is the time when its content was first seen here. The modified times of websites are unreliable, and
+are only used to save requests. So the inventory fetches the pages, and `fetch` returns the stored ones.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ log = logging.getLogger(__name__)
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml", ""})
 FILE_TYPES = frozenset(OFFICE.values())
-# Not asked for when crawling: no text in there.
+# Not requested when crawling, since they have no text.
 OTHER_FILES = (
     ".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".ico", ".css", ".js", ".json", ".xml", ".zip", ".gz", ".mp3",
     ".mp4", ".webm", ".woff", ".woff2", ".ics", ".exe", ".dmg", ".iso",
 )  # fmt: skip
-TOGETHER = 64  # addresses looked at between two reports
-FAILURES = 10  # servers that fail so often in a row are away
+TOGETHER = 64  # addresses visited between two reports
+FAILURES = 10  # in a row, after which the server counts as down
 GONE = frozenset({404, 410})
 
 
 class SitemapSource:
-    """One website, with the visits that are kept of it. For one task at a time."""
+    """One website, and the stored visits. For one task at a time."""
 
     def __init__(
         self, connector: SitemapConnector, fetch: Fetches, languages: tuple[str, ...], own: OwnThread[Visits]
@@ -64,9 +64,9 @@ class SitemapSource:
         self._begun = self._clock()
         self._failures = 0
         self._robots: Robots | None = None
-        self._elsewhere = ""  # another host that pages were said to be at
-        self._forbidden: dict[str, str] = {}  # addresses that are not asked for, and why
-        self._broken: list[Broken] = []  # sitemaps whose pages nobody knows
+        self._elsewhere = ""  # another host in the pages' addresses
+        self._forbidden: dict[str, str] = {}  # addresses that are not requested, and why
+        self._broken: list[Broken] = []  # unreadable sitemaps
 
     async def inventory(self) -> AsyncGenerator[Listed | Omitted | Unreadable, None]:
         """Raises: NotASitemap, Refused, Away: none of its sitemaps can be read."""
@@ -81,7 +81,7 @@ class SitemapSource:
         async for visit in found:
             if visit.kind == "page":
                 count += 1
-                # One that cannot be read counts as new, so that it is asked for and told of.
+                # An unreadable page counts as new, so that it is retried and reported.
                 yield Listed(visit.page_id, visit.lang, visit.revision if visit.problem is None else self._clock())
             else:
                 yield Omitted(visit.url, visit.why)
@@ -94,7 +94,7 @@ class SitemapSource:
         await self._own.do(self._visits.forget, self._clock())
 
     async def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | Unreadable, None]:
-        """What the inventory found."""
+        """The documents that the inventory has stored."""
         documents = await self._own.do(self._visits.documents, [(one.page_id, one.lang) for one in wanted])
         for listed, (document, problem) in zip(wanted, documents, strict=True):
             if problem is not None:
@@ -103,7 +103,7 @@ class SitemapSource:
                 yield document
 
     async def now(self) -> int:
-        """Our own clock: it is the one that revisions are from."""
+        """Our own clock, which revisions are from."""
         return self._clock()
 
     async def _listed(self, robots: Robots) -> AsyncIterator[Visit]:
@@ -127,7 +127,7 @@ class SitemapSource:
             yield visit
 
     async def _crawled(self) -> AsyncIterator[Visit]:
-        """Breadth first, so that what is near the start is found before the limit."""
+        """Breadth first, so that pages near the start are found before the limit."""
         start = normal(self._connector.url)
         seen = {start}
         level = [Location(start)]
@@ -146,7 +146,7 @@ class SitemapSource:
             level = following
 
     async def _visit_all(self, chunk: Iterable[Location], seen: set[str]) -> AsyncIterator[Visit]:
-        """Visit these, and what they say is their own address."""
+        """Visit these, and the canonical addresses that they name."""
         waiting = list(chunk)
         while waiting:
             visits = await together(self._visit(location) for location in waiting)
@@ -159,7 +159,7 @@ class SitemapSource:
                     waiting.append(Location(target))
 
     def _wanted(self, url: str) -> str | None:
-        """The one spelling of an address that we may and want to read."""
+        """The normal form of an address; None: it is not allowed or not wanted."""
         try:
             url = normal(url)
         except ValueError:
@@ -213,7 +213,7 @@ class SitemapSource:
         return await self._keep(visit, document)
 
     def _is_settled(self, before: Visit, location: Location) -> bool:
-        """Whether a request can be saved: looked at just now, or after the time that the sitemap says."""
+        """Whether no request is needed: the page was fetched just now, or after its `lastmod`."""
         if before.fetched_at >= self._begun:
             return True
         settled = location.settled()
@@ -224,7 +224,7 @@ class SitemapSource:
         )
 
     async def _unread(self, before: Visit | None, url: str, why: str) -> Visit:
-        """A page that is there and cannot be read: what was known of it stays, and it is told."""
+        """Report a page that exists and cannot be read. Its last document is kept."""
         log.info("cannot be read: %s", why)
         if before is None or before.kind != "page":
             lang = self._connector.lang or self._languages[0]

@@ -1,4 +1,4 @@
-"""What was found at each address, on disk: so that an unchanged page costs a 304, and is there to be sent all the same.
+"""The last result for each address, on disk, so that an unchanged page costs a 304 and can still be sent.
 
 Losing the file costs one visit of every page, and nothing else. So does a version that takes the content out of pages
 otherwise: what reads the same is the same revision.
@@ -18,9 +18,9 @@ from typing import Literal
 from schemas.page import PageDocument
 from text.reader import FINDER
 
-# page: a public one. moved: its own address is `target`. nothing: gone, or not for searches.
+# page: a public page. moved: its canonical address is `target`. nothing: gone, or excluded from searches.
 Kind = Literal["page", "moved", "nothing"]
-FORGOTTEN_AFTER = 90 * 86_400_000  # milliseconds that an address is remembered after nobody listed it any more
+FORGOTTEN_AFTER = 90 * 86_400_000  # milliseconds that an unlisted address is kept
 
 SCHEMA = """
 PRAGMA synchronous = OFF;
@@ -35,7 +35,7 @@ COLUMNS = "url, kind, target, etag, modified, fetched_at, page_id, lang, revisio
 
 @dataclass(frozen=True)
 class Visit:
-    """The last look at one address."""
+    """The last result for one address."""
 
     url: str
     kind: Kind
@@ -46,13 +46,13 @@ class Visit:
     page_id: str = ""
     lang: str = ""
     revision: int = 0  # when this content was first seen
-    why: str = ""  # no page for the search
+    why: str = ""  # the reason if it is no page for searches
     links: tuple[str, ...] = ()
-    problem: str | None = None  # why it could not be read this time; the rest is of the time before
+    problem: str | None = None  # why the last read failed; the other fields are of the previous read
 
 
 class Visits:
-    """The visits to one site. Close it. Not for two threads at once."""
+    """The visits to one site. Close it. Not thread-safe."""
 
     def __init__(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ class Visits:
         return replace(Visit(*values), why=why or "", links=found, problem=problem)
 
     def keep(self, visit: Visit, now: int, document: PageDocument | None = None) -> Visit:
-        """Remember a visit; one that found the same document as the last keeps its revision. Returns what is kept."""
+        """Store a visit, and return it. An unchanged document keeps its revision."""
         before = self.get(visit.url)
         packed = zlib.compress(json.dumps(visit.links).encode()) if visit.links else None
         if document is None:
@@ -103,15 +103,15 @@ class Visits:
         return visit
 
     def seen(self, url: str, now: int) -> None:
-        """It is listed still; nobody asked for it."""
+        """Note that the address is still listed, without a request."""
         self._update("seen_at = ?", now, url)
 
     def unchanged(self, url: str, now: int) -> None:
-        """It is as it was."""
+        """Note that the page is unchanged."""
         self._update("problem = NULL, seen_at = ?, fetched_at = ?", now, now, url)
 
     def unread(self, url: str, now: int, problem: str) -> None:
-        """It is there and cannot be read: what was known of it stays."""
+        """Note why the page cannot be read. Its last document is kept."""
         self._update("problem = ?, seen_at = ?", problem, now, url)
 
     def documents(self, pages: Sequence[tuple[str, str]]) -> list[tuple[PageDocument | None, str | None]]:
@@ -129,7 +129,7 @@ class Visits:
         return found
 
     def forget(self, now: int) -> None:
-        """Addresses that nobody has listed for long."""
+        """Delete addresses that have not been listed for `FORGOTTEN_AFTER`."""
         with self._db:
             self._db.execute("DELETE FROM visit WHERE seen_at < ?", (now - FORGOTTEN_AFTER,))
 

@@ -1,1 +1,1 @@
-"""Wagtail: the Django app in `app/` pushes; what it answers when asked is read here."""
+"""Wagtail: the Django app in `app/` pushes changes, and this package reads pages from it."""

@@ -1,4 +1,4 @@
-"""Asks a Wagtail site's Pagewire app (app/pagewire_wagtail/views.py), signed as its own deliveries are."""
+"""Reads a Wagtail site through its Pagewire app (app/pagewire_wagtail/views.py), with signed requests."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from connectors.cms.settings import WagtailConnector
 from connectors.cms.wagtail.mapping import Answer, NotOurApp, read
 from pipelines.runtime.errors import Permanent
 
-MOUNTED = "pagewire"  # where docs/howto/wagtail.md tells to put the app's URLs
-LIMIT = 64 * 1024 * 1024  # bytes of an answer: the app stops at 4 Mi characters, before the last page
+MOUNTED = "pagewire"  # the path of the app's URLs, by docs/howto/wagtail.md
+LIMIT = 64 * 1024 * 1024  # bytes of an answer: the app stops after the page that exceeds 4 Mi characters
 
 TODO = {
     401: "its PAGEWIRE['secret'] is not the connector's, or its clock is off",
@@ -25,7 +25,7 @@ TODO = {
 
 
 class Refusal(Permanent):
-    """The site does not let us ask; says what to do."""
+    """The site refuses our requests. The message says what to do."""
 
     code = "wagtail-refused"
 
@@ -44,7 +44,7 @@ class WagtailClient:
         self._fetch = fetch
 
     async def inventory(self, after: str) -> Answer:
-        """Public pages from behind the key `after`. Raises: Away, Refusal, Refused, NotOurApp."""
+        """Public pages after the key `after`. Raises: Away, Refusal, Refused, NotOurApp."""
         return await self._ask("inventory", urlencode({"after": after}))
 
     async def pages(self, wanted: Sequence[Listed]) -> Answer:
@@ -52,7 +52,7 @@ class WagtailClient:
         return await self._ask("pages", "&".join(f"page={quote(f'{one.lang}:{one.page_id}')}" for one in wanted))
 
     async def _ask(self, name: str, query: str) -> Answer:
-        # The name and the query are what is signed of a GET, wherever the app is mounted.
+        # A GET's signature is of its name and query, and does not depend on where the app is mounted.
         signed = f"GET {name}?{query}".encode()
         headers = signed_headers(self._connector.secret, f"msg_{uuid4().hex}", int(time.time()), signed)
         url = f"{self._connector.url.rstrip('/')}/{MOUNTED}/{name}"

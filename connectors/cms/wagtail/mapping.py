@@ -1,4 +1,4 @@
-"""What the app answers, line by line, as what the frame wants. The app speaks PageDocuments already."""
+"""Parses the app's answers, line by line. Pages are PageDocuments already."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class NotOurApp(Permanent):
 
 
 class Name(Wire):
-    """A page."""
+    """A page's key."""
 
     id: PageId
     lang: Lang
@@ -82,7 +82,9 @@ def read(body: bytes) -> Answer:
 def _page(said: dict[str, Any]) -> PageDocument | Unreadable:
     try:
         return PageDocument.model_validate(said)
-    except ValidationError as err:  # the site's own `pagewire_document` may say anything; the others go on
+    except (
+        ValidationError
+    ) as err:  # the site's own `pagewire_document` may return anything; other pages are not affected
         return Unreadable(Listed(str(said.get("id")), str(said.get("lang")), 0), problems(err))
 
 

@@ -1,4 +1,4 @@
-"""A Wagtail site as `pagewire import` and `pagewire reconcile` see it."""
+"""A Wagtail site as a source for `pagewire import` and `pagewire reconcile`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from connectors.cms.wagtail.client import Fetch, WagtailClient
 from connectors.cms.wagtail.mapping import NotOurApp
 from schemas.page import PageDocument
 
-ASKED = 20  # pages of one question; the app takes 50, and renders each
+REQUESTED = 20  # pages a request; the app allows 50, and renders each
 
 
 class WagtailSource:
     """Every public page of every site of the Wagtail, in every locale.
 
-    A page whose content is no more what was last sent has a new revision, even if nothing in Wagtail says that it was
-    changed: the app compares what it renders.
+    A page whose content differs from the last sent version has a new revision, even without a change in Wagtail, since
+    the app compares rendered pages.
     """
 
     def __init__(self, connector: WagtailConnector, fetch: Fetch) -> None:
@@ -38,7 +38,7 @@ class WagtailSource:
     async def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | Unreadable, None]:
         open_pages = list(wanted)
         while open_pages:
-            asked, open_pages = open_pages[:ASKED], open_pages[ASKED:]
+            asked, open_pages = open_pages[:REQUESTED], open_pages[REQUESTED:]
             answer = await self._client.pages(asked)
             for page in answer.pages:
                 yield page

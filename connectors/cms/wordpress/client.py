@@ -1,8 +1,8 @@
-"""WordPress's REST API, as far as public posts go: https://developer.wordpress.org/rest-api/
+"""The public posts of WordPress's REST API: https://developer.wordpress.org/rest-api/
 
-It has no way to go on after an id, only `offset`, and an offset moves when a post is deleted meanwhile: a page would be
-left out of the list, and be deleted for that. So each request begins with the last post of the one before, and goes
-further back when that one is not there.
+Its lists are paged by `offset`, not by id. If a post is deleted meanwhile, offsets shift, and a skipped post would be
+deleted from the index. So each request begins with the last post of the previous one, and goes further back if that
+post is missing.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from connectors.cms.settings import WordPressConnector
 from pipelines.runtime.errors import Permanent
 
 LISTED_AT_ONCE = 100  # WordPress's own limit for `per_page`
-FETCHED_AT_ONCE = 25  # with content: some of it is slow to make
-LIMIT = 64 * 1024 * 1024  # bytes of one answer; `content` alone may have 4 MiB a page
-# Kinds of posts that are parts of a site, not pages of it.
+FETCHED_AT_ONCE = 25  # with content, which may be slow to render
+LIMIT = 64 * 1024 * 1024  # bytes of an answer; `content` alone may have 4 MiB a page
+# Kinds of posts that are no pages.
 PARTS = frozenset({"attachment", "nav_menu_item", "revision", "custom_css"})
 
 
 class NotWordPress(Permanent):
-    """The address does not answer as WordPress's REST API does, or keeps it from us."""
+    """The address has no WordPress REST API, or denies access to it."""
 
     code = "not-wordpress"
 
 
 class WordPressClient:
-    """Asks one site. Its methods raise Away (try later) or Permanent (they will not help)."""
+    """Reads one site. Its methods raise Away (a retry may help) or Permanent (it would not)."""
 
     def __init__(self, connector: WordPressConnector, fetch: SafeFetch) -> None:
         self._url = connector.url.rstrip("/")
@@ -44,12 +44,12 @@ class WordPressClient:
         self._root: str | None = None
 
     async def now(self) -> int:
-        """Milliseconds on its clock, to the second."""
+        """The site's clock in milliseconds, to the second."""
         date = (await self._ask("", {"_fields": "namespaces"})).date or datetime.now(UTC)
         return int(date.timestamp()) * 1000
 
     async def plugin(self) -> Mapping[str, Any] | None:
-        """What our plugin says of the site: `lang` and `types`; None when it is not active there."""
+        """The plugin's data about the site: `lang` and `types`; None: the plugin is not active."""
         try:
             said = await self._json("pagewire/v1/site", {})
         except Refused as err:
@@ -61,7 +61,7 @@ class WordPressClient:
         return said
 
     async def routes(self) -> dict[str, str]:
-        """Kind of post -> where its posts are listed (`wp/v2/posts`)."""
+        """Kind of post -> the route of its list (`wp/v2/posts`)."""
         said = await self._json("wp/v2/types", {})
         try:
             return {
@@ -83,7 +83,7 @@ class WordPressClient:
             if not total.isdecimal():
                 raise NotWordPress(f"{self._url}: {route} does not say how many there are (X-WP-Total)")
             if offset and (not batch or batch[0]["id"] > last):
-                offset = max(0, offset - LISTED_AT_ONCE)  # posts before it have gone: some moved past us
+                offset = max(0, offset - LISTED_AT_ONCE)  # earlier posts were deleted, and later ones have shifted
                 continue
             for post in batch:
                 if post["id"] > last:
@@ -96,7 +96,7 @@ class WordPressClient:
             offset += len(batch) - 1
 
     async def some(self, route: str, ids: Sequence[int], fields: str) -> list[dict[str, Any]]:
-        """Those of the posts that are published."""
+        """The published ones of these posts."""
         query = {
             "include": ",".join(map(str, ids)),
             "per_page": len(ids),
@@ -117,7 +117,7 @@ class WordPressClient:
 
     def _parsed(self, answer: Fetched) -> Any:
         try:
-            # Some plugins print a byte order mark before everything.
+            # Some plugins print a byte order mark first.
             return json.loads(answer.body.decode("utf-8-sig"))
         except ValueError as err:
             raise NotWordPress(f"{shown(answer.url)}: not JSON: {err}") from err
@@ -128,7 +128,7 @@ class WordPressClient:
         return await self._get(self._root, route, query)
 
     async def _found(self) -> str:
-        """Where the API is: `/wp-json/`, or behind `?rest_route=` where addresses have no names."""
+        """The API's root: `/wp-json/`, or `?rest_route=` for plain permalinks."""
         for root in (f"{self._url}/wp-json/", f"{self._url}/?rest_route=/"):
             try:
                 said = self._parsed(await self._get(root, "", {"_fields": "namespaces"}))

@@ -1,6 +1,6 @@
-"""A post as the REST API tells it -> the page document. The plugin makes the same of the post itself (class-pages.php).
+"""Converts a post of the REST API to a page document. The plugin does the same in PHP (class-pages.php).
 
-Whoever changes one of the two changes the other: tests/wordpress compares them on a real site.
+Both must be changed together: tests/wordpress compares them on a real site.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from schemas.base import language_tag
 from schemas.page import PageDocument
 from text.html import stripped
 
-# What is asked for; `_links` and `_embedded` bring the names of categories and tags.
+# The requested fields; `_links` and `_embedded` have the names of categories and tags.
 LISTED_FIELDS = "id,type,status,modified_gmt,content.protected,pagewire,lang"
 FIELDS = f"{LISTED_FIELDS},slug,link,title,excerpt,content,_links,_embedded"
 
 
 def listed(post: Mapping[str, Any], default_lang: str) -> Listed | None:
-    """A post of a list, asked for with `LISTED_FIELDS`; None when not everybody may read it."""
-    barred = "pagewire" in post and post["pagewire"] is None  # by the plugin's word
+    """A post of a list with `LISTED_FIELDS`; None: it is not public."""
+    barred = "pagewire" in post and post["pagewire"] is None  # by the plugin
     if post.get("status", "publish") != "publish" or post["content"]["protected"] or barred:
         return None
     return Listed(page_id(post["type"], post["id"]), lang(post, default_lang), revision(post))
 
 
 def document(post: Mapping[str, Any], default_lang: str) -> PageDocument:
-    """A public post, asked for with `FIELDS` and `_embed=wp:term`.
+    """The document of a public post, from `FIELDS` with `_embed=wp:term`.
 
     Raises:
-        KeyError, TypeError, pydantic.ValidationError: it is not as the REST API says posts are.
+        KeyError, TypeError, pydantic.ValidationError: the post has not the form of the REST API.
     """
     content = post["content"]["rendered"]
     return PageDocument.model_validate(
@@ -52,7 +52,7 @@ def document(post: Mapping[str, Any], default_lang: str) -> PageDocument:
 
 
 def page_id(type: str, id: int) -> str:
-    """`post-12`: the same whatever happens to title, slug and parent."""
+    """`post-12`, which does not change with title, slug or parent."""
     return f"{type}-{id}"
 
 
@@ -63,26 +63,26 @@ def type_and_number(page_id: str) -> tuple[str, int]:
 
 
 def lang(post: Mapping[str, Any], default: str) -> str:
-    """What the plugin says, or Polylang, else the site's."""
-    return language_tag(str(_told(post).get("lang") or post.get("lang") or default))
+    """The post's language by the plugin or Polylang, else the site's."""
+    return language_tag(str(_plugin_fields(post).get("lang") or post.get("lang") or default))
 
 
 def revision(post: Mapping[str, Any]) -> int:
-    """The end of the second of its last change: never older than what the plugin sent of that save."""
+    """The end of the second of its last change, so that it is never older than the plugin's revision of that save."""
     modified = _modified(post)
     return (int(modified.timestamp()) if modified else 0) * 1000 + 999
 
 
 def _modified(post: Mapping[str, Any]) -> datetime | None:
-    """None where an import left 0000-00-00, which the REST API makes -0001-11-30 of."""
+    """None for 0000-00-00 from some imports, which the REST API shows as -0001-11-30."""
     said = str(post["modified_gmt"])
     return None if said.startswith("-") else datetime.fromisoformat(f"{said}+00:00")
 
 
 def _description(post: Mapping[str, Any], content: str) -> str:
-    """The excerpt that somebody wrote: what WordPress makes of the content's beginning is searched anyway."""
-    if "description" in _told(post):
-        return str(_told(post)["description"])
+    """The excerpt, if it is written by hand. WordPress's automatic one repeats the content's beginning."""
+    if "description" in _plugin_fields(post):
+        return str(_plugin_fields(post)["description"])
     said = stripped(post.get("excerpt", {}).get("rendered", ""))
     made = said.endswith("[…]") or _squeezed(content).startswith(_squeezed(said))
     return "" if made else said
@@ -92,13 +92,13 @@ def _squeezed(text: str) -> str:
     return "".join(stripped(text).split())
 
 
-def _told(post: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the plugin says beside, where it is active."""
+def _plugin_fields(post: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The plugin's additional fields; empty if it is not active."""
     return post.get("pagewire") or {}
 
 
 def _keywords(post: Mapping[str, Any]) -> list[str]:
-    """Names of its categories, tags and whatever else sorts it, without the one that says nothing."""
+    """Names of its categories, tags and other terms, without the default category."""
     terms = (term for group in post.get("_embedded", {}).get("wp:term", ()) for term in group)
     names = {stripped(term["name"]) for term in terms if "name" in term and term.get("slug") != "uncategorized"}
     return sorted(names - {""})

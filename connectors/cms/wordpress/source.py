@@ -1,8 +1,8 @@
-"""WordPress as a source for `import` and `reconcile`: client.py asks, mapping.py says what a post is.
+"""WordPress as a source for `import` and `reconcile`: client.py reads posts, mapping.py converts them.
 
 types ─▶ inventory: id, language, modified time of every public post
-      └▶ fetch:     the posts themselves, many at once; one that breaks WordPress is asked for alone and left out
-                    └▶ visitor.py: each at its own address; what visitors do not get is left out, too
+      └▶ fetch:     the posts themselves, many at once; one that breaks WordPress is found by single requests
+                    └▶ visitor.py: each at its own address; pages not shown to visitors are left out
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from connectors.cms.wordpress.visitor import Visitor
 from schemas.base import problems
 from schemas.page import PageDocument
 
-VISITED_AT_ONCE = 4  # pages asked for at their own addresses
+VISITED_AT_ONCE = 4  # pages requested at their own addresses
 
 
 @dataclass(frozen=True)
 class _Site:
-    """What is read of a site, and where."""
+    """The default language and the routes of a site."""
 
     lang: str
     routes: Mapping[str, str]  # kind of post -> route
@@ -43,7 +43,7 @@ class WordPressSource:
     def __init__(self, connector: WordPressConnector, fetch: SafeFetch, languages: Sequence[str]) -> None:
         """
         Args:
-            languages: of the site; the first is that of pages that say nothing, where the plugin is not active.
+            languages: of the site; the first is the default for pages without a language if the plugin is not active.
         """
         self._client = WordPressClient(connector, fetch)
         self._visitor = Visitor(connector.url, fetch) if connector.as_visitor else None
@@ -67,7 +67,7 @@ class WordPressSource:
         by_route = sorted(((self._route(site, one), one) for one in wanted), key=lambda pair: pair[0] or "")
         for route, pairs in groupby(by_route, key=lambda pair: pair[0]):
             ones = [one for _, one in pairs]
-            if route is None:  # of a kind that is not public any more: gone
+            if route is None:  # its kind is not public any more, so the page is gone
                 continue
             for some in chunked(ones, FETCHED_AT_ONCE):
                 async with aclosing(self._some(site, route, some)) as pages:
@@ -83,9 +83,9 @@ class WordPressSource:
         try:
             posts = await self._client.some(route, [type_and_number(one.page_id)[1] for one in ones], FIELDS)
         except (Away, Refused, NotWordPress) as err:
-            # A post can break WordPress (a shortcode that dies), or be larger than an answer may be: find out which.
+            # A post may break WordPress (a failing shortcode) or be too large: find it by single requests.
             if len(ones) > 1:
-                await self._client.now()  # raises when it is not a post, but the site that is away
+                await self._client.now()  # raises if the site is down, and no post is at fault
                 for half in (ones[: len(ones) // 2], ones[len(ones) // 2 :]):
                     async with aclosing(self._some(site, route, half)) as pages:
                         async for page in pages:

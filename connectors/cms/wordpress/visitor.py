@@ -1,5 +1,5 @@
-"""A page as a visitor gets it. The REST API shows posts without what keeps visitors from them: a redirect, a filter of
-the content where a theme shows it, a query that finds nothing.
+"""Checks a page at its public address. The REST API also shows posts that visitors cannot see, because of a redirect, a
+filter of the content in the theme, or a query without results.
 
     document of the REST API ─▶ its own address, without our login ─▶ the same address? the same words? ─▶ document
                                                                 └─ no ─▶ Barred
@@ -21,28 +21,28 @@ from schemas.page import PageDocument
 from text.encodings import UnknownEncoding, decoded
 from text.html import without_tags
 
-RUN = 3  # words in a row that are looked for together
-SHOWN = 0.8  # share of the runs that a page shows; a theme may put a line between two paragraphs
+RUN = 3  # words in a row that are compared together
+SHOWN = 0.8  # least share of the runs on the page; a theme may insert lines between paragraphs
 CLOSED = frozenset({401, 403})
 _WORD = re.compile(r"\w+")
 _NEXT_PAGE = "<!--nextpage-->"  # visitors read the rest at another address
 
 
 class Visitor:
-    """Asks one site for its pages as somebody who is not logged in."""
+    """Reads pages of one site without a login."""
 
     def __init__(self, url: str, fetch: SafeFetch) -> None:
         self._url = url
         self._fetch = fetch
 
     async def sees(self, listed: Listed, page: PageDocument) -> PageDocument | Unreadable | Barred:
-        """The page, if a visitor gets it.
+        """The page, if visitors can see it.
 
         Raises:
             NotWordPress: the whole site is closed to visitors.
-            Away: it is away.
+            Away: it is down.
         """
-        for url in (page.url, _uncached(page.url)):  # a cache may still have what the page said before
+        for url in (page.url, _uncached(page.url)):  # a cache may still have an older version of the page
             try:
                 answer = await self._fetch.get(url)
             except Refused as err:
@@ -60,7 +60,7 @@ class Visitor:
         return Barred(listed, page.url, "visitors do not see its content")
 
     async def _is_open(self) -> None:
-        """Whether it is the page that is barred, and not we: a firewall may stop us at any page."""
+        """Return if the site is open to us, so that the page itself is barred. A firewall may block us everywhere."""
         try:
             await self._fetch.get(self._url)
         except Refused as err:
@@ -72,7 +72,7 @@ class Visitor:
 
 
 def shows(page: str, content: str) -> bool:
-    """Whether the HTML of a page has the words of a content in it, in their order."""
+    """Whether a page's HTML contains the words of the content, in their order."""
     wanted = _words(content.partition(_NEXT_PAGE)[0])
     run = min(RUN, len(wanted))
     if not run:
@@ -82,12 +82,12 @@ def shows(page: str, content: str) -> bool:
 
 
 def _uncached(url: str) -> str:
-    """The same page, at an address that nobody asked for before. The plugin's own query, with no mark that it takes."""
+    """The page's address with a random query, which no cache knows. The plugin ignores its value."""
     return f"{url}{'&' if '?' in url else '?'}pagewire-visit={token_hex(8)}"
 
 
 def _words(content: str) -> list[int]:
-    """A number for each word: a page of 4 MiB has many, and only their equality counts."""
+    """A number for each word, to save memory: a page of 4 MiB has many words, and only their equality matters."""
     text = html.unescape(without_tags(content, " ")).casefold()
     return [hash(word[0]) for word in _WORD.finditer(text)]
 
@@ -100,10 +100,10 @@ def _text(answer: Fetched) -> str:
     try:
         return decoded(answer.body, answer.charset, page=True)
     except UnknownEncoding:
-        return answer.body.decode("utf-8", "replace")  # only the words in it are looked for
+        return answer.body.decode("utf-8", "replace")  # only its words are compared
 
 
 def _place(url: str) -> tuple[str, bytes]:
-    """Path and query: `www.` and https come and go."""
+    """Path and query, without scheme and host, since `www.` and https may differ."""
     parsed = httpx.URL(url)
     return parsed.path.rstrip("/"), parsed.query

@@ -93,7 +93,7 @@ async def test_others_do_not_wait_for_what_is_refused() -> None:
 
 
 async def test_its_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ITEM_PATIENCE", 0.05)
+    monkeypatch.setattr(module, "ITEM_TIMEOUT", 0.05)
     bulks = Bulks(lambda id, times: id == "refused")
     writer = writing(bulks)
     with pytest.raises(ElasticsearchDown, match="refused: full"):

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from adapters.http_chat import BrokenOff, NotAsked, answered
+from adapters.http_chat import Interrupted, NotAccepted, stream_answer
 from gateway.app import create_app
 from gateway.fakes import FakePages, FakePorts
 from schemas.answer import Answered, Event, Failed
@@ -50,7 +50,7 @@ class Gateway(httpx.AsyncBaseTransport):
 
 
 async def told(transport: httpx.AsyncBaseTransport, key: str = ADMIN, site: str = "town") -> list[Event]:
-    return [event async for event in answered(URL, site, SecretStr(key), "Where?", "en", transport)]
+    return [event async for event in stream_answer(URL, site, SecretStr(key), "Where?", "en", transport)]
 
 
 async def test_the_gateway_takes_it_as_a_question_that_nobody_keeps(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ async def test_the_gateway_takes_it_as_a_question_that_nobody_keeps(tmp_path: Pa
 @pytest.mark.parametrize(("key", "site"), [("nobody's", "town"), (ADMIN, "village")])
 async def test_who_is_refused_has_not_asked(tmp_path: Path, key: str, site: str) -> None:
     fakes = FakePorts(pages=FakePages({"town": "en", "other": "fr"}))
-    with pytest.raises(NotAsked):
+    with pytest.raises(NotAccepted):
         await told(httpx.ASGITransport(create_app(edge_settings(tmp_path), fakes.ports)), key, site)
     assert fakes.answers.asked == []
 
@@ -75,7 +75,7 @@ async def test_a_gateway_that_is_away_was_not_asked() -> None:
     def away(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("refused")
 
-    with pytest.raises(NotAsked):
+    with pytest.raises(NotAccepted):
         await told(httpx.MockTransport(away))
 
 
@@ -88,7 +88,7 @@ async def test_events_come_in_order_and_those_of_a_later_version_are_passed_over
 
 async def test_an_answer_that_breaks_off_is_told_and_stopped() -> None:
     gateway = Gateway(ACCEPTED, TOKEN, breaks=True)
-    with pytest.raises(BrokenOff):
+    with pytest.raises(Interrupted):
         await told(gateway)
     assert gateway.others == ["DELETE /v1/sites/town/answers/request-of-the-test"]
 
@@ -108,7 +108,7 @@ async def test_a_connection_that_breaks_behind_the_whole_answer_ends_it() -> Non
 )
 async def test_who_leaves_early_stops_the_answer(enough: Callable[[Event], bool], stopped: list[str]) -> None:
     gateway = Gateway(ACCEPTED, TOKEN, ANSWER)
-    async with aclosing(answered(URL, "town", SecretStr(ADMIN), "Where?", "en", gateway)) as events:
+    async with aclosing(stream_answer(URL, "town", SecretStr(ADMIN), "Where?", "en", gateway)) as events:
         async for event in events:
             if enough(event):
                 break

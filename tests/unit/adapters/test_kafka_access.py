@@ -18,7 +18,7 @@ from aiokafka.errors import (
 )
 from pydantic import SecretStr, ValidationError
 
-from adapters.kafka.access import KafkaDenied, TokenMissing, connection, denied, security, why
+from adapters.kafka.access import KafkaDenied, TokenMissing, connection, connection_problem, denied, security
 from adapters.kafka.client import from_broker
 from adapters.kafka.settings import KafkaSettings
 from adapters.tls import handshake_failure
@@ -120,7 +120,7 @@ def test_mutual_tls(tmp_path: Path) -> None:
             {"kafka_security_protocol": "SASL_SSL"},
             "PAGEWIRE_KAFKA_SASL_MECHANISM): kafka_security_protocol SASL_SSL needs",
         ),
-        ({"kafka_sasl_mechanism": "PLAIN"}, "nobody logs in with kafka_security_protocol PLAINTEXT"),
+        ({"kafka_sasl_mechanism": "PLAIN"}, "there is no login with kafka_security_protocol PLAINTEXT"),
         (SCRAM | {"kafka_password": None}, "PAGEWIRE_KAFKA_PASSWORD): kafka_sasl_mechanism SCRAM-SHA-512 needs it"),
         (SCRAM | {"kafka_oauth_client": "us"}, "PAGEWIRE_KAFKA_OAUTH_CLIENT): kafka_sasl_mechanism SCRAM-SHA-512 does"),
         ({"kafka_user": "us"}, "PAGEWIRE_KAFKA_USER): kafka_sasl_mechanism is not set"),
@@ -194,7 +194,7 @@ def alert(reason: str) -> Exception:
     ids=lambda one: type(one).__name__ if isinstance(one, Exception) else str(one),
 )
 def test_a_refused_connection_names_the_setting(err: Exception, setting: str) -> None:
-    said = why(err, KafkaSettings(**SCRAM))
+    said = connection_problem(err, KafkaSettings(**SCRAM))
     assert said is not None
     assert setting in said
     assert "hush" not in said
@@ -203,13 +203,13 @@ def test_a_refused_connection_names_the_setting(err: Exception, setting: str) ->
 
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
 def test_a_broker_that_hangs_up_may_want_something_else(protocol: str) -> None:
-    said = why(KafkaConnectionError("closed"), KafkaSettings(kafka_security_protocol=protocol))
+    said = connection_problem(KafkaConnectionError("closed"), KafkaSettings(kafka_security_protocol=protocol))
     assert f"PAGEWIRE_KAFKA_SECURITY_PROTOCOL is {protocol}" in (said or "")
 
 
 @pytest.mark.parametrize("err", [ConnectionRefusedError(), TimeoutError(), OSError("no such host")])
 def test_a_broker_that_is_away_is_only_away(err: Exception) -> None:
-    assert why(err, KafkaSettings(**SCRAM)) is None
+    assert connection_problem(err, KafkaSettings(**SCRAM)) is None
     assert handshake_failure(err, "kafka", "the broker", "PAGEWIRE_KAFKA") is None
 
 

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.llm.reasoning import Spoken
+from adapters.llm.reasoning import ReasoningFilter
 
 PIECES = st.lists(
     st.sampled_from(
@@ -19,7 +19,7 @@ PIECES = st.lists(
 
 
 def spoken(*pieces: str) -> list[str]:
-    one = Spoken()
+    one = ReasoningFilter()
     return [*(one.feed(piece) for piece in pieces), one.finish()]
 
 
@@ -36,7 +36,7 @@ def test_however_the_stream_is_cut_the_same_is_spoken(pieces: list[str], data: s
 @given(PIECES)
 def test_no_more_is_held_back_than_what_may_open_reasoning(pieces: list[str]) -> None:
     text = "".join(pieces)
-    one, said = Spoken(), ""
+    one, said = ReasoningFilter(), ""
     for n, ch in enumerate(text, 1):
         said += one.feed(ch)
         opens = any(tag.startswith(text[:n].lstrip().lower()) for tag in ("<think>", "<thinking>"))

@@ -81,7 +81,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return []
 
     monkeypatch.setattr(repair, "ensure_topics", ensure)
-    monkeypatch.setattr(repair, "LOOK", 0.0)
+    monkeypatch.setattr(repair, "COPY_POLL", 0.0)
     return seen
 
 
@@ -159,7 +159,7 @@ def test_copies_go_to_those_with_least_to_do_and_into_other_racks_first() -> Non
 
 
 async def test_a_broker_that_has_not_heard_of_a_new_topic_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topics, "NEWS_POLL", 0.0)
+    monkeypatch.setattr(topics, "METADATA_POLL", 0.0)
     answers = [(3, "", 2, NAME, []), (0, None, 2, NAME, [("cleanup.policy", "compact", False, 1)])]
 
     class Forgetful:
@@ -168,7 +168,7 @@ async def test_a_broker_that_has_not_heard_of_a_new_topic_is_asked_again(monkeyp
 
     [described] = await topics._configs(Forgetful(), [NAME])
     assert described.resources[0][0] == 0
-    monkeypatch.setattr(topics, "NEWS_LIMIT", -1.0)
+    monkeypatch.setattr(topics, "METADATA_LIMIT", -1.0)
     answers.append((3, "", 2, NAME, []))
     with pytest.raises(Retryable, match=f"settings of topic {NAME} cannot be read: UnknownTopicOrPartitionError"):
         await topics._configs(Forgetful(), [NAME])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.cms.addresses import Walls, is_public, unwrapped
+from connectors.cms.addresses import AddressFilter, is_public, unwrapped
 from connectors.cms.fetching import Refused, checked, shown
 from wiring.settings_file import load
 
@@ -67,7 +67,7 @@ def test_no_spelling_of_a_private_address_is_public(address: IPv4Address) -> Non
         IPv6Address((0x2002 << 112) | (number << 80)),  # through 6to4
     ]
     assert [each for each in spellings if is_public(each)] == []
-    assert not any(Walls().permit("name.example", str(each)) for each in spellings)
+    assert not any(AddressFilter().permit("name.example", str(each)) for each in spellings)
 
 
 @given(st.ip_addresses())
@@ -79,7 +79,7 @@ def test_what_is_public_is_neither_private_nor_local(address: IPv4Address | IPv6
 
 
 def test_a_setting_opens_hosts_addresses_and_networks() -> None:
-    walls = Walls(["cms.internal", "10.1.0.0/16", "192.168.7.1", "::1"])
+    walls = AddressFilter(["cms.internal", "10.1.0.0/16", "192.168.7.1", "::1"])
     assert walls.permit("CMS.internal.", "172.16.0.1")
     assert walls.permit("any", "10.1.2.3")
     assert walls.permit("any", "::ffff:10.1.2.3")
@@ -91,7 +91,7 @@ def test_a_setting_opens_hosts_addresses_and_networks() -> None:
 
 
 def test_the_zone_of_an_address_does_not_hide_it() -> None:
-    assert not Walls().permit("any", "fe80::1%eth0")
+    assert not AddressFilter().permit("any", "fe80::1%eth0")
 
 
 @pytest.mark.parametrize(

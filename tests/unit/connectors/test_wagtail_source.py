@@ -16,7 +16,7 @@ from connectors.cms.push import Delivery
 from connectors.cms.settings import WagtailConnector
 from connectors.cms.wagtail.client import Refusal
 from connectors.cms.wagtail.mapping import NotOurApp
-from connectors.cms.wagtail.source import ASKED, WagtailSource
+from connectors.cms.wagtail.source import REQUESTED, WagtailSource
 from schemas.page import PageDocument
 
 SECRET = SecretStr("whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=")
@@ -66,14 +66,14 @@ async def test_an_inventory_without_an_end_is_no_inventory(last: list[dict[str, 
 
 
 async def test_what_does_not_fit_into_one_answer_is_asked_for_again() -> None:
-    wanted = [Listed(f"k{n}", "pt-BR", n) for n in range(ASKED + 1)]
+    wanted = [Listed(f"k{n}", "pt-BR", n) for n in range(REQUESTED + 1)]
     page = {"id": "k0", "lang": "pt-BR", "title": "Zero", "revision": 5}
     app = App([{"page": page}, {"later": {"id": "k1", "lang": "pt-BR"}}], [])
     pages = [one async for one in source(app).fetch(wanted)]
     assert pages == [PageDocument(id="k0", lang="pt-BR", title="Zero", revision=5)]
     asked = [parse_qs(one.partition("?")[2])["page"] for one in app.asked]
     assert asked[0][0] == "pt-BR:k0"
-    assert (len(asked[0]), asked[1]) == (ASKED, [f"pt-BR:k{ASKED}", "pt-BR:k1"])
+    assert (len(asked[0]), asked[1]) == (REQUESTED, [f"pt-BR:k{REQUESTED}", "pt-BR:k1"])
 
 
 async def test_one_bad_page_does_not_stop_the_others() -> None:

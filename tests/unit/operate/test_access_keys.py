@@ -86,8 +86,8 @@ async def test_gateways_look_by_themselves(world: World, monkeypatch: pytest.Mon
             while names(there) != ["webmaster"]:  # noqa: ASYNC110  # nothing tells when a look is over
                 await asyncio.sleep(0.001)
             for trouble in (Retryable("away"), RuntimeError("unforeseen")):
-                looked, world.store.error = world.store.looked, trouble
-                while world.store.looked < looked + 2:  # noqa: ASYNC110
+                looked, world.store.error = world.store.reads, trouble
+                while world.store.reads < looked + 2:  # noqa: ASYNC110
                     await asyncio.sleep(0.001)
             world.store.error = None
             await here.revoke("webmaster")

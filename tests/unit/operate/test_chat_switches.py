@@ -59,8 +59,8 @@ async def test_processes_look_by_themselves_whatever_happens(world: World, monke
         async with asyncio.timeout(60):
             await there.went_off("town").wait()
             for trouble in (Retryable("away"), RuntimeError("unforeseen")):
-                looked, world.store.error = world.store.looked, trouble
-                while world.store.looked < looked + 2:  # noqa: ASYNC110  # nothing tells when a look is over
+                looked, world.store.error = world.store.reads, trouble
+                while world.store.reads < looked + 2:  # noqa: ASYNC110  # nothing tells when a look is over
                     await asyncio.sleep(0.001)
                 assert there.off("town")
             world.store.error = None

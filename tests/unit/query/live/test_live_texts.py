@@ -88,9 +88,9 @@ async def test_what_is_live_goes_before_files_and_they_before_ours(world: World)
     await world.changes.remove(LEAD_IN, JUST, "ben")
     assert await live.look()
     assert lead_in(prompts) == "Our pages say:"
-    read = world.store.read
+    read = world.store.reads
     assert await live.look()
-    assert world.store.read == read  # nothing is new
+    assert world.store.reads == read  # nothing is new
 
 
 async def test_a_contact_and_a_prompt_are_changed_alike(world: World) -> None:

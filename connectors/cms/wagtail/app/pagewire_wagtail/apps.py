@@ -1,4 +1,4 @@
-"""Wiring: checks, signals, and the courier's first look after a start."""
+"""Registers checks and signals, and starts the first delivery."""
 
 from __future__ import annotations
 

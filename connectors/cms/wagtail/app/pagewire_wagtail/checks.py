@@ -1,4 +1,4 @@
-"""`manage.py check`: a wrong setting is told at start, by name."""
+"""`manage.py check`: reports wrong settings by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pagewire_wagtail.conf import WrongSetting, pagewire
 
 
 def check_settings(**kwargs: Any) -> list[checks.CheckMessage]:
-    """PAGEWIRE itself."""
+    """Check the setting PAGEWIRE."""
     from django.conf import settings
 
     if not hasattr(settings, "PAGEWIRE"):
@@ -27,7 +27,7 @@ def check_settings(**kwargs: Any) -> list[checks.CheckMessage]:
 
 
 def check_database(**kwargs: Any) -> list[checks.CheckMessage]:
-    """SQLite refuses the second of two writers unless it is told at the beginning that somebody will write."""
+    """Warn about SQLite without `IMMEDIATE` transactions, where the second of two writers fails."""
     from pagewire_wagtail.models import PageRecord
 
     connection = connections[router.db_for_write(PageRecord)]

@@ -1,4 +1,4 @@
-"""The one clock of revisions, leases and signatures."""
+"""The clock of revisions, leases and signatures."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import time
 
 
 def milliseconds() -> int:
-    """Since 1970."""
+    """Milliseconds since 1970."""
     return time.time_ns() // 1_000_000

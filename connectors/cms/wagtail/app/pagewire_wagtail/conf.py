@@ -13,9 +13,9 @@ from typing import Any
 from django.conf import settings as django_settings
 from django.core.signals import setting_changed
 
-SECRET_PREFIX = "whsec_"  # noqa: S105  # Standard Webhooks: secrets as text are told from other base64 by it
+SECRET_PREFIX = "whsec_"  # noqa: S105  # by Standard Webhooks
 SHORTEST_KEY = 24  # bytes, https://github.com/standard-webhooks/standard-webhooks
-MOST_SECRETS = 8  # as many signatures as Pagewire looks at
+MOST_SECRETS = 8  # the number of signatures that Pagewire checks
 NAMES = {
     "url": (str, "Pagewire's address, such as `https://pagewire.example.org`"),
     "site": (str, "the site's name in pagewire.yaml"),
@@ -30,12 +30,12 @@ URL = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
 
 
 class WrongSetting(ValueError):
-    """PAGEWIRE is not what it should be; each argument is one thing wrong. Never holds a secret."""
+    """PAGEWIRE is wrong. Each argument is one problem, without secrets."""
 
 
 @dataclass(frozen=True)
 class Pagewire:
-    """Where changes go."""
+    """The address and credentials of Pagewire."""
 
     url: str
     site: str
@@ -52,10 +52,10 @@ class Pagewire:
 
 @cache
 def pagewire() -> Pagewire | None:
-    """The setting; None: there is none, or it is None, and nothing is recorded or sent.
+    """The setting; None: it is missing or None, so nothing is recorded or sent.
 
     Raises:
-        WrongSetting: which `manage.py check` tells, too.
+        WrongSetting: also reported by `manage.py check`.
     """
     given = getattr(django_settings, "PAGEWIRE", None)
     return None if given is None else read(given)

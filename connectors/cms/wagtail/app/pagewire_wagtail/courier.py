@@ -1,10 +1,10 @@
-"""Takes what waits to Pagewire, in the order of the changes; editors' saves before bulk.
+"""Delivers waiting pages to Pagewire, in the order of the changes; editors' saves before bulk.
 
-    lease ─▶ lines that wait ─▶ the pages as they are now ─▶ noted as exposed ─▶ one delivery ─▶ settled on a 200
+    lease ─▶ waiting records ─▶ the current pages ─▶ marked as exposed ─▶ one delivery ─▶ settled on a 200
 
-Any number of web workers and commands may try: the lease lets one of them deliver. It saves work and keeps the order;
-that no page ends up wrong does not hang on it (see models.PageRecord). Nothing here runs in a transaction: what a
-courier that dies leaves behind is lines that still wait, and a lease that ends.
+Any number of web workers and commands may try, and the lease lets one of them deliver. It saves work and keeps the
+order, but correctness does not depend on it (see models.PageRecord). Nothing here runs in a transaction: a courier that
+dies leaves waiting records and a lease that expires.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from pagewire_wagtail.wire import Away, Taken, send
 
 log = logging.getLogger(__name__)
 
-BATCH = 100  # lines of a delivery; Pagewire takes 500
+BATCH = 100  # lines of a delivery; Pagewire accepts 500
 BATCH_BYTES = 4 * 1024 * 1024
 LEASE = 120.0  # seconds; longer than rendering a batch and waiting for an answer
-HELD = 0.5  # seconds until one looks again whether another courier is through
+HELD = 0.5  # seconds until the next try to get another courier's lease
 LONGEST_PAUSE = 60.0  # seconds between two tries
 LONGEST_RENDER_PAUSE = 3600.0  # seconds between two tries to render a page whose template fails
 
 
 @dataclass(frozen=True)
 class Line:
-    """A record with what its page is now."""
+    """A record with the current state of its page."""
 
     record: PageRecord
     public: bool
@@ -49,19 +49,19 @@ class Line:
 
 
 def pending() -> Any:
-    """What waits, in its order."""
+    """Waiting records, in their order."""
     return PageRecord.objects.filter(waiting=True).order_by("bulk", "revision", "pk")
 
 
 def drain(pagewire: Pagewire, patience: int, report: Callable[[], None] = lambda: None) -> None:
-    """Deliver, with all others that do, until nothing is due; somebody waits for it, so the first try is now.
+    """Deliver together with other couriers until nothing is due. Ignores pauses for the first try.
 
     Args:
-        patience: failures in a row until it gives up.
+        patience: failures in a row after which it gives up.
         report: called after each step.
 
     Raises:
-        Away: why the last delivery was not taken.
+        Away: the failure of the last delivery.
     """
     CourierState.objects.filter(pk=1).update(next_try=0, failures=0, problem="")
     while (pause := work(pagewire)) is not None:
@@ -73,10 +73,10 @@ def drain(pagewire: Pagewire, patience: int, report: Callable[[], None] = lambda
 
 
 def work(pagewire: Pagewire) -> float | None:
-    """One delivery at most.
+    """Make one delivery at most.
 
     Returns:
-        Seconds until there may be something to do: 0 at once; None: nothing waits.
+        Seconds until the next call; None: nothing waits.
     """
     if not _due().exists():
         return None
@@ -96,16 +96,16 @@ def work(pagewire: Pagewire) -> float | None:
 
 
 def deliver(pagewire: Pagewire, records: list[PageRecord], *, bulk: bool | None = None) -> int:
-    """Send what the pages of these records are now, in deliveries of no more than BATCH_BYTES.
+    """Send the current pages of these records, in deliveries of at most BATCH_BYTES.
 
     Args:
-        bulk: the lane; None: as the records say, up to where it changes.
+        bulk: the lane; None: the records' own lane, until it changes.
 
     Returns:
-        How many Pagewire took.
+        The number of accepted pages.
 
     Raises:
-        Away: what was not taken waits on.
+        Away: pages that were not accepted still wait.
     """
     if bulk is None:
         bulk = bool(records) and records[0].bulk
@@ -121,7 +121,7 @@ def deliver(pagewire: Pagewire, records: list[PageRecord], *, bulk: bool | None 
 
 
 def look(pagewire: Pagewire, records: list[PageRecord]) -> Iterable[Line]:
-    """What there is to tell of each; what needs no telling stops waiting."""
+    """A line for each record that must be sent. The others are settled."""
     public = Public.now(pagewire)
     pages = {key_of(page): page for page in current(public, ((r.page_key, r.lang) for r in records))}
     for record in records:
@@ -142,24 +142,24 @@ def look(pagewire: Pagewire, records: list[PageRecord]) -> Iterable[Line]:
 
 
 def current(public: Public, keys: Iterable[tuple[str, str]]) -> Iterable[Any]:
-    """Those of the pages that every visitor may see now."""
+    """The pages of these keys that are public now."""
     wanted = set(keys)
     found = public.pages().filter(translation_key__in={page_key for page_key, _ in wanted})
     return (page for page in found if key_of(page) in wanted and public.has(page))
 
 
 def expose(records: Iterable[PageRecord]) -> None:
-    """Before their pages leave: an answer that is lost on its way must not make us forget that Pagewire has them."""
+    """Mark records as exposed before sending them, since Pagewire may have a page even if its answer is lost."""
     PageRecord.objects.filter(pk__in=[record.pk for record in records], exposed=False).update(exposed=True)
 
 
 def settle(record: PageRecord, *, public: bool, digest: str = "", problem: str = "") -> None:
-    """Pagewire has been told. A mark that came meanwhile waits on."""
+    """Store the outcome of a delivery. A mark that came meanwhile still waits."""
     same = PageRecord.objects.filter(pk=record.pk, revision=record.revision)
-    told = {"digest": digest, "told_at": timezone.now(), "problem": problem, "tries": 0}
+    values = {"digest": digest, "told_at": timezone.now(), "problem": problem, "tries": 0}
     if not public:
-        told["exposed"] = False
-    same.update(waiting=False, bulk=False, **told)
+        values["exposed"] = False
+    same.update(waiting=False, bulk=False, **values)
 
 
 def _send(pagewire: Pagewire, batch: list[Line], bulk: bool) -> int:
@@ -187,7 +187,7 @@ def _due() -> Any:
 
 
 def _unrenderable(record: PageRecord, err: Unrenderable) -> None:
-    """The others go on; this one is tried again, more and more seldom, or when it is saved."""
+    """Store why a page cannot be rendered. It is retried with growing pauses, or when it is saved."""
     log.warning("page %s cannot be rendered for Pagewire: %s", record, err)
     pause = min(2.0**record.tries, LONGEST_RENDER_PAUSE)
     later = milliseconds() + round(timedelta(seconds=pause) / timedelta(milliseconds=1))
@@ -211,9 +211,9 @@ def _release(holder: str, **learned: Any) -> None:
 
 def _failed(holder: str, err: Away) -> float:
     failures = CourierState.objects.get(pk=1).failures
-    # Not pipelines.runtime.retry: this app is installed without Pagewire.
+    # pipelines.runtime.retry is not available: this app is installed without Pagewire.
     pause = min(2.0**failures, LONGEST_PAUSE) if err.retry_after is None else err.retry_after
-    if failures == 0:  # once an outage
+    if failures == 0:  # log once an outage
         log.warning("%s; everything is kept and sent later", err)
     next_try = milliseconds() + round(pause * 1000)
     _release(holder, failures=failures + 1, next_try=next_try, problem=str(err))

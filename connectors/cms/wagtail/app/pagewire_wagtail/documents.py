@@ -1,8 +1,8 @@
-"""A page as Pagewire takes it: five searchable fields, rendered as its visitors see them.
+"""Converts a page to Pagewire's document: five searchable fields, rendered as visitors see them.
 
-A page model may say it better: `def pagewire_document(self)` returns a dictionary whose fields take the place of ours
-(`title`, `name`, `description`, `keywords`, `content`, `url`, `attachments`), or None for a page that is to stay out.
-`pagewire_document = None` on the class keeps out every page of that model.
+A page model can override fields: `def pagewire_document(self)` returns a dictionary with some of `title`, `name`,
+`description`, `keywords`, `content`, `url`, `attachments`, or None to exclude the page. `pagewire_document = None` on
+the class excludes every page of that model.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Unrenderable(Exception):
 
 
 def document(page: Any | None) -> dict[str, Any] | None:
-    """The page, without a revision; None: it stays out, by its own word or because it has no address.
+    """The page's document without a revision; None: it is excluded, or has no address.
 
     Args:
-        page: the specific one, as visitors see it now; None if there is none.
+        page: the specific page, as visitors see it now; None if there is none.
 
     Raises:
-        Unrenderable: whatever a template, a block or `pagewire_document` raised.
+        Unrenderable: an error of a template, a block or `pagewire_document`.
     """
     if page is None:
         return None
@@ -60,19 +60,19 @@ def document(page: Any | None) -> dict[str, Any] | None:
                 "content": content(page) if "content" not in own else "",
                 "changed_at": _aware(page.last_published_at),
             }
-            # As JSON here, so that a lazy translation or a SafeString fails, or is read, in its language.
+            # Convert to JSON here, so that lazy translations are evaluated in the page's language.
             return json.loads(json.dumps(found | own, default=str))
     except Exception as err:
         raise Unrenderable(f"{type(err).__name__}: {err}"[:1_000]) from err
 
 
 def digest(document: dict[str, Any]) -> str:
-    """Tells whether a document is as it was."""
+    """A hash of the document, to detect changes."""
     return sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
 def content(page: Any) -> str:
-    """HTML of the page's own fields: those it lets Wagtail search; if it names none, its rich text and its streams."""
+    """HTML of the page's fields: its search fields, or else its rich text and streams."""
     names = _searchable(page) or [
         f.name for f in page._meta.get_fields() if isinstance(f, (RichTextField, StreamField))
     ]
@@ -80,7 +80,7 @@ def content(page: Any) -> str:
 
 
 def keywords(page: Any) -> list[str]:
-    """Its tags."""
+    """The page's tags."""
     fields = [field.name for field in page._meta.get_fields() if isinstance(field, TaggableManager)]
     return sorted({str(tag) for name in fields for tag in getattr(page, name).all()})
 
@@ -110,7 +110,7 @@ def _html(page: Any, name: str) -> str:
 
 
 def _aware(moment: datetime | None) -> str | None:
-    """ISO 8601 with its offset, also where USE_TZ is off."""
+    """ISO 8601 with an offset, even if USE_TZ is off."""
     if moment is None:
         return None
     return (timezone.make_aware(moment) if timezone.is_naive(moment) else moment).isoformat()

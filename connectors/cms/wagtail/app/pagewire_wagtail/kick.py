@@ -1,8 +1,8 @@
 """A thread that delivers after a save, so that the save does not wait.
 
-It starts with the first kick after a commit, works until nothing waits, Pagewire's absence included, and ends. It is a
-daemon: a process that ends gives it GRACE to finish what it is at, so that `manage.py publish_scheduled` delivers what
-it published; what is cut off waits in the database for the next kick, of whichever process.
+The first kick after a commit starts it. It works until nothing waits, also through outages of Pagewire, and ends. A
+process that ends waits GRACE for it, so that `manage.py publish_scheduled` delivers the pages that it has published.
+Interrupted deliveries wait in the database for the next kick of any process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pagewire_wagtail.conf import WrongSetting, pagewire
 
 log = logging.getLogger(__name__)
 
-PAUSE = 0.05  # seconds that the save gets to finish undisturbed; several marks become one line meanwhile
+PAUSE = 0.05  # seconds before the first delivery, so that the save can finish, and its marks are sent together
 GRACE = 5.0  # seconds at the end of the process
 DATABASE_PAUSE = 5.0  # seconds after the database failed
 
@@ -32,7 +32,7 @@ _thread: threading.Thread | None = None
 
 
 def connect() -> None:
-    """Once a process: the first request looks after what an earlier process left."""
+    """Deliver records of earlier processes at the first request. Call once a process."""
     request_started.connect(_first_request)
     atexit.register(_end)
     if hasattr(os, "register_at_fork"):
@@ -40,7 +40,7 @@ def connect() -> None:
 
 
 def kick() -> None:
-    """See to it that what waits is delivered. Never blocks, never raises."""
+    """Start a delivery of waiting records. Never blocks, never raises."""
     try:
         setting = pagewire()
     except WrongSetting:
@@ -61,7 +61,7 @@ def _run() -> None:
         pause: float | None = PAUSE
         while pause is not None:
             if _stop.wait(pause) and pause > PAUSE:
-                return  # at the end only what can be delivered at once still is
+                return  # the process ends: do not wait for a pause
             _kicked.clear()
             pause = _step()
             if pause is None:
@@ -104,6 +104,6 @@ def _end() -> None:
 
 
 def _after_fork() -> None:
-    """A child has no thread, and must not wait for a lock that the parent's held."""
+    """A forked child has no thread, and the lock may be held by the parent's thread for ever."""
     global _lock, _stop, _kicked, _thread
     _lock, _stop, _kicked, _thread = threading.Lock(), threading.Event(), threading.Event(), None

@@ -1,4 +1,4 @@
-"""Marks: in the transaction of the change itself, so that a change and its mark are both there or both not."""
+"""Marks changed pages in the transaction of the change, so that both are committed or neither."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from pagewire_wagtail.public import key_of, language_tag, newest
 
 CHUNK = 500  # lines a statement
 LISTED = ("translation_key", "locale__language_code", "live")
-MANY = 50  # pages changed at once: from here on they wait behind editors' saves
+MANY = 50  # pages changed at once, from which they are sent in bulk, after editors' saves
 
 
 class Marked(NamedTuple):
-    """A page whose state Pagewire may not know."""
+    """A page that may have changed."""
 
     page_key: str
     lang: str
-    live: bool  # one that is not is of interest only if Pagewire was told of it
+    live: bool  # a page that is not live only matters if Pagewire may have it
 
 
 def of(page: Any) -> Marked:
@@ -38,7 +38,7 @@ def listed(translation_key: object, language_code: str, live: bool) -> Marked:
 
 
 def subtrees(page: Any) -> list[Marked]:
-    """The page, what is below it, and the same of its aliases: they show what it shows."""
+    """The page and its descendants, and those of its aliases, which show the same content."""
     found: dict[tuple[str, str], Marked] = {}
     roots, seen = [page], set()
     while roots:
@@ -55,10 +55,10 @@ def subtrees(page: Any) -> list[Marked]:
 
 
 def mark(pages: Iterable[Marked], *, bulk: bool = False) -> None:
-    """Let Pagewire be told, as soon as the transaction that is open, if any, is through.
+    """Mark pages, and deliver them after the current transaction, if there is one.
 
     Args:
-        bulk: nobody waits for these.
+        bulk: no editor waits for these pages.
     """
     pages = iter(pages)
     while chunk := list(islice(pages, CHUNK)):
@@ -73,7 +73,7 @@ def mark(pages: Iterable[Marked], *, bulk: bool = False) -> None:
 
 def _update(records: Any, bulk: bool) -> int:
     if bulk:
-        records.exclude(waiting=True, bulk=False).update(bulk=True)  # who waits in front stays there
+        records.exclude(waiting=True, bulk=False).update(bulk=True)  # those in the save lane stay there
     lane = {} if bulk else {"bulk": False}
     revision = Greatest(F("revision") + 1, Value(milliseconds()))
     count: int = records.update(revision=revision, waiting=True, not_before=0, **lane)
@@ -81,7 +81,7 @@ def _update(records: Any, bulk: bool) -> int:
 
 
 def _grouped(pages: Iterable[Marked]) -> Iterator[tuple[tuple[str, bool], list[str]]]:
-    """By language and whether they are live, in one order for everybody: no two transactions wait for each other."""
+    """Pages grouped by language and liveness, in a fixed order, so that transactions cannot deadlock."""
     groups: dict[tuple[str, bool], list[str]] = defaultdict(list)
     for page in sorted(set(pages)):
         groups[(page.lang, page.live)].append(page.page_key)

@@ -1,4 +1,4 @@
-"""What Pagewire is to be told, and what it was told: one line a page and language. The queue is the lines that wait."""
+"""The state of each page at Pagewire: one record a page and language. The waiting records are the queue."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from django.db import models, router
 
 
 class _Newest(models.Manager):
-    """From where writes go, see public.newest."""
+    """Reads from the database for writes, see public.newest."""
 
     def get_queryset(self) -> models.QuerySet:
         return super().get_queryset().using(router.db_for_write(self.model))
 
 
 class PageRecord(models.Model):
-    """A page in a language. It outlives the page: a late older revision must never look new.
+    """A page in a language. The record is kept after the page is deleted, so that revisions never go back.
 
-    `revision` grows with every mark. A courier reads it first and the page second, so what it sends as that revision is
-    never older than it; and the line stops waiting only if no mark came meanwhile. Two couriers at once may send a page
-    twice, but Pagewire keeps the higher revision, which is the newer content.
+    `revision` grows with every mark. A courier reads it before the page, so the sent content is never older than its
+    revision. The record only stops waiting if no mark came meanwhile. Two couriers may send a page twice, but Pagewire
+    keeps the higher revision, which has the newer content.
     """
 
     page_key = models.CharField(max_length=36)  # Page.translation_key: the page's id at Pagewire
     lang = models.CharField(max_length=35)  # BCP 47 tag of the page's locale
     revision = models.BigIntegerField(default=0)  # of the newest change: milliseconds since 1970, growing
-    waiting = models.BooleanField(default=False)  # Pagewire is to be told
+    waiting = models.BooleanField(default=False)  # to be sent
     bulk = models.BooleanField(default=False)  # many pages at once: editors' saves go first
-    exposed = models.BooleanField(default=False)  # Pagewire may hold it: set before it is sent
+    exposed = models.BooleanField(default=False)  # Pagewire may have it: set before it is sent
     digest = models.CharField(max_length=64, blank=True)  # SHA-256 of the document as last sent
-    told_at = models.DateTimeField(null=True)  # when Pagewire last took it
+    told_at = models.DateTimeField(null=True)  # when Pagewire last accepted it
     problem = models.TextField(blank=True)  # why it could not be rendered, or was refused by Pagewire
     tries = models.PositiveIntegerField(default=0)  # to render it
     not_before = models.BigIntegerField(default=0)  # next try, milliseconds since 1970
@@ -45,7 +45,7 @@ class PageRecord(models.Model):
 
 
 class CourierState(models.Model):
-    """One line: who delivers now, and when to try again. A lease, as not every database can lock a row."""
+    """One record with the lease of the current courier and the next try. Some databases cannot lock a row."""
 
     holder = models.CharField(max_length=36, blank=True)
     until = models.BigIntegerField(default=0)  # the lease ends, milliseconds since 1970

@@ -1,4 +1,4 @@
-"""What every visitor may see, and only that: Wagtail's own rules, looked at anew for each batch."""
+"""The pages that every visitor may see, by Wagtail's own rules, read again for each batch."""
 
 from __future__ import annotations
 
@@ -15,40 +15,41 @@ Page: Any = PageViewRestriction._meta.get_field("page").related_model  # Wagtail
 
 
 def newest() -> Any:
-    """All pages, from where writes go: a replica that is behind would make old content look new."""
+    """All pages from the database for writes, since a replica may lag behind."""
     return Page.objects.using(router.db_for_write(Page))
 
 
 def language_tag(code: str) -> str:
-    """Django's `pt-br` or `zh-hans` as BCP 47 writes it: `pt-BR`, `zh-Hans`."""
+    """A BCP 47 tag for Django's code: `pt-BR` for `pt-br`, `zh-Hans` for `zh-hans`."""
     first, *rest = code.replace("_", "-").split("-")
     shaped = [part.upper() if len(part) == 2 else part.title() if len(part) == 4 else part.lower() for part in rest]
     return "-".join([first.lower(), *shaped])
 
 
 def key_of(page: Any) -> tuple[str, str]:
-    """(id, language) at Pagewire. A page and its translations share a translation key, and so one id: whoever asks for
-    the page in another language finds it, and copying or moving does not change it."""
+    """Id and language at Pagewire. The id is the translation key, which a page shares with its translations and keeps
+    when it is moved.
+    """
     return str(page.translation_key), language_tag(page.locale.language_code)
 
 
 @dataclass(frozen=True)
 class Public:
-    """The rules as they are now."""
+    """The current rules."""
 
-    private: tuple[str, ...]  # tree paths below which nothing leaves
+    private: tuple[str, ...]  # tree paths below which pages are private
     roots: tuple[str, ...]  # URL paths of the sites' root pages, in every language
     aliases: bool
 
     @classmethod
     def now(cls, pagewire: Pagewire) -> Public:
-        # Another process' change of a Site does not reach a cache in this one's memory.
+        # A cache in this process's memory does not see other processes' changes of a Site.
         Site.clear_site_root_paths_cache()
         roots = tuple(root.root_path for root in Site.get_site_root_paths())
         return cls(tuple(_private_paths()), roots, pagewire.aliases)
 
     def pages(self) -> Any:
-        """All that may be public, as a query; `has` decides."""
+        """A query for all pages that may be public; `has` decides."""
         found = newest().filter(live=True, depth__gt=1).select_related("locale")
         return found if self.aliases else found.filter(alias_of__isnull=True)
 
@@ -64,7 +65,7 @@ class Public:
 
 
 def whole(page: Any) -> Any | None:
-    """The page with the fields of its own model, from where it was read; None: it is gone by now."""
+    """The page with the fields of its model, from the same database; None: it is deleted meanwhile."""
     model = page.specific_class
     if model is None or isinstance(page, model):
         return page
@@ -72,7 +73,7 @@ def whole(page: Any) -> Any | None:
 
 
 def _private_paths() -> Iterable[str]:
-    """Of restricted pages, and of their aliases, which Wagtail restricts alike."""
+    """Paths of restricted pages and of their aliases, which Wagtail restricts as well."""
     restrictions = PageViewRestriction.objects.using(router.db_for_write(Page))
     ids = set(restrictions.values_list("page_id", flat=True))
     found = ids

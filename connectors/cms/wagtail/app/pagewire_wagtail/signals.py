@@ -1,4 +1,4 @@
-"""What changes a page, its address or who may see it.
+"""Signals of changes to pages, their addresses and their visibility.
 
     saved, published, copied, translated, planned ─▶ post_save      ─┐
     its slug or place changed                     ─▶ pre/post_save  ─┤ with all below it: their URLs changed, silently
@@ -6,9 +6,9 @@
     a subtree restricted, or no more              ─▶ PageViewRestriction ─┤
     a site's address or root page changed         ─▶ Site           ─┘
 
-post_save is inside the transaction of the save; Wagtail's own page_published and page_unpublished come after it, when
-what a page's save has started (its tags, its own `save`) is there for certain: they mark once more. What a planned
-publication (`go_live_at`) announces too early marks a page that is not live: no line, nothing to tell.
+post_save runs in the transaction of the save. Wagtail's page_published and page_unpublished come after it, when a
+page's tags and its own `save` are complete, so they mark the page again. A planned publication (`go_live_at`) sends
+page_published too early; a page that is not live gets no record then.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pagewire_wagtail import marks
 from pagewire_wagtail.conf import WrongSetting, pagewire
 from pagewire_wagtail.public import Page, newest
 
-# What Wagtail saves of a page without a visitor seeing any of it: drafts (Wagtail 8 saves them while one types), locks.
+# Fields that are not visible to visitors: drafts (Wagtail 8 saves them while an editor types), locks.
 UNSEEN = frozenset(
     {
         "wagtail_admin_comments",
@@ -56,7 +56,7 @@ def _listening() -> bool:
     try:
         return pagewire() is not None
     except WrongSetting:
-        return False  # `check` has said so; a save must not fail over it
+        return False  # `manage.py check` reports it; a save must not fail
 
 
 def _seen(update_fields: Any) -> bool:
@@ -64,7 +64,7 @@ def _seen(update_fields: Any) -> bool:
 
 
 def page_saving(instance: Any, raw: bool = False, update_fields: Any = None, **kwargs: Any) -> None:
-    """Keep in mind where the page was, and under which name Pagewire knows it."""
+    """Remember the page's path and its key at Pagewire before the save."""
     if not isinstance(instance, Page) or raw or instance.pk is None or not _seen(update_fields) or not _listening():
         return
     before = newest().filter(pk=instance.pk).select_related("locale").first()
@@ -92,14 +92,14 @@ def page_announced(instance: Any, **kwargs: Any) -> None:
 
 
 def restriction_changed(instance: Any, raw: bool = False, **kwargs: Any) -> None:
-    """Never in bulk: what is private now must go at once."""
+    """Mark the subtree, never in bulk: private pages must be removed at once."""
     page = newest().filter(pk=instance.page_id).first()
     if page and not raw and _listening():
         marks.mark(marks.subtrees(page))
 
 
 def site_changed(raw: bool = False, **kwargs: Any) -> None:
-    """Every URL may be another: rare enough to look at all pages."""
+    """Mark all pages, since every URL may have changed. This is rare."""
     if not raw and _listening():
         pages = newest().order_by("pk").values_list(*marks.LISTED)
         marks.mark((marks.listed(*page) for page in pages.iterator()), bulk=True)

@@ -1,8 +1,8 @@
-"""Who speaks: Standard Webhooks, both ways (https://www.standardwebhooks.com).
+"""Signatures in both directions by Standard Webhooks (https://www.standardwebhooks.com).
 
-    signature = v1,BASE64(HMAC-SHA256(key, "{webhook-id}.{webhook-timestamp}." + what is signed))
+    signature = v1,BASE64(HMAC-SHA256(key, "{webhook-id}.{webhook-timestamp}." + content))
 
-Signed is the body; for a GET, which has none, `GET NAME?QUERY`, so that one question does not open the other.
+The content is the body, or `GET NAME?QUERY` for a GET, so that a signature is valid for one request only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LONGEST = 1_000  # characters of a header
 
 
 class BadSignature(Exception):
-    """Missing, wrong or too old; says which, and nothing else."""
+    """The signature is missing, wrong or too old; says which, and nothing else."""
 
 
 def sign(key: bytes, id: str, timestamp: str, signed: bytes) -> str:
@@ -39,7 +39,7 @@ def headers(keys: Sequence[bytes], signed: bytes) -> dict[str, str]:
 
 
 def verify(given: Mapping[str, str], keys: Sequence[bytes], signed: bytes) -> None:
-    """Raises: BadSignature: not by one of our keys, or not now."""
+    """Raises: BadSignature: not by one of our keys, or out of the time window."""
     id, timestamp, signatures = (given.get(name, "") for name in (ID, TIMESTAMP, SIGNATURE))
     if not (id and timestamp and signatures):
         raise BadSignature("the signature is missing")

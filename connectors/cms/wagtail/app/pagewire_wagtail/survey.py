@@ -1,7 +1,7 @@
-"""What `pagewire import` and `pagewire reconcile` ask: every public page with its revision, and pages by their id.
+"""Answers `pagewire import` and `pagewire reconcile`: every public page with its revision, and pages by id.
 
-Each page is rendered and compared with what was last sent: so a change that no signal told of (`queryset.update`, SQL,
-a snippet, a template) is found. It only looks: what it writes is its own records, never a page.
+Each page is rendered and compared with the last sent version, which finds changes without a signal (`queryset.update`,
+SQL, a snippet, a template). It writes its own records only, never a page.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from pagewire_wagtail.marks import CHUNK, LISTED, Marked, listed, mark
 from pagewire_wagtail.models import PageRecord
 from pagewire_wagtail.public import Public, key_of, newest, whole
 
-PAGES = 100  # looked at with one query
-SECONDS = 10.0  # for one answer: web workers are given 30 to answer as a rule
+PAGES = 100  # read with one query
+SECONDS = 10.0  # for one answer: web servers usually kill a worker after 30
 
 
 def inventory(pagewire: Pagewire, after: str) -> Iterator[dict[str, Any]]:
-    """Pages in the order of their primary keys, from behind `after`; last where to go on, or that this was all."""
+    """Pages after `after` in the order of their primary keys; at last the next key, or the end."""
     end = monotonic() + SECONDS
     public = Public.now(pagewire)
     if not after:
-        _tell_of_gone(pagewire)
+        _mark_gone(pagewire)
     while True:
         pages = public.pages().order_by("pk")
         chunk = list((pages.filter(pk__gt=after) if after else pages)[:PAGES])
@@ -41,7 +41,7 @@ def inventory(pagewire: Pagewire, after: str) -> Iterator[dict[str, Any]]:
             try:
                 found = document(whole(page))
             except Unrenderable:
-                found = {}  # it is there, and must not be taken for deleted
+                found = {}  # the page exists, and must not count as deleted
             if found is not None:
                 yield {"id": record.page_key, "lang": record.lang, "revision": revision_of(record, found)}
         after = str(chunk[-1].pk)
@@ -51,7 +51,7 @@ def inventory(pagewire: Pagewire, after: str) -> Iterator[dict[str, Any]]:
 
 
 def documents(pagewire: Pagewire, wanted: list[tuple[str, str]], limit: int) -> Iterator[dict[str, Any]]:
-    """The pages as they are now; the gone are left out, those over `limit` characters are to be asked for again."""
+    """The current pages. Missing pages are left out; pages beyond `limit` characters must be requested again."""
     public = Public.now(pagewire)
     pages = {key_of(page): page for page in current(public, wanted)}
     records = known(pages.values())
@@ -73,7 +73,7 @@ def documents(pagewire: Pagewire, wanted: list[tuple[str, str]], limit: int) -> 
 
 
 def known(pages: Iterable[Any]) -> dict[tuple[str, str], PageRecord]:
-    """The records of these pages; those that have none get one."""
+    """The records of these pages, created if missing."""
     keys = [key_of(page) for page in pages]
     found = PageRecord.objects.filter(page_key__in={page_key for page_key, _ in keys})
     records = {(record.page_key, record.lang): record for record in found}
@@ -84,7 +84,7 @@ def known(pages: Iterable[Any]) -> dict[tuple[str, str], PageRecord]:
 
 
 def revision_of(record: PageRecord, found: dict[str, Any]) -> int:
-    """The revision of what was found: a new one if it is not what was last sent, and no mark has told of that."""
+    """The revision of a rendered page: a new one if it differs from the last sent version and has no mark."""
     while not record.waiting and found and record.digest != (now := digest(found)):
         revision = max(record.revision + 1, milliseconds())
         same = PageRecord.objects.filter(pk=record.pk, revision=record.revision)
@@ -95,19 +95,19 @@ def revision_of(record: PageRecord, found: dict[str, Any]) -> int:
 
 
 def mark_all() -> None:
-    """Every page, and all that Pagewire may hold, is to be told anew, with new revisions."""
+    """Mark every page, and all pages that Pagewire may have, with new revisions."""
     pages = newest().filter(depth__gt=1, live=True).order_by("pk").values_list(*LISTED)
     mark((listed(*page) for page in pages.iterator()), bulk=True)
-    told = PageRecord.objects.filter(exposed=True, waiting=False).values_list("page_key", "lang")
-    mark((Marked(*key, live=False) for key in list(told)), bulk=True)
+    exposed = PageRecord.objects.filter(exposed=True, waiting=False).values_list("page_key", "lang")
+    mark((Marked(*key, live=False) for key in list(exposed)), bulk=True)
 
 
-def _tell_of_gone(pagewire: Pagewire) -> None:
-    """Pages that Pagewire may hold and nobody may see any more, though no signal said so."""
+def _mark_gone(pagewire: Pagewire) -> None:
+    """Mark pages that Pagewire may have and that are not public any more, in case a signal was missed."""
     public = Public.now(pagewire)
-    told = PageRecord.objects.filter(exposed=True, waiting=False).order_by("pk")
+    exposed = PageRecord.objects.filter(exposed=True, waiting=False).order_by("pk")
     last = 0
-    while records := list(told.filter(pk__gt=last)[:CHUNK]):
+    while records := list(exposed.filter(pk__gt=last)[:CHUNK]):
         last = records[-1].pk
         keys = {(record.page_key, record.lang) for record in records}
         gone = keys - {key_of(page) for page in current(public, keys)}

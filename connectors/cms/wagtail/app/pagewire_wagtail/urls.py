@@ -1,4 +1,4 @@
-"""`path("pagewire/", include("pagewire_wagtail.urls"))`, before Wagtail's own, which take every path."""
+"""`path("pagewire/", include("pagewire_wagtail.urls"))`, before Wagtail's URLs, which match every path."""
 
 from __future__ import annotations
 

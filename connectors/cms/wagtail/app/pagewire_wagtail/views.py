@@ -1,4 +1,4 @@
-"""Two questions that only Pagewire may ask, signed as our deliveries are."""
+"""Two views for Pagewire only, with the same signatures as deliveries."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pagewire_wagtail.clock import milliseconds
 from pagewire_wagtail.conf import Pagewire, WrongSetting, pagewire
 from pagewire_wagtail.signing import BadSignature, verify
 
-MOST_PAGES = 50  # of one question
+MOST_PAGES = 50  # of a request
 LIMIT = 4 * 1024 * 1024  # characters of content in one answer, before the last page
 
 
 @never_cache
 @require_GET
 def inventory(request: HttpRequest) -> HttpResponse:
-    """All public pages, from behind the primary key `after`."""
+    """All public pages after the primary key `after`."""
     return _answer(request, "inventory", lambda setting: survey.inventory(setting, request.GET.get("after", "")))
 
 
@@ -38,7 +38,7 @@ def pages(request: HttpRequest) -> HttpResponse:
 
 
 def _answer(request: HttpRequest, name: str, found: Callable[[Pagewire], Iterator[dict[str, Any]]]) -> HttpResponse:
-    """NDJSON; first the time here, then what was found. Whole or not at all: an error is not the end of a list."""
+    """NDJSON: the current time, then the lines of `found`. Not streamed, so that an error never truncates a list."""
     try:
         setting = pagewire()
     except WrongSetting:

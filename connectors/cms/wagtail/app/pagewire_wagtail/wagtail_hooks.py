@@ -1,4 +1,4 @@
-"""Reports, Pagewire: what waits, since when, and what was refused. For superusers: it names pages of every section."""
+"""Wagtail's report "Pagewire": waiting and refused pages. For superusers, since it lists pages of all sections."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def report(request: HttpRequest) -> HttpResponse:
 
 
 def _named(records: Any) -> list[tuple[PageRecord, str]]:
-    """With the titles of those pages that there still are."""
+    """The records with their pages' titles, if the pages still exist."""
     records = list(records)
     keys = [record.page_key for record in records]
     titles = dict(Page.objects.filter(translation_key__in=keys).values_list("translation_key", "title"))

@@ -1,4 +1,4 @@
-"""One signed delivery over HTTP, by the standard library alone."""
+"""Sends a signed delivery over HTTP, with the standard library only."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ LONGEST_PAUSE = 600.0  # seconds that a Retry-After may ask for
 
 @dataclass(frozen=True)
 class Taken:
-    """Pagewire took the delivery."""
+    """Pagewire has accepted the delivery."""
 
     accepted: int
-    refused: dict[int, str]  # line from 1 -> why it was not taken
+    refused: dict[int, str]  # number of a refused line, from 1 -> reason
 
 
 class Away(Exception):
-    """It was not taken: everything is kept. The message says why, in plain words, and never holds a secret."""
+    """The delivery was not accepted, and everything is kept. The message says why, without secrets."""
 
     def __init__(self, message: str, retry_after: float | None = None, *, too_large: bool = False) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class Away(Exception):
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    """A signed body goes where the setting says, and nowhere else."""
+    """Refuses redirects, so that a signed body only goes to the configured address."""
 
     def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
@@ -46,7 +46,7 @@ _open = build_opener(_NoRedirect).open
 
 
 def send(pagewire: Pagewire, lines: list[bytes], *, bulk: bool = False) -> Taken:
-    """Deliver; without lines it is a test of the connection.
+    """Deliver lines; without lines, test the connection.
 
     Raises:
         Away: it did not answer 200.
@@ -77,7 +77,7 @@ def _taken(answer: bytes) -> Taken:
 
 
 def _away(pagewire: Pagewire, err: HTTPError) -> Away:
-    """What Pagewire said (RFC 9457), and what to do about it."""
+    """Pagewire's error (RFC 9457), and what to do."""
     detail = ""
     try:
         problem = json.loads(err.read(LONGEST_ANSWER))

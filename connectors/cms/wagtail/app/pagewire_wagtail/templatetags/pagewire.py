@@ -18,10 +18,10 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def pagewire_widget(context: Context, **attributes: Any) -> SafeString | str:
-    """One script tag; nothing where PAGEWIRE is not set, and in Wagtail's preview.
+    """A script tag; empty if PAGEWIRE is not set, and in Wagtail's preview.
 
-    `{% pagewire_widget theme="dark" %}` becomes data-theme="dark", and so on for all that the widget understands. A
-    nonce of django-csp, if there is one, is put in.
+    `{% pagewire_widget theme="dark" %}` becomes data-theme="dark", and so on for all attributes of the widget. Adds the
+    nonce of django-csp, if there is one.
     """
     setting = pagewire()
     request = context.get("request")

@@ -1,4 +1,4 @@
-"""Is Pagewire there, and does it believe us?"""
+"""Tests the connection to Pagewire and the secret."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pagewire_wagtail.wire import Away, send
 
 
 class Command(BaseCommand):
-    help = "Test the connection to Pagewire with an empty signed delivery, and tell what waits."
+    help = "Test the connection to Pagewire with an empty signed delivery, and show waiting pages."
 
     def handle(self, *args: Any, **options: Any) -> None:
         setting = pagewire()

@@ -1,4 +1,4 @@
-"""For cron, or as a service with --watch: where the web server may have no threads, and to be sure."""
+"""Delivers waiting pages, from cron or as a service with --watch: if the web server has no threads, or as a backup."""
 
 from __future__ import annotations
 

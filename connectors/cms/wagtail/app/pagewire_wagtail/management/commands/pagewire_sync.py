@@ -1,4 +1,4 @@
-"""Everything, once more: the first time, or after a backup was put back."""
+"""Sends all pages: for the first time, or after a restored backup."""
 
 from __future__ import annotations
 
