@@ -14,7 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-READ: tuple[str, ...] = ("docs/wording.py", "worker")  # files and folders
+READ: tuple[str, ...] = (
+    "docs/wording.py",
+    "pipelines/conversations",
+    "pipelines/runtime",
+    "worker",
+)  # files and folders
 TURNS = {
     r"who(?:m|so)?ever": "name them: the caller, an operator, a worker",
     r"nobody|whom": "name who or what does it",

@@ -238,13 +238,13 @@ class Guard:
         return None if self._parking is None or failing.site is None else replace(letter, parked=True)
 
     async def _try_once(self, work: Work, record: Record) -> None:
-        def got_on() -> None:
+        def on_progress() -> None:
             # Twice the limit: the watchdog must not take a try that is being cancelled for a hang.
             work.busy_until = monotonic() + 2 * self._try_timeout
 
         sender = RecordSender(self._bus, record)
         with metrics.SECONDS.labels(self._stage.name, self._lane).time():
-            limit = TryLimit(self._try_timeout, got_on, step=self._stage.step_limit)
+            limit = TryLimit(self._try_timeout, on_progress, step=self._stage.step_limit)
             try:
                 trying = self._attempts.trying(record) if self._attempts is not None else nullcontext()
                 async with trying, limit:

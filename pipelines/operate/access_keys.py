@@ -18,7 +18,7 @@ from typing import Literal, Protocol
 import structlog
 
 from pipelines.runtime.errors import PagewireError, Permanent
-from pipelines.runtime.regularly import Regularly
+from pipelines.runtime.periodic_task import PeriodicTask
 from schemas.access_key import CreatedKey, KeptKey, ListedKey, NewKey, Scope, digest_of, key_id
 
 log = structlog.get_logger(__name__)
@@ -92,7 +92,7 @@ class AccessKeys:
         self._names = RESERVED | {key.name for key in self._filed}
         self._now = now
         self._known: tuple[KeptKey, ...] = ()
-        self._keeping = Regularly("access keys", REFRESH, self.look)
+        self._keeping = PeriodicTask("access keys", REFRESH, self.look)
 
     def known(self) -> Sequence[KeptKey]:
         """Those that were made and are good at this moment, as far as is known here."""

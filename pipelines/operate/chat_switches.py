@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from pipelines.operate.states import State, States
 from pipelines.runtime.errors import PagewireError, Permanent
-from pipelines.runtime.regularly import Regularly
+from pipelines.runtime.periodic_task import PeriodicTask
 from schemas.base import problems
 from schemas.chat_switch import ChatState, ChatSwitch
 
@@ -49,7 +49,7 @@ class ChatSwitches:
         self._known: dict[str, ChatSwitch] = {}
         # Of sites with answers under way, which hold them: one of each site that was ever asked would be thousands.
         self._off: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
-        self._keeping = Regularly("chat switches", REFRESH, self.look)
+        self._keeping = PeriodicTask("chat switches", REFRESH, self.look)
 
     def off(self, site: str) -> bool:
         """Whether no question of this site is to be answered, as far as is known here."""

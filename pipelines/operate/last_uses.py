@@ -16,7 +16,7 @@ import structlog
 
 from pipelines.operate.states import States
 from pipelines.runtime.errors import PagewireError
-from pipelines.runtime.regularly import Regularly
+from pipelines.runtime.periodic_task import PeriodicTask
 from schemas.access_key import ListedKey
 from schemas.connector_run import LastUse
 
@@ -49,7 +49,7 @@ class LastUses:
         self._now = now
         self._noted: dict[str, datetime] = {}  # as many as there are keys and connectors
         self._open: dict[str, datetime] = {}
-        self._flushing = Regularly("last uses", FLUSH, self.flush)
+        self._flushing = PeriodicTask("last uses", FLUSH, self.flush)
 
     def note(self, name: str) -> None:
         """It is used now. Waits for nothing."""
