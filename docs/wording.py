@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 READ: tuple[str, ...] = (
     "docs/wording.py",
     "pipelines/conversations",
+    "pipelines/operate",
     "pipelines/runtime",
     "worker",
 )  # files and folders
