@@ -19,6 +19,9 @@ READ: tuple[str, ...] = (
     "pipelines/conversations",
     "pipelines/operate",
     "pipelines/runtime",
+    "prompts",
+    "schemas",
+    "wiring",
     "worker",
 )  # files and folders
 TURNS = {

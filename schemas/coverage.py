@@ -1,4 +1,4 @@
-"""What a site's pages speak of beside what its visitors ask: topics of pages and questions together."""
+"""Topics of a site's pages and of its visitors' questions together."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from schemas.gaps import GapQuestion
 
 # Of a topic:
 #   uncovered  asked, and not covered: most of its questions were not answered
-#   unasked    covered, and not asked: its pages are cited half as often as pages are on the whole, or less
+#   unasked    covered, and not asked: its pages are cited at most half as often as the average page
 #   covered    covered and asked
 TopicKind = Literal["uncovered", "unasked", "covered"]
 
 
 class TopicPage(Wire):
-    """A page of a topic; of one that is not covered, a page that is near to it."""
+    """A page of a topic, or a page near to an uncovered topic."""
 
     page_id: PageId
     lang: Lang
@@ -25,13 +25,13 @@ class TopicPage(Wire):
     url: str = ""
     distance: float | None = Field(
         description="Cosine distance of the middle of its chunks to the topic's questions, mean; of a topic that has "
-        "none, to the nearest question of all. Null: nobody asked anything."
+        "none, to the nearest question of all. Null: there are no questions."
     )
     cited: int = Field(ge=0, description="In so many answers of the period.")
 
 
 class CoverageTopic(Wire):
-    """Pages and questions that speak of the same."""
+    """Pages and questions on one subject."""
 
     kind: TopicKind
     label: str = Field(description="Title of the page, else the question, that is nearest to the middle of the topic.")
@@ -51,7 +51,7 @@ class CoverageTopic(Wire):
 
 
 class CoverageCount(Wire):
-    """Of all topics of a kind, listed or not."""
+    """Counts over all topics of a kind, listed or not."""
 
     topics: int = Field(default=0, ge=0)
     pages: int = Field(default=0, ge=0)
@@ -61,7 +61,7 @@ class CoverageCount(Wire):
 
 
 class CoverageReport(Wire):
-    """A site's pages, and what was asked in a period."""
+    """A site's pages, and the questions of a period, by topic."""
 
     site: SiteId
     since: AwareDatetime

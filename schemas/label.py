@@ -1,4 +1,4 @@
-"""Labels: what people say of the answers in the question log, and how far two of them agree."""
+"""Labels: people's ratings of answers in the question log, and the agreement of two raters."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MAX_WHY = 2_000  # characters
 MAX_PAGES = 20  # of a label
 
 Mark = Literal["right", "partly", "wrong", "unanswerable"]
-# one: a second rater's is missing; disagreed: the marks differ, and nobody has settled it.
+# one: the second rater's label is missing; disagreed: the marks differ, and there is no decision yet.
 LabelState = Literal["one", "agreed", "disagreed", "settled"]
 
 
 class NewLabel(Wire):
-    """What a rater says of an answer."""
+    """A rater's label of an answer."""
 
     mark: Mark = Field(
         description="`unanswerable`: the site's pages do not tell, and a right answer says so. A refusal that is right "
@@ -40,7 +40,7 @@ class NewLabel(Wire):
 
 
 class AnswerLabel(NewLabel):
-    """A label that is kept, with whose it is."""
+    """A stored label, with its rater."""
 
     rater: str = Field(
         description="Name of the key, or of the proxy's user; for who may not read the audit log a pseudonym, but for "
@@ -50,7 +50,7 @@ class AnswerLabel(NewLabel):
 
 
 class LabelledQuestion(Wire):
-    """A question of the log and what people say of its answer. A rater sees another's label with their own given."""
+    """A question of the log with its labels. A rater sees another's label after giving their own."""
 
     request_id: RequestId
     asked_at: AwareDatetime
@@ -62,7 +62,7 @@ class LabelledQuestion(Wire):
     answer: str | None
     became: Became
     cited: tuple[PageId, ...] = Field(default=(), description="Pages that the answer cites.")
-    state: LabelState | None = Field(description="Null: nobody has labelled it.")
+    state: LabelState | None = Field(description="Null: it has no label.")
     labels: tuple[AnswerLabel, ...] = Field(default=(), description="The earliest first.")
     hidden: int = Field(default=0, ge=0, description="Labels of others that are not shown before yours is given.")
     settled: AnswerLabel | None = Field(default=None, description="What counts where two differed, and who says so.")
@@ -75,7 +75,7 @@ class LabelList(Wire):
 
 
 class LabelQueue(Wire):
-    """What a rater has to label. Two raters get the same questions."""
+    """A rater's questions to label. Two raters get the same ones."""
 
     sample: int = Field(ge=0, description="Questions that are to be labelled, by two raters each.")
     yours: int = Field(ge=0, description="Of these, labelled by you.")
@@ -92,7 +92,7 @@ class Estimate(Wire):
 
 
 class RaterAgreement(Wire):
-    """How far two raters agree on whether answers are right, of the questions that both have labelled."""
+    """Two raters' agreement on right answers, over the questions that both have labelled."""
 
     one: str
     other: str
@@ -107,7 +107,7 @@ class RaterAgreement(Wire):
 
 
 class LabelAgreement(Wire):
-    """Of each pair of raters, in all and by language."""
+    """The agreement of each pair of raters, overall and by language."""
 
     pairs: tuple[RaterAgreement, ...]
 
@@ -136,7 +136,7 @@ class JudgeGroup(Wire):
 
 
 class JudgeAgreement(Wire):
-    """How far the judge of a site's answers agrees with its raters."""
+    """The agreement of the judge of a site's answers with its raters."""
 
     judge: str | None = Field(
         description="The model of the newest verdict; null: nothing is judged, there is no judge."

@@ -1,4 +1,4 @@
-"""The search of visitors, on one index and with its model, whether it is live or not: for gates, and for trials."""
+"""The visitors' search on any index of a site with its model, for quality gates and trials."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pipelines.runtime.errors import Permanent, SettingsError
 from pipelines.runtime.indexes import IndexInfo, IndexUnfit
 from wiring.settings import Settings
 
-HITS = 5 * DEPTH  # chunks, so that there are ten pages among them
+HITS = 5 * DEPTH  # chunks, enough for ten pages
 
 
 class NamedModels(Protocol):
-    """Loads models by what indexes call them (adapters.embedders.registry.Models)."""
+    """Loads models by their names in indexes (adapters.embedders.registry.Models)."""
 
     async def by_name(self, spec: str) -> SearchEmbedder: ...
 
@@ -36,7 +36,7 @@ class _OneModel:
 
 
 async def pinned(info: IndexInfo, es: AsyncElasticsearch, models: NamedModels, settings: Settings) -> Ask:
-    """Raises: SettingsError: the model of the index is not the one that is there. Permanent, Retryable: no model."""
+    """Raises: SettingsError: the installed model is not that of the index. Permanent, Retryable: no model."""
     searcher = Searcher(SiteSearch(es, Pinned(info)), await _model_of(info, models), settings)
 
     async def ask(question: str) -> Sequence[FoundPage]:
@@ -48,7 +48,7 @@ async def pinned(info: IndexInfo, es: AsyncElasticsearch, models: NamedModels, s
 
 
 class SiteIndexes:
-    """All indexes of a site, to try one that is not live (pipelines.query.retrieve.ports.OtherIndexes)."""
+    """All indexes of a site, for trials of one that is not live (pipelines.query.retrieve.ports.OtherIndexes)."""
 
     def __init__(self, elastic: Elastic, models: NamedModels) -> None:
         self._elastic = elastic
@@ -67,7 +67,7 @@ class SiteIndexes:
 
 
 async def _model_of(info: IndexInfo, models: NamedModels) -> _OneModel:
-    """Raises: SettingsError: another one than the index is of. Permanent, Retryable: none."""
+    """Raises: SettingsError: the installed model is not that of the index. Permanent, Retryable: no model."""
     model = await models.by_name(info.embedder)
     if model.fingerprint != info.model:
         raise SettingsError(f"index {info.name} is of {info.model}, but {info.embedder} is {model.fingerprint} here")

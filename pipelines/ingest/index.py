@@ -135,7 +135,7 @@ async def _apply(
     if len(places) < part.parts:
         outcome = await _incomplete(part, before, store, origin, now)
         # Another index may be live when the next part comes, one that knows nothing of the losers.
-        return Outcome(outcome.receipt, again=change) if head.outlived else outcome
+        return Outcome(outcome.receipt, again=change) if head.needs_requeue else outcome
     part, whole = narrowed(part, before), True
     if gone or part.parts > 1:
         # Before the head: once it stands, nothing is left to be done again.
@@ -161,7 +161,7 @@ async def _apply(
         chunks=head.cost,
         notes=part.notes,
     )
-    return Outcome(receipt, again=change if head.outlived else None)
+    return Outcome(receipt, again=change if head.needs_requeue else None)
 
 
 async def _incomplete(
@@ -175,7 +175,7 @@ async def _incomplete(
             # Its other parts went with the copy that is shown. It must not outlive a newer change that comes later.
             return await _met(part, before, store, origin)
         return Outcome()
-    if origin.embeddings > before.end.beside(origin).embeddings:
+    if origin.embeddings > before.end.in_partitions_of(origin).embeddings:
         await store.keep(part, _here(origin))  # one more copy of what is shown
     if part.part < part.parts - 1:
         return Outcome()
@@ -205,7 +205,7 @@ async def _met(part: PageEmbeddings, shown: Head, store: PageStore, at: Origin) 
     head = _having_met(shown, at)
     if head != shown:
         await store.write(part.model_copy(update={"chunks": ()}), head)
-    return Outcome(again=shown.change if head.outlived else None)
+    return Outcome(again=shown.change if head.needs_requeue else None)
 
 
 def _same(part: PageEmbeddings, shown: Head) -> bool:
@@ -231,15 +231,15 @@ async def _lost(
         await store.remove(change, left)
         await store.refresh()  # the winner's refresh may have made them visible
     head = _having_met(winner, origin)
-    if (head.outlived or head.ahead) and head != winner:
+    if (head.needs_requeue or head.ahead) and head != winner:
         await store.write(part.model_copy(update={"chunks": ()}), head)
     receipt = ReceiptEvent(change=change, state="superseded", at=now())
-    return Outcome(receipt, again=winner.change if head.outlived else None)
+    return Outcome(receipt, again=winner.change if head.needs_requeue else None)
 
 
 def _having_met(winner: Head, loser: Origin) -> Head:
     """The head, which remembers where the loser stands."""
-    return winner.model_copy(update={"losers": winner.losers.furthest(loser.beside(winner.origin))})
+    return winner.model_copy(update={"losers": winner.losers.latest(loser.in_partitions_of(winner.origin))})
 
 
 async def _misfit(part: PageEmbeddings, before: Head | None, store: PageStore, now: Callable[[], datetime]) -> Outcome:
@@ -258,7 +258,7 @@ def _told(part: PageEmbeddings, shown: Head, now: Callable[[], datetime]) -> Out
     by us, who died between the head and the receipt.
     """
     receipt = ReceiptEvent(change=part.change, state="searchable", at=now(), chunks=shown.cost, notes=part.notes)
-    return Outcome(receipt, again=part.change if shown.origin.embeddings == 0 or shown.outlived else None)
+    return Outcome(receipt, again=part.change if shown.origin.embeddings == 0 or shown.needs_requeue else None)
 
 
 def _head(
@@ -287,10 +287,10 @@ def _head(
         losers = before.behind(origin)
     elif before is not None:
         # At a replay the page's last products may stand further back than those at hand.
-        origin = origin.furthest(before.origin.beside(origin))
-        end = end.furthest(before.end.beside(origin))
+        origin = origin.latest(before.origin.in_partitions_of(origin))
+        end = end.latest(before.end.in_partitions_of(origin))
         # Of losers that an earlier version met nobody knows the partition. For them one copy has been sent: this one.
-        losers = before.losers.beside(origin, for_sure=True)
+        losers = before.losers.in_partitions_of(origin, for_sure=True)
     return Head(
         change=part.change,
         state="deleted" if part.change.op == "delete" else "live",

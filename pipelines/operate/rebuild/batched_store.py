@@ -75,8 +75,8 @@ class BatchedPageStore(PageStore):
             update={
                 "cost": shown.cost,
                 "settled_at": shown.settled_at,
-                "origin": shown.origin.furthest(head.origin.beside(shown.origin)),
+                "origin": shown.origin.latest(head.origin.in_partitions_of(shown.origin)),
                 "last_part": max(shown.last_part, head.last_part),
-                "losers": shown.losers.furthest(head.losers.beside(shown.origin)),
+                "losers": shown.losers.latest(head.losers.in_partitions_of(shown.origin)),
             }
         )
