@@ -14,7 +14,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-READ: tuple[str, ...] = ("adapters", "connectors", "docs/wording.py", "infra", "text")  # files and folders
+READ: tuple[str, ...] = (  # files and folders
+    "adapters",
+    "connectors",
+    "docs/wording.py",
+    "infra",
+    "pipelines/conversations",
+    "pipelines/operate",
+    "pipelines/runtime",
+    "prompts",
+    "schemas",
+    "text",
+    "wiring",
+    "worker",
+)
 TURNS = {
     r"who(?:m|so)?ever": "name them: the caller, an operator, a worker",
     r"nobody|whom": "name who or what does it",

@@ -1,1 +1,1 @@
-"""What is said to the model and to the visitor, as data, and the strict loader of it."""
+"""Prompts for models and sentences for visitors, as data, and their strict loader."""

@@ -1,12 +1,12 @@
-"""Loads prompts and refuses what does not fit, so that a typo shows at start and not in an answer.
+"""Loads prompts and checks them strictly, so that a typo shows at start and not in an answer.
 
     answer.yaml = front matter (id, version, language, variables, examples)
                   ---
                   system: segments of the system message      {title, content, when?}
                   user:   segments of the user message
 
-A `{name}` in a segment's content is a variable. Values are put in once and never looked into, so what comes from a
-page or a visitor cannot name a variable. A site's own file of the same name takes the place of ours.
+A `{name}` in a segment's content is a variable. Values are inserted once and not parsed, so the text of a page or a
+visitor cannot name a variable. A site's own file of the same name replaces ours.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _VARIABLE = re.compile(r"\{([a-z][a-z_]*)\}")
 
 
 class PromptError(ValueError):
-    """A prompt file, or what is put into it, is wrong; names the file and the variable or key."""
+    """A prompt file or its values are wrong; names the file and the variable or key."""
 
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A tool that the model wants to have run. `arguments` is the JSON it wrote: parsed and checked by whoever runs.
+    """A model's call of a tool. `arguments` is the model's JSON, unchecked.
 
-    `id` and `extra` are its server's: with them the call is told again, so that the tool's answer finds it.
+    `id` and `extra` are from the model's server: they go back with the call, to match it with the tool's result.
     """
 
     name: str
@@ -51,7 +51,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class ChatMessage:
-    """One message to a chat model; of the assistant's, what it called; of a tool's, the id of the call it answers."""
+    """One message to a chat model; `calls` of the assistant's, `answers` (the call's id) of a tool's."""
 
     role: Role
     content: str
@@ -85,7 +85,7 @@ class _Body(_Strict):
 
 
 class Example(_Strict):
-    """Values of the user message's variables, and what the model should have said."""
+    """Values of the user message's variables, and the right output."""
 
     title: str = Field(min_length=1)
     variables: dict[str, str]
@@ -94,7 +94,7 @@ class Example(_Strict):
     verbatim: bool = Field(default=False, description="It was written for no prompt: braces in it name no variable.")
 
     def used(self) -> set[str]:
-        """The variables it gives or names."""
+        """The variables that it sets or uses."""
         if self.verbatim:
             return set(self.variables)
         return set(self.variables) | _used([*self.variables.values(), self.output])
@@ -160,10 +160,10 @@ class Prompt:
 def load(name: str, overrides: Path | None = None) -> Prompt:
     """The prompt `name` ("answer", "evaluate/claims"), from the site's folder `overrides` if it has one of that name.
 
-    Of a prompt that the site leaves as it is, its examples take the place of ours language by language.
+    If the site has only examples of the prompt, they replace ours language by language.
 
     Raises:
-        PromptError: naming the file and what is wrong with it.
+        PromptError: names the file and the fault.
     """
     ours = _ours(name)
     theirs = overrides / f"{name}.yaml" if overrides else None
@@ -175,19 +175,19 @@ def load(name: str, overrides: Path | None = None) -> Prompt:
             raise PromptError(f"{overrides / 'examples'}: the prompt {name} has no examples")
         return replace(ours, examples={**ours.examples, **own})
     prompt = _read(theirs, overrides / "examples", name)
-    # The code supplies exactly these: one more has no value, one less drops what the answer needs.
+    # The code supplies exactly these: another one has no value, and a missing one drops data that the answer needs.
     _compare(theirs, "variable", set(prompt.variables), set(ours.variables))
     return prompt
 
 
 def tried(text: str, own: Prompt) -> Prompt:
-    """A prompt in place of `own`, whose examples it keeps where it wants examples; held to what a site's file is.
+    """A prompt that replaces `own` and keeps its examples if it uses examples; checked like a site's file.
 
-    It comes over HTTP: anchors, aliases, tags and deep nesting, by which a short text can keep YAML's reader busy for
-    hours or bring it down, are refused before it is read.
+    It comes over HTTP, so anchors, aliases, tags and deep nesting are refused before it is parsed: with them, a short
+    text can keep YAML's parser busy for hours or crash it.
 
     Raises:
-        PromptError: naming what is wrong with it.
+        PromptError: names the fault.
     """
     path = Path(own.path.name)
     _plain(path, text)
@@ -197,10 +197,10 @@ def tried(text: str, own: Prompt) -> Prompt:
 
 
 def plain(name: str, text: str) -> Any:
-    """What one YAML document says that comes over HTTP; the same is refused as of a prompt that is tried.
+    """A parsed YAML document from HTTP, with the checks of a tried prompt.
 
     Raises:
-        PromptError: naming what is wrong with it.
+        PromptError: names the fault.
     """
     path = Path(name)
     _plain(path, text)
@@ -217,10 +217,10 @@ def written(name: str, overrides: Path | None = None) -> str:
 
 
 def sentences(name: str, overrides: Path | None = None) -> dict[str, dict[str, str]]:
-    """Sentences by name and language, those of the site's folder before ours.
+    """Sentences by name and language; those of the site's folder replace ours.
 
     Raises:
-        PromptError: not such a file, a name that we do not say, or one without English.
+        PromptError: a malformed file, an unknown name, or a sentence without English.
     """
     path = HERE / f"{name}.yaml"
     found = {key: dict(said) for key, said in _parse(path, _Sentences, _one(path)).root.items()}
@@ -235,7 +235,7 @@ def sentences(name: str, overrides: Path | None = None) -> dict[str, dict[str, s
 
 
 def own_sentences(name: str, overrides: Path | None) -> dict[str, dict[str, str]]:
-    """Those of the site's folder alone. Raises: PromptError: not such a file."""
+    """The sentences of the site's folder only. Raises: PromptError: a malformed file."""
     theirs = overrides / f"{name}.yaml" if overrides else None
     if theirs is None or not theirs.is_file():
         return {}
@@ -249,16 +249,16 @@ def table(name: str) -> dict[str, str]:
 
 
 def fence(request_id: str) -> str:
-    """A word for the marks around data. No page can hold it: whoever wrote the page did not know the request.
+    """A word for the marks around data. No page contains it, because it depends on the request.
 
-    The same request always gets the same, so that a repeated request repeats its prompt.
+    The same request gets the same word, so that a repeated request repeats its prompt.
     """
     return hashlib.sha256(f"fence {request_id}".encode()).hexdigest()[:16]
 
 
 @cache
 def _ours(name: str) -> Prompt:
-    """One of our own files, which no process sees change."""
+    """One of our own files, cached, because they do not change while a process runs."""
     return _read(HERE / f"{name}.yaml", HERE / "examples", name)
 
 
@@ -268,7 +268,7 @@ def _read(path: Path, examples: Path, name: str) -> Prompt:
 
 
 def _checked(path: Path, documents: Sequence[Any]) -> tuple[Prompt, bool]:
-    """The prompt, without examples, and whether it wants some."""
+    """The prompt without examples, and whether it uses examples."""
     if len(documents) != 2:
         raise PromptError(f"{path}: must have front matter, a line `---`, and the segments")
     front = _parse(path, _FrontMatter, documents[0])
@@ -283,7 +283,7 @@ def _checked(path: Path, documents: Sequence[Any]) -> tuple[Prompt, bool]:
 
 
 def _plain(path: Path, text: str) -> None:
-    """Raises: PromptError: it has what no text needs that is changed over HTTP."""
+    """Raises: PromptError: it has YAML features that are not allowed over HTTP."""
     try:
         check_plain(text)
     except NotPlain as err:
@@ -318,7 +318,7 @@ def _text(path: Path) -> str:
 def _loaded(path: Path, text: str) -> list[Any]:
     try:
         return list(yaml.load_all(text, UniqueKeys))
-    except (yaml.YAMLError, ValueError, OverflowError) as err:  # what looks like a date or a number, and is none
+    except (yaml.YAMLError, ValueError, OverflowError) as err:  # the last two: an invalid date or number
         raise PromptError(f"{path}: cannot be read: {err}") from err
 
 

@@ -1,6 +1,6 @@
-"""What we say to visitors ourselves, in their language: canned replies and errors, from the data files beside this one.
+"""Our own sentences for visitors, in their language: canned replies and errors, from the data files in this folder.
 
-A site's folder may hold files of the same names with the sentences it wants to say otherwise.
+A site's folder may have files of the same names whose sentences replace ours.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ class Phrases:
         return _in(lang, self.canned[name])
 
     def speaks(self, lang: str) -> bool:
-        """Whether our own sentences are there in a language; else they are in English."""
+        """Whether our sentences exist in a language; else they are in English."""
         said = self.canned["nothing-found"]
         return lang in said or lang.partition("-")[0] in said
 
     def nothing_found(self, lang: str) -> str:
-        """The site has nothing on the question."""
+        """The reply that the site has no page on the question."""
         return _in(lang, self.canned["nothing-found"])
 
     def lead_in(self, lang: str) -> str:
-        """What comes before a quotation from the pages."""
+        """The sentence before a quotation from the pages."""
         return _in(lang, self.canned["lead-in"])
 
     def error(self, code: str, lang: str) -> str:
-        """Plain words for an error's code; never its internals. Unknown codes are said in general words."""
+        """The sentence for an error's code; a general one for unknown codes."""
         return _in(lang, self.errors.get(code, self.errors["error"]))
 
     def name(self, lang: str) -> str:
-        """The English name of a language, for prompts: `German`; its tag where we do not know it."""
+        """The English name of a language, for prompts: `German`; the tag of an unknown one."""
         return self.languages.get(lang) or self.languages.get(lang.partition("-")[0], lang)
 
 

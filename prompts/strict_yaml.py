@@ -1,4 +1,4 @@
-"""YAML that others wrote, read without what makes a short text harmful: anchors, tags, deep nesting, doubled keys."""
+"""Reads untrusted YAML, and refuses its harmful features: anchors, tags, deep nesting, duplicate keys."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ MAX_DEPTH = 8  # levels of lists and mappings; our prompts have three
 
 
 class NotPlain(ValueError):
-    """The text has what no honest text needs, or is not YAML; names it."""
+    """The text has a forbidden feature, or is not YAML; names it."""
 
 
 class DoubledKey(yaml.MarkedYAMLError):
-    """A key stands twice in a mapping."""
+    """A mapping has a key twice."""
 
 
 class UniqueKeys(SafeLoader):
-    """YAML's safe loader, which refuses a key that stands twice: the second would silently take the first one's place.
+    """YAML's safe loader, but it refuses duplicate keys, which would silently replace each other.
 
     Raises:
-        DoubledKey: names it, and where it stands.
+        DoubledKey: names the key and its line.
     """
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
@@ -40,7 +40,7 @@ class UniqueKeys(SafeLoader):
 
 
 def check_plain(text: str) -> None:
-    """Refuse anchors, aliases, tags and deep nesting, by which a short text can keep YAML's reader busy for hours or
+    """Refuse anchors, aliases, tags and deep nesting: with them, a short text can keep YAML's parser busy for hours or
     exhaust its stack. Call it before the text is loaded.
 
     Raises:
@@ -59,11 +59,11 @@ def check_plain(text: str) -> None:
 
 
 def load_plain(text: str) -> Any:
-    """What one YAML document says that anybody may have written.
+    """Parse one untrusted YAML document.
 
     Raises:
         NotPlain: see `check_plain`.
-        ValueError, OverflowError: what looks like a date or a number, and is none.
+        ValueError, OverflowError: it has an invalid date or number.
     """
     check_plain(text)
     try:

@@ -1,1 +1,1 @@
-"""Pagewire's wire contract: what travels on the topics and over HTTP. Imports pydantic and numpy only."""
+"""Pagewire's wire contract: the messages on topics and over HTTP. Imports pydantic and numpy only."""

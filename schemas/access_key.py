@@ -1,4 +1,4 @@
-"""Bearer keys that are made, listed and revoked while the system runs. Only their hashes are kept."""
+"""Bearer keys that are created, listed and revoked while the system runs. Only their hashes are stored."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from schemas.base import SiteId, Wire
 from schemas.page import Group
 
 Scope = Literal["ingest", "chat", "view", "edit", "admin"]
-# What a scope has with it. Changing pages and asking are for programs: nobody who looks after a site has them unasked.
+# Scopes that include others. Changing pages and asking questions are for programs, so no scope includes them.
 INCLUDED: Mapping[Scope, frozenset[Scope]] = {"edit": frozenset({"view"}), "admin": frozenset({"edit", "view"})}
-ID_LENGTH = 12  # hex digits of the hash: enough to name a key, and of no use to whoever wants to be let in
+ID_LENGTH = 12  # hex digits of the hash: enough to name a key, and useless for access
 
 KeyName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$")]
 KeyId = Annotated[str, StringConstraints(pattern=rf"^[0-9a-f]{{{ID_LENGTH}}}$")]
@@ -23,7 +23,7 @@ Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
 class NewKey(Wire):
-    """A key that is wanted."""
+    """A key to create."""
 
     name: KeyName = Field(
         description="For logs, lists and conversations: says whose key it is. No other key may have it."
@@ -37,7 +37,7 @@ class NewKey(Wire):
 
 
 class KeptKey(NewKey):
-    """A key as it is kept."""
+    """A stored key."""
 
     sha256: Digest
     created_at: AwareDatetime
@@ -48,14 +48,14 @@ class KeptKey(NewKey):
         return key_id(self.sha256)
 
     def over(self, now: datetime) -> bool:
-        """Whether its time has come."""
+        """Whether it has expired."""
         return self.expires_at is not None and self.expires_at <= now
 
 
 class ListedKey(NewKey):
-    """What is told of a key."""
+    """A key in a list."""
 
-    # In pagewire.yaml there is no rule for these.
+    # pagewire.yaml has no pattern for these.
     name: str
     groups: tuple[str, ...] = ()
     id: KeyId = Field(description="The first twelve digits of its SHA-256.")
@@ -71,9 +71,9 @@ class ListedKey(NewKey):
 
 
 class CreatedKey(ListedKey):
-    """A key that was just made, with the key itself: this once."""
+    """A new key, with the key itself, which is shown only once."""
 
-    key: str = Field(description="Send it as `Authorization: Bearer KEY`. It is told nowhere again.")
+    key: str = Field(description="Send it as `Authorization: Bearer KEY`. It is shown only here.")
 
 
 class KeyList(Wire):
@@ -81,10 +81,10 @@ class KeyList(Wire):
 
 
 def key_id(digest: str) -> str:
-    """The name of a key that follows from its SHA-256."""
+    """The id of a key, from its SHA-256."""
     return digest[:ID_LENGTH]
 
 
 def digest_of(key: str) -> str:
-    """SHA-256 in hex: what is kept of a key."""
+    """The SHA-256 of a key in hex, which is stored instead of it."""
     return sha256(key.encode("utf-8", "replace")).hexdigest()

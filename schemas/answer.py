@@ -49,7 +49,7 @@ class Citation(Wire):
 
 
 class WholeTable(Wire):
-    """The table that rows of the answer are quoted of, as it stands on the page."""
+    """The whole table, from the page, of which the answer quotes rows."""
 
     n: int = Field(ge=1, description="Of the source.")
     start: int = Field(ge=0, description="Where its quoted rows begin in the answer, their header included.")
@@ -60,7 +60,7 @@ StepKind = Literal["model", "search", "lookup", "tool", "quote", "error"]
 
 
 class Step(Wire):
-    """One step on the way to an answer, for whoever wants to know how it came about. Texts are cut."""
+    """One step of making an answer, for display. Texts are cut."""
 
     kind: StepKind
     asked: str = ""
@@ -69,21 +69,21 @@ class Step(Wire):
 
 
 class Topic(Wire):
-    """What may be meant by a question that many pages speak of."""
+    """One of several meanings of a question that many pages match."""
 
     label: str = Field(description="To be shown: a page's title, or a heading on it.")
     question: str = Field(description="To be asked when it is chosen.")
 
 
 class PromptMessage(Wire):
-    """A message as the model has read it."""
+    """A message in the model's prompt."""
 
     role: str
     text: str
 
 
 class TrialFindings(Wire):
-    """What is told of the answer to a trial besides the answer, for whoever runs the site."""
+    """Details of a trial's answer, for operators."""
 
     became: Became = Field(description="What a visitor would have got.")
     gate: Gate | None = Field(default=None, description="How the gate came to its grade.")
@@ -98,7 +98,7 @@ class TrialFindings(Wire):
 
 
 class Answered(Wire):
-    """The whole answer, so that a reader who only wants the end needs nothing else."""
+    """The whole answer, so that a reader may skip all other events."""
 
     type: Literal["answer"] = "answer"
     text: str
@@ -166,13 +166,13 @@ class AnswerEvent(Message):
 
     @property
     def final(self) -> bool:
-        """After this nothing follows."""
+        """Whether it is the last event."""
         return isinstance(self.event, Done)
 
 
 class WrittenToken(NamedTuple):
-    """A token's event as we write it, read no further than whoever hands it on needs: for them this is a fifth of the
-    work. To all others it is like an `AnswerEvent`.
+    """A token's event as our own writer encodes it, parsed only as far as passing it on requires: a fifth of the work.
+    Otherwise like an `AnswerEvent`.
     """
 
     site: str | None
@@ -189,7 +189,7 @@ class WrittenToken(NamedTuple):
         return False
 
 
-# As `AnswerEvent.encode` writes it, to the letter. No control characters: what stands in a frame is one line.
+# Exactly as `AnswerEvent.encode` writes it. No control characters, because a frame is one line.
 _TOKEN = re.compile(
     rb'\{"v":1,"request_id":"[\w-]+","site":(?:null|"([a-z0-9-]+)"),"attempt":(\d+),"seq":(\d+),'
     rb'"event":\{"type":"token",("text":"[^"\\\x00-\x1f]*(?:\\(?:["\\bfnrt]|u00[01][0-9a-f])[^"\\\x00-\x1f]*)*")\}\}'
@@ -197,7 +197,7 @@ _TOKEN = re.compile(
 
 
 def read_event(value: bytes | None) -> AnswerEvent | WrittenToken:
-    """An event of the log. Raises: WireError."""
+    """Parse an event of the log. Raises: WireError."""
     if value and (token := _TOKEN.fullmatch(value)):
         site, attempt, seq, data = token.groups()
         try:

@@ -1,4 +1,4 @@
-"""The audit log: who changed what, when, and what came of it. No secrets, and no words of visitors or pages."""
+"""The audit log: who changed what, when, and the outcome. No secrets, and no words of visitors or pages."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class AuditEntry(Wire):
 
 
 class AuditFilter(Wire):
-    """Which entries; all that is given must fit."""
+    """Filters of entries; all given ones must match."""
 
     since: AwareDatetime | None = None
     until: AwareDatetime | None = None

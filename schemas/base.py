@@ -1,4 +1,4 @@
-"""What every message on every topic shares: frozen, strict, versioned, JSON."""
+"""The base of all messages: frozen, strict, versioned, JSON."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ Revision = Annotated[
 
 
 def is_site_id(text: str) -> bool:
-    """Whether a site may be called so."""
+    """Whether it is a valid site id."""
     return _SITE.fullmatch(text) is not None
 
 
 def language_tag(written: str) -> str:
-    """A language as we keep it, out of what clients write: `DE` -> `de`, `en_us` -> `en-US` (RFC 5646, 2.1.1).
+    """Normalise a client's language tag: `DE` -> `de`, `en_us` -> `en-US` (RFC 5646, 2.1.1).
 
-    What we can keep as it stands is left alone, also Django's `pt-br`: the keys of its pages have it in them.
+    Tags in a form that we store stay unchanged, also Django's `pt-br`, because page keys contain them.
     """
     if _KEPT_TAG.fullmatch(written) or not _WRITTEN_TAG.fullmatch(written):
         return written
@@ -72,7 +72,7 @@ def language_tag(written: str) -> str:
 
 
 def is_language_tag(text: str) -> bool:
-    """Whether it is a language as we keep it."""
+    """Whether it is a tag in a form that we store."""
     return _KEPT_TAG.fullmatch(text) is not None
 
 
@@ -89,7 +89,7 @@ class WireError(ValueError):
 
 
 def problems(err: ValidationError) -> str:
-    """What is wrong, field by field, without the content."""
+    """The errors, field by field, without the content."""
     return "; ".join(
         f"{'.'.join(map(str, e['loc'])) or 'message'}: {e['msg']}"
         for e in err.errors(include_input=False, include_url=False)[:5]
@@ -97,25 +97,25 @@ def problems(err: ValidationError) -> str:
 
 
 class Wire(BaseModel):
-    """A value inside a message: immutable. Who hands one in may not name fields that there are not.
+    """An immutable value inside a message. Unknown fields are refused.
 
-    What another version of ours has written is read by `stored` (and messages by `decode`): a minor version may add
-    fields, so those that this one does not know are passed over, and kept where the value is passed on.
+    Values from another version of ours are parsed by `stored` (messages by `decode`): a minor version may add fields,
+    so unknown ones are accepted there, and kept if the value is passed on.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="null")
-    passed_on: ClassVar[bool] = True  # from stage to stage as it is; chunks are made anew by each
+    passed_on: ClassVar[bool] = True  # from stage to stage unchanged; chunks are not, each stage makes its own
 
     @classmethod
     def stored(cls, value: Any) -> Self:
-        """What a version of ours has stored. Raises: ValidationError."""
+        """Parse a value that any version of ours has stored. Raises: ValidationError."""
         try:
             return cls.model_validate(value)
         except ValidationError:
             return cls.model_validate(value, extra="allow")
 
     def dumped(self) -> dict[str, Any]:
-        """As JSON values, with what was unknown when it was read."""
+        """As JSON values, with the unknown fields from parsing."""
         data = self.model_dump(mode="json")
         if _has_unknown(self):
             _add_unknown(self, data)
@@ -123,7 +123,7 @@ class Wire(BaseModel):
 
 
 def _inner(model: Wire) -> Iterator[tuple[str, int | None, Wire]]:
-    """The values in a value that are passed on with it: field, place in it, value."""
+    """The nested values that are passed on: field, place in it, value."""
     for name, value in model.__dict__.items():
         if isinstance(value, Wire):
             yield name, None, value
@@ -158,7 +158,7 @@ class Message(Wire):
         """Parse a message value.
 
         Args:
-            strict: Refuse fields that this version does not know, too: a person wrote them.
+            strict: Refuse unknown fields, too, because a person wrote the value.
 
         Raises:
             WireError: empty, not JSON, another version, or fields that do not fit; names the fields, never
@@ -169,7 +169,7 @@ class Message(Wire):
         try:
             try:
                 return cls.model_validate_json(value)
-            except ValidationError:  # the rare case pays: nearly every message is of this version
+            except ValidationError:  # slow, but rare: nearly every message is of this version
                 if strict:
                     raise
                 return cls.model_validate_json(value, extra="allow")

@@ -1,4 +1,4 @@
-"""A case of an evaluation, as it is made from an answer that somebody has looked at."""
+"""A case of an evaluation, made from an answer that an operator has reviewed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_
 
 
 class NewCase(Wire):
-    """A question, and what makes an answer to it right."""
+    """A question, with the criteria of a right answer."""
 
     question: Asked
     lang: GivenLang | None = Field(default=None, description="Of the question, and of the answer.")

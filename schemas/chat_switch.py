@@ -1,4 +1,4 @@
-"""The switch of a site's chat: thrown while the system runs, heeded by all gateways and workers."""
+"""The switch of a site's chat: changed while the system runs, followed by all gateways and workers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from schemas.base import SiteId, Wire
 
 
 class ChatSwitch(Wire):
-    """The switch of one site, as it was thrown last."""
+    """The last state of one site's switch."""
 
     site: SiteId
     on: bool
@@ -19,7 +19,7 @@ class ChatSwitch(Wire):
 
 
 class ChatState(Wire):
-    """Whether a site's visitors are answered, and who says so."""
+    """Whether a site's visitors are answered, and which setting decides."""
 
     site: SiteId
     on: bool = Field(description="Whether questions are answered.")
@@ -32,6 +32,6 @@ class ChatState(Wire):
 
 
 class ChatOrder(Wire):
-    """What `PUT .../chat` asks for."""
+    """The body of `PUT .../chat`."""
 
-    on: bool = Field(description="`false`: no question is answered any more, whoever asks.")
+    on: bool = Field(description="`false`: no question is answered, also not those of programs.")

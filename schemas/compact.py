@@ -1,6 +1,6 @@
 """Vectors of length 1 as one signed byte per component: a quarter of float32, and hardly less exact.
 
-Each vector is stretched until its largest component is 127. How far is not kept: its length is known to be 1.
+Each vector is scaled so that its largest component is 127. The factor is not stored, because the length is 1.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ LARGEST = 127
 
 
 def compact(vectors: ArrayLike) -> list[bytes]:
-    """Of an array (n, dims) of finite numbers, each row as `dims` bytes."""
+    """Encode an array (n, dims) of finite numbers: `dims` bytes per row."""
     rows = np.asarray(vectors, dtype=np.float32)
     if not rows.size:
         return []
@@ -22,7 +22,7 @@ def compact(vectors: ArrayLike) -> list[bytes]:
 
 
 def expand(data: bytes, rows: int) -> NDArray[np.float32]:
-    """What `compact` made, joined: (rows, dims), each of length 1. Raises: ValueError: they are not so many."""
+    """Decode the joined bytes of `compact`: (rows, dims), each of length 1. Raises: ValueError: wrong size."""
     if not rows:
         if data:
             raise ValueError("there are vectors of nothing")

@@ -16,13 +16,13 @@ CONTENT = {"anyOf": [{"type": "string"}, PARTS, {"type": "null"}]}
 
 
 class _Theirs(BaseModel):
-    """What chat programs send besides is for models (temperature, tools, ...) and means nothing here."""
+    """Ignores other fields that chat programs send for models (temperature, tools, ...)."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 def _text(content: Any) -> Any:
-    """The text of a message's content. Pictures, recordings and files beside it are passed over."""
+    """The text of a message's content. Images, audio and files are ignored."""
     if content is None:
         return ""
     if not isinstance(content, list):
@@ -52,9 +52,9 @@ class ResponseFormat(_Theirs):
 
 
 class CompletionRequest(_Theirs):
-    """The last message of the user is the question, what was said before it its history.
+    """The last message of the user is the question; the earlier messages are its history.
 
-    What OpenAI's API has besides is ignored. `null` is the default of every field.
+    Other fields of OpenAI's API are ignored. `null` is the default of every field.
     """
 
     model: str
@@ -86,7 +86,7 @@ class CompletionMessage(BaseModel):
     citations: tuple[Citation, ...] = Field(description="Ours: which source supports which part of `content`.")
 
 
-FinishReason = Literal["stop", "length"]  # by itself, or at the limit of what the model may write
+FinishReason = Literal["stop", "length"]  # complete, or cut at the limit of tokens
 
 
 class Choice(BaseModel):
@@ -160,6 +160,6 @@ class CompletionError(BaseModel):
 
 
 class CompletionErrorDocument(BaseModel):
-    """How a refusal looks on these routes."""
+    """An error on these routes."""
 
     error: CompletionError

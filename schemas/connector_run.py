@@ -1,4 +1,4 @@
-"""The last run of a connector: when it was, and what came of it."""
+"""The last run of a connector: times and outcome."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RunKind = Literal["import", "reconcile", "watch"]
 
 
 class LastUse(Wire):
-    """When something was used last, to the hour."""
+    """The time of a last use, to the hour."""
 
     at: AwareDatetime
 

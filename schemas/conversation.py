@@ -1,4 +1,4 @@
-"""Conversations: what is kept of a visitor's questions and answers, and how it looks over HTTP."""
+"""Conversations: a visitor's questions and answers, as they are stored, and as HTTP shows them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TurnState = Literal["pending", "answered", "stopped", "failed"]
 
 
 class CitedSource(Wire):
-    """Where an answer's citation leads; the passage itself is not kept, it lives in the index."""
+    """The target of an answer's citation; the passage itself is in the index only."""
 
     n: int = Field(ge=1)
     page_id: PageId
@@ -34,20 +34,20 @@ Rating = Literal["up", "down"]
 
 
 class FeedbackOrder(Wire):
-    """What a visitor says of an answer. The newest counts."""
+    """A visitor's feedback on an answer. The newest counts."""
 
     rating: Rating
     comment: Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_COMMENT)] | None = None
 
 
 class Feedback(FeedbackOrder):
-    """As it is kept."""
+    """As it is stored."""
 
     at: AwareDatetime
 
 
 class AskedTurn(Wire):
-    """A question and what became of it."""
+    """A question and its outcome."""
 
     request_id: RequestId
     question: str
@@ -72,10 +72,10 @@ class AskedTurn(Wire):
 class StoredTurn(AskedTurn):
     """As it is stored."""
 
-    deadline: AwareDatetime = Field(description="After this nobody works on the answer any more.")
+    deadline: AwareDatetime = Field(description="After this no stage works on the answer any more.")
     position: str = Field(description="A place in `answer.events` before the answer.")
     groups: tuple[str, ...] = Field(default=(), description="Access groups whose pages the answer could tell of.")
-    guessed: bool = Field(default=False, description="Nobody had named its language, and no words tell it.")
+    guessed: bool = Field(default=False, description="Its language was neither given nor shown by its words.")
     removed: bool = Field(default=False, description="Taken back: shown no more.")
     replaces: RequestId | None = Field(
         default=None, description="The turn that this one asks again; shown where nothing comes of this one."
@@ -83,7 +83,7 @@ class StoredTurn(AskedTurn):
 
 
 class Conversation(Wire):
-    """As it is stored, under the visitor it belongs to."""
+    """As it is stored, under its owner."""
 
     conversation_id: RequestId
     site: SiteId
@@ -105,7 +105,7 @@ class ConversationSummary(Wire):
 
 
 class ConversationList(Wire):
-    """By the day of the last question, where the visitor is; the newest first."""
+    """By the day of the last question, in the visitor's time zone; newest first."""
 
     today: tuple[ConversationSummary, ...] = ()
     yesterday: tuple[ConversationSummary, ...] = ()

@@ -1,4 +1,4 @@
-"""What one process has counted in a period: on `limits.rates` and `limits.budgets`."""
+"""One process's counts of a period: on `limits.rates` and `limits.budgets`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from schemas.base import Message
 
 
 class Counts(Message):
-    """A process's own counts of a period so far, of the names that have changed. The greatest of each is the newest."""
+    """A process's own counts of a period so far, for changed names. The greatest count of a name is the newest."""
 
     process: str = Field(description="A random name, new at each start.")
     period: NonNegativeInt = Field(description="Which one since 1970, of so many seconds each.")

@@ -30,7 +30,7 @@ class RunFigure(Wire):
 
 
 class JudgedRunFigure(RunFigure):
-    """What a judge says: a mean over the answers that it has judged. Nothing is decided by it."""
+    """A judge's figure: a mean over the answers that it has judged. No decision depends on it."""
 
     judged: int = Field(ge=0, description="Answers that it has judged.")
     of: int = Field(ge=0, description="Answers that it was asked about.")
@@ -39,14 +39,14 @@ class JudgedRunFigure(RunFigure):
 
 
 class CaseResult(Wire):
-    """What came of a case."""
+    """The result of a case."""
 
     case: Annotated[str, StringConstraints(min_length=1, max_length=256)]
     question: Annotated[str, StringConstraints(max_length=MAX_QUESTION)]
     lang: GivenLang | None = None
     tags: tuple[Name, ...] = Field(default=(), max_length=50)
     expect: Annotated[str, StringConstraints(max_length=20)] | None = Field(
-        default=None, description="`answer`, `refuse` or `courtesy`; null: nobody has said."
+        default=None, description="`answer`, `refuse` or `courtesy`; null: not given."
     )
     pages: tuple[PageId, ...] = Field(default=(), max_length=50, description="Those that are right.")
     reference: Shown = Field(default="", description="A reference answer.")
@@ -57,7 +57,7 @@ class CaseResult(Wire):
 
 
 class RunSummary(Wire):
-    """What was asked of whom, and the figures."""
+    """The dataset, the gateway, and the figures."""
 
     dataset: Name
     version: Annotated[str, StringConstraints(max_length=100)] = ""

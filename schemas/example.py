@@ -1,4 +1,4 @@
-"""Worked examples that operators add to a running site, beside those in `prompts/examples/`."""
+"""Worked examples that operators add to a running site, in addition to those in `prompts/examples/`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CITED = re.compile(r"\[(\d+)\]")
 
 
 class ExampleSource(Wire):
-    """What an example's answer was written from."""
+    """A source of an example's answer."""
 
     title: Annotated[str, StringConstraints(max_length=200, strip_whitespace=True)] = ""
     text: Annotated[str, StringConstraints(min_length=1, max_length=MAX_SOURCE, strip_whitespace=True)]
@@ -64,7 +64,7 @@ class NewExample(Wire):
 
 
 class WorkedExample(NewExample):
-    """An example as it is kept."""
+    """A stored example."""
 
     id: ExampleId
     site: SiteId
@@ -73,10 +73,10 @@ class WorkedExample(NewExample):
 
     @classmethod
     def of(cls, new: NewExample, site: str, lang: str, added_at: datetime) -> Self:
-        """Its id follows from what is asked, so that an example of the same question takes its place.
+        """The stored example. Its id follows from the question, so another example of the same question replaces it.
 
         Args:
-            lang: of the site, where the example names none.
+            lang: of the site, if the example names none.
         """
         spoken = new.lang or lang
         asked = repr((new.kind, spoken, [(turn.question, turn.answer) for turn in new.history], new.question))
@@ -94,7 +94,7 @@ class ExampleList(Wire):
 
 
 class ExampleFilter(Wire):
-    """Which examples; all that is given must fit."""
+    """Filters of examples; all given ones must match."""
 
     kind: ExampleKind | None = None
     lang: str = Field(default="", max_length=35, description="Of the example: `pt` fits `pt-BR` as well.")
@@ -110,7 +110,7 @@ class ExampleFilter(Wire):
 
 
 class LikeExample(Wire):
-    """An example of a site, beside a new one."""
+    """An example of a site, compared with a new one."""
 
     example: WorkedExample
     cosine: float | None = Field(description="Of the two questions; null: they could not be compared by meaning.")
@@ -119,11 +119,11 @@ class LikeExample(Wire):
 
 
 class LikeExamples(Wire):
-    """Which examples of a site a new one is like."""
+    """The examples of a site that are like a new one."""
 
     like: tuple[LikeExample, ...] = Field(description="Of its kind and language; the nearest first.")
     least: float | None = Field(
-        description="The cosine from which on they are told; null: no model could be asked, so only the words count."
+        description="The least cosine of a listed example; null: no model answered, so only the words count."
     )
 
 

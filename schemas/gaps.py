@@ -1,4 +1,4 @@
-"""What visitors ask, grouped by meaning: the groups that the site does not answer are its gaps."""
+"""Visitors' questions grouped by meaning; groups that the site does not answer are its gaps."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from schemas.query import RequestId
 
 # How often it was asked or missed, against the period before: `up` and `down` are a quarter and two questions apart.
 Trend = Literal["new", "up", "same", "down", "gone"]
-# What the gate said of most of the questions that were missed:
+# The gate's finding for most of the missed questions:
 #   nothing  the site has nothing near them: a page is missing
-#   near     there are pages near them, but none says it: a page lacks something, or says it in other words
-#   there    a page answers them, it thought: look at the answers
+#   near     there are pages near them, but none has the answer: a page lacks something, or uses other words
+#   there    a page answers them, by the gate: look at the answers
 Covered = Literal["nothing", "near", "there"]
 
 
@@ -32,7 +32,7 @@ class GapQuestion(Wire):
 
 
 class GapPage(Wire):
-    """A page that is near to a group's questions."""
+    """A page near to a group's questions."""
 
     page_id: PageId
     lang: Lang
@@ -72,7 +72,7 @@ class QuestionGroup(Wire):
 
 
 class GapCounts(Wire):
-    """Of all questions of a period, without courtesies."""
+    """Counts of all questions of a period, without courtesies."""
 
     asked: int = Field(default=0, ge=0)
     missed: int = Field(default=0, ge=0)
@@ -84,7 +84,7 @@ class GapCounts(Wire):
 
 
 class GapReport(Wire):
-    """What is asked and missed in a period, and in the one before it."""
+    """Asked and missed questions of a period, and of the one before it."""
 
     site: SiteId
     before: AwareDatetime = Field(description="Where the period before begins.")

@@ -1,4 +1,4 @@
-"""The head record: what the index holds of a page, and the durable guard of its order."""
+"""The head record: the state of a page in an index, and the durable guard of its order."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ Partition = Field(default=None, exclude_if=lambda number: number is None, descri
 
 
 class Origin(Wire):
-    """Where a change and its products stand in their topics; 0: nowhere that is known."""
+    """The offsets of a change and its products in their topics; 0: unknown."""
 
     changes: int = Field(default=0, ge=0, description="Offset in cms.changes.")
     chunks: int = Field(default=0, ge=0, description="Offset in ingest.chunks.")
     embeddings: int = Field(default=0, ge=0, description="Offset in ingest.embeddings.")
-    # A topic that gets partitions puts a page's later records elsewhere.
+    # When partitions are added to a topic, a page's later records may go to another one.
     changes_in: int | None = Partition
     chunks_in: int | None = Partition
     embeddings_in: int | None = Partition
 
-    def furthest(self, other: Origin) -> Origin:
-        """Of each topic the later position; only of what stands in the same partitions (see `beside`)."""
+    def latest(self, other: Origin) -> Origin:
+        """The later position of each topic; only for positions in the same partitions (see `in_partitions_of`)."""
         later = (self if getattr(self, topic) >= getattr(other, topic) else other for topic in TOPICS)
         return Origin(
             **{name: value for topic, one in zip(TOPICS, later, strict=True) for name, value in one._in(topic)}
         )
 
-    def beside(self, other: Origin, *, for_sure: bool = False) -> Origin:
-        """What stands in the same partitions as the other: where it stands in another one, its offset says nothing.
+    def in_partitions_of(self, other: Origin, *, for_sure: bool = False) -> Origin:
+        """The positions in the same partitions as the other's: offsets of different partitions cannot be compared.
 
-        Before partitions were written down, and where the other's products are still to come: products are in the
-        same ones when the changes are. With `for_sure` what of this was written without a partition is left out.
+        If a partition is unknown (an older note, or the other's products are still to come), products are assumed in
+        the same partition if the changes are. With `for_sure`, own positions without a partition are left out.
         """
         kept: dict[str, int | None] = {}
         same = self.changes_in == other.changes_in or None in (self.changes_in, other.changes_in)
@@ -55,19 +55,19 @@ class Origin(Wire):
         return ((name, getattr(self, name)) for name in (topic, f"{topic}_in"))
 
     def covers(self, other: Origin) -> bool:
-        """Whether nothing of the other's stands behind this in any topic."""
-        return self.furthest(other) == self
+        """Whether no position of the other is behind this one's in any topic."""
+        return self.latest(other) == self
 
 
 class Narrowed(Wire):
-    """Groups that a change allows which is accepted, but not embedded yet: until then no older one may show more."""
+    """The groups of an accepted change that is not embedded yet: until then an older change must not show to more."""
 
     revision: Revision
     groups: tuple[str, ...]
 
 
 class Head(Wire):
-    """One per page and index, for deleted pages too: an older publish never gets past it."""
+    """One per page and index, also for deleted pages: it keeps older changes from replacing a newer one."""
 
     change: ChangeRef = Field(description="The change the index shows.")
     state: Literal["live", "deleted"]
@@ -76,15 +76,15 @@ class Head(Wire):
     model: str = ""
     chunker: str = ""
     cost: ChunkCounts = ChunkCounts()
-    # Compaction keeps the last record of a key: no product of an older change may outlive those of this one.
-    origin: Origin = Field(default=Origin(), description="Where this change and its products stand; the first part.")
+    # Compaction keeps the last record of a key, so no product of an older change may be behind those of this one.
+    origin: Origin = Field(default=Origin(), description="Offsets of this change and its products; of its first part.")
     last_part: int = Field(
         default=0,
         ge=0,
-        description="Offset of the last of its parts in ingest.embeddings, or of what could harm a newer change only.",
+        description="Offset of its last part in ingest.embeddings, or of what could harm only a newer change.",
     )
     losers: Origin = Field(
-        default=Origin(), description="Where older changes and earlier copies were met that stand furthest back."
+        default=Origin(), description="The latest offsets of older changes and earlier copies that lost to this one."
     )
     settled_at: AwareDatetime = Field(description="When the index showed it.")
     digest: str = Field(default="", exclude_if=lambda digest: not digest, description="As in ingest.embeddings.")
@@ -99,27 +99,27 @@ class Head(Wire):
 
     @property
     def end(self) -> Origin:
-        """Where the last of this change and its products stand."""
+        """The last offsets of this change and its products."""
         return self.origin.model_copy(update={"embeddings": self.last_part, "changes_in": self.change.partition})
 
     def behind(self, newer: Origin, *, for_sure: bool = False) -> Origin:
-        """Of this change and those it won over, what might stand behind a newer one, in the same partitions."""
-        return self.losers.furthest(self.end).beside(newer, for_sure=for_sure)
+        """The latest positions of this change and its losers, in the same partitions as a newer change."""
+        return self.losers.latest(self.end).in_partitions_of(newer, for_sure=for_sure)
 
     @property
     def unseen(self) -> bool:
-        """Whether it is of a page that is not shown before this change is embedded: only who may see it is known."""
+        """Whether the page is hidden until this change is embedded; only its access groups are applied."""
         return self.ahead and self.change.op == "upsert" and self.state == "deleted"
 
     @property
     def unplaced(self) -> bool:
-        """Whether a rebuild has put it in before its products came, so nobody knows what stands behind them."""
+        """Whether a rebuild has written it before its products came, so what is behind them is unknown."""
         return not (self.ahead or self.origin.embeddings or self.last_part)
 
     @property
-    def outlived(self) -> bool:
-        """Whether an older change would outlive this one in a topic, so that this one must be sent again.
+    def needs_requeue(self) -> bool:
+        """Whether a loser is behind this change in a topic, where compaction would keep it; then send this one again.
 
-        Where the products stand of a change that was applied ahead is known when they come.
+        False for a change that was applied ahead, because the offsets of its products are not known yet.
         """
         return not self.ahead and not self.origin.covers(self.losers)

@@ -1,4 +1,4 @@
-"""What goes over HTTP besides pages, receipts and answer events."""
+"""Bodies of HTTP requests and answers, without pages, receipts and answer events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SearchKind = Literal["hybrid", "vector", "keyword"]
 
 
 class VisitorTokenOrder(Wire):
-    """What a website's own server may ask for with a key."""
+    """The request of a website's own server for a visitor token."""
 
     groups: tuple[Group, ...] = Field(
         default=(), max_length=1_000, description="Access groups whose pages the visitor may read; of those of the key."
@@ -26,7 +26,7 @@ class VisitorTokenOrder(Wire):
 
 
 class AcceptedChange(Wire):
-    """A change is durable in the log and will be worked on."""
+    """A change is durable in the log and will be processed."""
 
     page_key: str
     revision: Revision
@@ -47,7 +47,7 @@ class BulkError(Wire):
 
 
 class BulkResult(Wire):
-    """Good lines are accepted whatever the bad ones are."""
+    """Valid lines are accepted, also if others are rejected."""
 
     accepted: int
     rejected: int
@@ -75,7 +75,7 @@ class SearchResult(Wire):
 
 
 class IndexedChunk(Wire):
-    """A chunk as it stands in the live index."""
+    """A chunk in the live index."""
 
     field: FieldName
     ord: int = Field(ge=0)
@@ -85,7 +85,7 @@ class IndexedChunk(Wire):
 
 
 class IndexedPage(Wire):
-    """What visitors can find of a page now."""
+    """The searchable chunks of a page."""
 
     chunks: tuple[IndexedChunk, ...] = Field(description="In order, of very many only the first.")
     total: int = Field(ge=0, description="All of them, shown or not.")
@@ -93,7 +93,7 @@ class IndexedPage(Wire):
 
 
 class ListedPage(Wire):
-    """A page that visitors can find, under the name that its changes go by."""
+    """A searchable page, by the id of its changes."""
 
     page_id: PageId
     lang: Lang
@@ -103,7 +103,7 @@ class ListedPage(Wire):
 
 
 class PageList(Wire):
-    """Pages by their ids, so many at once."""
+    """One part of a list of pages, ordered by id."""
 
     pages: tuple[ListedPage, ...]
     next: str | None = Field(description="`after` of the pages behind these; null: there are none.")
@@ -187,12 +187,12 @@ class StageStatus(Wire):
     lag: int = Field(ge=0, description="Messages not yet worked on.")
     rate: float = Field(ge=0, description="Messages per second over the last minute, as seen from here.")
     members: int = Field(ge=0, description="Processes at work on it.")
-    dead_letters: int = Field(ge=0, description="Those of both lanes are told with `save`.")
+    dead_letters: int = Field(ge=0, description="Those of both lanes are counted with `save`.")
     parked: int = Field(default=0, ge=0, description="Messages of sites in trouble, which come back by themselves.")
 
 
 class SiteStatus(Wire):
-    """What a site holds and how fresh it is."""
+    """A site's size and freshness."""
 
     site: str
     pages: int

@@ -1,4 +1,4 @@
-"""What the ingest stages hand on: chunks, embeddings, receipts."""
+"""Messages of the ingest stages: chunks, embeddings, receipts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ UnitKind = Literal["prose", "item", "row", "heading", "code"]
 
 
 class Chunk(Wire):
-    """A core: the cores of a field, end to end, are the field; attachments follow the page's own content."""
+    """A core: the cores of a field, joined, are the field; attachments follow the page's own content."""
 
     passed_on: ClassVar[bool] = False
 
@@ -119,7 +119,7 @@ class PageChunks(Message):
 
     @property
     def digest(self) -> str:
-        """Of what visitors see, and after a dot of who may see it."""
+        """A hash of the visible content, and after a dot one of the access groups."""
         seen, groups = blake2b(digest_size=16), self.meta.groups if self.meta else None
         shown = [self.meta.title, self.meta.url] if self.meta else []
         for text in (self.chunker.fingerprint, *shown):
@@ -132,13 +132,13 @@ class PageChunks(Message):
 
 
 def _hashed(text: str) -> bytes:
-    """The text with its length, so that no two lists of texts read the same."""
+    """The text with its length, so that different lists of texts give different bytes."""
     encoded = text.encode("utf-8", "surrogatepass")
     return len(encoded).to_bytes(8, "little") + encoded
 
 
 class ChunkUnit(Wire):
-    """A sentence, list item or table row of the content, as text.units cuts it: what can be quoted by itself."""
+    """A sentence, list item or table row of the content (text.units): the smallest part that can be quoted."""
 
     start: int = Field(ge=0, description="In the page's content, or in the text at its place in an attachment.")
     text: str = Field(description="Markdown, as it stands there; it may end in the next chunk.")
@@ -162,7 +162,7 @@ class ChunkUnit(Wire):
 
 
 class EmbeddedChunk(Chunk):
-    """A chunk with its vector, and of content the units that start in it with theirs."""
+    """A chunk with its vector; content also with the units that start in it, and their vectors."""
 
     embed_hash: str = Field(description="Hash of embedded text, chunker and model: equal means reusable.")
     vector: Vector
@@ -216,7 +216,7 @@ class PageEmbeddings(Message):
 
     @property
     def making(self) -> str:
-        """Equal in parts that can be put together to a page, whichever copy of the change each was made of."""
+        """The same for all parts that together make a page, also if they come from different copies of the change."""
         change = self.change
         content = self.digest or sorted(self.counts.items())
         made_for = f"{change.revision}.{change.op} {self.model} {self.chunker}"
@@ -224,7 +224,7 @@ class PageEmbeddings(Message):
 
 
 class ChunkCounts(Wire):
-    """What a change cost."""
+    """The cost of a change."""
 
     total: int = 0
     embedded: int = 0
@@ -243,7 +243,7 @@ ReceiptState = Literal["queued", "searchable", "deleted", "failed"]
 
 
 class ReceiptEvent(Message):
-    """`ingest.receipts`: what became of one change. `superseded`: a newer revision was there already."""
+    """`ingest.receipts`: the state of one change. `superseded`: there was a newer revision already."""
 
     change: ChangeRef
     state: ReceiptState | Literal["superseded"]
@@ -268,7 +268,7 @@ class ReceiptEvent(Message):
 
 
 class Receipt(Wire):
-    """The receipt as an editor reads it: the newest change and what can be found now."""
+    """The receipt for an editor: the newest change, and the searchable revision."""
 
     page_key: str
     accepted_revision: Revision

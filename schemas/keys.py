@@ -12,7 +12,7 @@ CUT = "!"  # always percent-encoded in a page key: no page's own id looks like t
 
 
 class PageAddress(NamedTuple):
-    """Where a page lives."""
+    """The parts of a page key."""
 
     site: str
     lang: str
@@ -42,7 +42,7 @@ def part_key(page: str, part: int) -> str:
 
 
 def ahead_key(page: str) -> str:
-    """Key of what goes ahead of a page's embeddings, so that neither overwrites the other."""
+    """Key of the message ahead of a page's embeddings; a key of its own, so that neither replaces the other."""
     return f"{page}#ahead"
 
 

@@ -10,7 +10,7 @@ from schemas.base import Revision, Wire
 from schemas.topics import TOPICS
 
 Action = Literal["redriven", "edited", "dropped", "returned"]
-UNREADABLE = "unreadable"  # the code of what stands in a dead letter topic and is no dead letter
+UNREADABLE = "unreadable"  # the code of records in a dead letter topic that are no dead letters
 
 
 def _buries(topic: str) -> str:
@@ -24,7 +24,7 @@ TopicName = Annotated[str, AfterValidator(_buries), Field(description="Where the
 
 
 class DeadLetterSummary(Wire):
-    """One dead letter. What cannot be known of an unreadable one is null."""
+    """One dead letter. Unknown fields of an unreadable one are null."""
 
     id: str = Field(description="`topic/partition/offset` of its place among the topic's dead letters.")
     topic: str = Field(description="Where the message came from, and where a redrive sends it.")
@@ -47,7 +47,7 @@ class DeadLetterSummary(Wire):
 
 
 class DeadLetterList(Wire):
-    """The newest that fit the filter."""
+    """The newest letters that match the filter."""
 
     total: int = Field(ge=0, description="How many fit, shown or not.")
     letters: tuple[DeadLetterSummary, ...]
@@ -59,7 +59,7 @@ class LetterHeader(Wire):
 
 
 class RevisionDiff(Wire):
-    """What the letter's change would do to the page: from the revision that the index shows to its own."""
+    """The effect of the letter's change on the page: from the revision in the index to the letter's."""
 
     last_good: Revision | None = Field(description="The revision that the index shows; null when there is none.")
     revision: Revision | None = Field(description="The letter's; null when it cannot be read.")
@@ -68,7 +68,7 @@ class RevisionDiff(Wire):
 
 
 class DeadLetterDetail(Wire):
-    """Everything about one dead letter."""
+    """All details of one dead letter."""
 
     letter: DeadLetterSummary
     error_class: str | None = Field(description="The Python class of the error.")
@@ -82,7 +82,7 @@ class DeadLetterDetail(Wire):
 
 
 class DeadLetterFilter(Wire):
-    """Which letters; without any field all."""
+    """Filters of letters; without any field all match."""
 
     stage: str | None = None
     topic: TopicName | None = None
@@ -92,7 +92,7 @@ class DeadLetterFilter(Wire):
     since: AwareDatetime | None = Field(default=None, description="Last failed then or later.")
 
     def said(self) -> str:
-        """What was asked for, in a line."""
+        """The filters in one line."""
         return self.model_dump_json(exclude_none=True)
 
     def fits(self, letter: DeadLetterSummary) -> bool:
@@ -115,7 +115,7 @@ class Redrive(Wire):
 
 
 class DeadLetterCounts(Wire):
-    """What became of many letters."""
+    """The outcome of an act on many letters."""
 
     handled: int = 0
     refused: int = Field(default=0, description="Left as they are: unreadable ones can only be dropped.")

@@ -1,5 +1,5 @@
-"""`query.outcomes`: what became of each question, for whoever runs the site; and what its visitor thought of it.
-`query.verdicts`: what a model finds of some of the answers."""
+"""`query.outcomes`: the outcome of each question, and its visitor's feedback, for operators.
+`query.verdicts`: a judge's verdicts on some of the answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schemas.query import CourtesyKind, Gate, Grade, QuestionVector, RequestId, 
 
 
 class Hit(Wire):
-    """A source of the answer, without its text: that lives in the index."""
+    """A source of the answer, without its text, which is in the index."""
 
     page_id: PageId
     lang: Lang
@@ -29,8 +29,7 @@ class Hit(Wire):
 
 
 class Outcome(Wire):
-    """What became of a question. No visitor's name or number, nor which access groups they have; of the text, what is
-    left when masked."""
+    """The outcome of a question. Without the visitor's name, number and access groups; texts are masked."""
 
     type: Literal["outcome"] = "outcome"
     asked_at: AwareDatetime
@@ -60,7 +59,7 @@ class Outcome(Wire):
     stopped: bool = Field(default=False, description="Its visitor stopped it.")
     cut: bool = Field(default=False, description="The limit of what its model may write ended it.")
     left_out: int = Field(default=0, ge=0, description="Sentences that the sources do not bear out.")
-    failed: str | None = Field(default=None, description="The code of what its visitor was told.")
+    failed: str | None = Field(default=None, description="The code of the error that its visitor saw.")
     answer: str | None = Field(
         default=None,
         description="What its visitor read, masked but for what the pages say; null as `question`, and where the "
@@ -73,14 +72,14 @@ class Outcome(Wire):
 
 
 class Rated(Wire):
-    """What the visitor says of the answer; the newest counts. The comment is masked."""
+    """The visitor's feedback on the answer; the newest counts. The comment is masked."""
 
     type: Literal["rated"] = "rated"
     feedback: Feedback
 
 
 class Forgotten(Wire):
-    """The visitor has deleted the conversation: its texts must go, also those that are still on their way."""
+    """The visitor has deleted the conversation: its texts must be deleted, also those that arrive later."""
 
     type: Literal["forgotten"] = "forgotten"
     at: AwareDatetime
@@ -88,7 +87,7 @@ class Forgotten(Wire):
 
 
 class OutcomeEvent(Message):
-    """Something that happened to a question. All of one conversation have one key, so they stay in order."""
+    """An event of a question. All events of one conversation have one key, so they stay in order."""
 
     site: SiteId
     request_id: RequestId = Field(description="Of the question; of `forgotten` the conversation's last one.")
@@ -101,14 +100,14 @@ class OutcomeEvent(Message):
 
 
 class SecondVerdict(Wire):
-    """What the same model finds of the same answer when it is asked once more."""
+    """A second verdict of the same model on the same answer."""
 
     faithfulness: float | None = Field(default=None, ge=0, le=1, description="As of the first time.")
     context_relevancy: float | None = Field(default=None, ge=0, le=1, description="As of the first time.")
 
 
 class Verdict(Wire):
-    """What a model finds of an answer that a visitor got. It has no words: what it read stands in the outcome."""
+    """A model's verdict on an answer that a visitor got. Without texts, which are in the outcome."""
 
     judged_at: AwareDatetime
     judge: str = Field(description="The model.")
@@ -143,7 +142,7 @@ class VerdictEvent(Message):
 
 
 class QuestionFilter(Wire):
-    """Which logged questions are wanted; what is not given does not matter."""
+    """Filters of logged questions; all given ones must match."""
 
     since: AwareDatetime | None = Field(default=None, description="Asked then or later.")
     until: AwareDatetime | None = Field(default=None, description="Asked before.")
@@ -155,7 +154,7 @@ class QuestionFilter(Wire):
 
 
 class LoggedQuestion(Wire):
-    """A question in the log, with what its visitor said of the answer."""
+    """A question in the log, with its visitor's feedback."""
 
     request_id: RequestId
     site: SiteId
@@ -220,7 +219,7 @@ class QuestionRow(Wire):
 
 
 class QuestionCounts(Wire):
-    """How many questions fit, and what became of them."""
+    """Counts of the matching questions by outcome."""
 
     asked: int = Field(ge=0)
     answered: int = Field(default=0, ge=0)
@@ -233,7 +232,7 @@ class QuestionCounts(Wire):
 
 
 class QuestionList(Wire):
-    """The newest questions that fit."""
+    """The newest matching questions."""
 
     counts: QuestionCounts = Field(description="Of all that fit, not only of those listed.")
     questions: tuple[QuestionRow, ...]

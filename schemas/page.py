@@ -1,4 +1,4 @@
-"""The page as a CMS hands it over (PageDocument) and its change event (`cms.changes`)."""
+"""The page as a CMS sends it (PageDocument), and its change event (`cms.changes`)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class PageDocument(Wire):
 
 
 class PageChange(Message):
-    """One accepted change of one page: the truth from which everything else can be rebuilt."""
+    """One accepted change of one page: the source of truth, from which all else is derived."""
 
     op: Op
     site: SiteId
@@ -87,7 +87,7 @@ class PageChange(Message):
 
 
 class ChangeRef(Wire):
-    """Which change a later message is about; rides from the chunk stage to the receipt."""
+    """A reference to the change that a later message belongs to; passed on from the chunk stage to the receipt."""
 
     op: Op
     site: SiteId
@@ -104,7 +104,7 @@ class ChangeRef(Wire):
 
 
 class AttachmentPlace(Wire):
-    """Where a chunk stands that is not of the page's own text: in one of its attachments."""
+    """The place of a chunk in one of the page's attachments."""
 
     file: int = Field(ge=0, description="Which attachment of the page, from 0.")
     title: str = Field(description="What a hit shows instead of the page's title.")
@@ -112,7 +112,7 @@ class AttachmentPlace(Wire):
 
 
 class PageMeta(Wire):
-    """What a hit shows about its page besides the text."""
+    """The data of a page that its hits show."""
 
     title: str
     url: str

@@ -1,4 +1,4 @@
-"""What a rebuild has the workers do, a page at a time, and what it hears of it: `rebuild.orders`, `rebuild.results`."""
+"""A rebuild's orders to workers, one per page, and their results: `rebuild.orders`, `rebuild.results`."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ OrderOutcome = Literal["built", "failed", "refused"]
 class PageOrder(Message):
     """One change of a page, to be put into one generation of its site's index by whichever worker gets it."""
 
-    run: str = Field(description="Which run of a rebuild wants it, and hears of it.")
-    index: str = Field(description="Where it is wanted. Is that gone, nobody wants it any more.")
+    run: str = Field(description="The run of a rebuild that ordered it and receives the result.")
+    index: str = Field(description="The index to write to. If it is gone, the order is dropped.")
     partition: int = Field(ge=0, description="Where the change stands in cms.changes, ...")
     offset: int = Field(ge=0, description="... as in the heads of the index.")
     change: PageChange
 
 
 class PageBuilt(Message):
-    """What became of an order."""
+    """The result of an order."""
 
     run: str
     index: str

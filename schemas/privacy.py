@@ -1,4 +1,4 @@
-"""What a site keeps of what its visitors say, and for how long: changed while the system runs."""
+"""Which of its visitors' words a site keeps, and for how long; changed while the system runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schemas.text_version import TextChange, Version
 
 MAX_DAYS = 36_500  # a hundred years; Elasticsearch and we can count back from today so far
 
-# Whether what became of a site's questions is kept, and whether their words are.
+# Whether a site's questions are logged, and whether with their words.
 QuestionLogging = Literal["on", "off", "without-text"]
 Days = Annotated[int, Field(ge=1, le=MAX_DAYS)]
 _LOGGING = (
@@ -23,7 +23,7 @@ _OUTCOMES = "Days that the question log keeps a question with its feedback, and 
 
 
 class PrivacyRules(Wire):
-    """What is kept of one site's visitors."""
+    """The privacy rules of one site."""
 
     log_questions: QuestionLogging = Field(description=_LOGGING)
     conversations: Days = Field(description=_CONVERSATIONS)
@@ -31,13 +31,13 @@ class PrivacyRules(Wire):
 
 
 class PrivacyChange(TextChange):
-    """What goes with a change."""
+    """The options of a change."""
 
     sure: bool = Field(default=False, description="Also where the change deletes something; else that is refused.")
 
 
 class PrivacyOrder(PrivacyChange):
-    """What is to be kept from now on. What is not given stays as it is."""
+    """A change of the rules. Fields that are not given stay unchanged."""
 
     log_questions: QuestionLogging | None = Field(default=None, description=_LOGGING)
     conversations: Days | None = Field(default=None, description=_CONVERSATIONS)
@@ -45,7 +45,7 @@ class PrivacyOrder(PrivacyChange):
 
 
 class PrivacyVersion(Wire):
-    """One change, as it is kept."""
+    """One stored change."""
 
     version: Version = Field(description="They are counted for each site, from 1.")
     rules: PrivacyRules | None = Field(description="Null: from here on pagewire.yaml counts.")
@@ -56,7 +56,7 @@ class PrivacyVersion(Wire):
 
 
 class PrivacyLoss(Wire):
-    """What a change deletes. Null: nothing of the kind."""
+    """What a change deletes. Null: none of these."""
 
     conversations_before: AwareDatetime | None = Field(description="Those whose last question was asked before.")
     outcomes_before: AwareDatetime | None = Field(description="Logged questions and runs from before.")
@@ -64,7 +64,7 @@ class PrivacyLoss(Wire):
 
 
 class PrivacyState(Wire):
-    """What is kept of a site's visitors, and how that came to be."""
+    """A site's privacy rules and their history."""
 
     site: SiteId
     rules: PrivacyRules

@@ -1,4 +1,4 @@
-"""What the quality gate of a rebuild found, as it is kept with the generation: its figures, and where it lost."""
+"""The result of a rebuild's quality gate, stored with the generation: figures, and the worst questions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Measure(Wire):
 
 
 class Rank(Wire):
-    """Where the right page of one question stood, from 1; null: not among the first ten."""
+    """The rank of one question's right page, from 1; null: not among the first ten."""
 
     question: str
     page: str
@@ -34,7 +34,7 @@ class Rank(Wire):
 
 
 class GateReport(Wire):
-    """What the gate found."""
+    """The gate's result."""
 
     questions: int
     margin: float = Field(description="Loss of a figure that is put up with.")
@@ -45,7 +45,7 @@ class GateReport(Wire):
 
 
 class KeptGateReport(GateReport):
-    """A report, when it was made, and what with."""
+    """A report, with its time and the compared index."""
 
     against: str = Field(description="The index that was live then.")
     at: AwareDatetime

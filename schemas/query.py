@@ -1,4 +1,4 @@
-"""What the query stages hand on: the question, its rewriting, the sources found."""
+"""Messages of the query stages: the question, its rewriting, the sources found."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ RANKING = "ranking"  # of the steps that are timed: what no answer waits for but
 
 RequestId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
 SearchMode = Literal["semantic", "keyword", "courtesy"]  # courtesy: nothing is searched
-# What a visitor says that needs no look at the website; about: who or what the chat is, conversation: what was said.
+# Messages that need no search; about: on the chat itself, conversation: on the conversation.
 CourtesyKind = Literal["greeting", "thanks", "goodbye", "insult", "gibberish", "about", "conversation"]
-# What the gate says of a question:
+# The gate's grade of a question:
 #   0 fine: the pages answer it
 #   1 they answer it, but the hits are spread over many pages: narrowing it down would help
 #   2 unclear: too few of its words say what it is about
 #   3 several things may be meant
-#   4 there are pages near it, but none says it
-#   5 nothing was found that is near it
+#   4 there are pages near it, but none has the answer
+#   5 no page is near it
 Grade = Annotated[int, Field(ge=0, le=5, description="0 fine ... 5 nothing to answer from.")]
 
 
 SureOf = Literal["unit", "page", "nothing"]
 # What a visitor got:
 #   answered  an answer that cites pages
-#   page      no answer, but the page that is most likely to have it
-#   refused   neither: the gate saw nothing to answer from, or what was written cites nothing
-#   courtesy  a decent sentence: nothing was asked of the website
-#   failed    an apology: a service was away, or the time was over
+#   page      no answer, but the page that most likely has it
+#   refused   neither: the gate found no source, or the answer cites none
+#   courtesy  a polite sentence: the message was no question about the website
+#   failed    an apology: a service was away, or the deadline passed
 Became = Literal["answered", "page", "refused", "courtesy", "failed"]
 
 
@@ -52,7 +52,7 @@ class Turn(Wire):
 
 
 class Tuned(Wire):
-    """What a question is answered by in place of what pagewire.yaml says; what is null is as it has it there."""
+    """Settings of answering that replace those of pagewire.yaml; null: as in pagewire.yaml."""
 
     strategy: str | None = Field(default=None, description="A strategy's name; `quote`: no model writes the answer.")
     model: str | None = Field(default=None, description="Asked by the steps of the answer.")
@@ -71,13 +71,13 @@ class Tuned(Wire):
     )
 
     def over(self, other: Tuned) -> Tuned:
-        """These, and where they say nothing the other's."""
+        """These settings; the other's for null fields."""
         said = {name: value for name in Tuned.model_fields if (value := getattr(self, name)) is not None}
         return other.model_copy(update=said)
 
 
 class Trial(Tuned):
-    """What a question that is tried out changes of its site's settings; what is null is as for a visitor."""
+    """The site's settings that a trial changes; null: as for a visitor."""
 
     index: str | None = Field(
         default=None, description="Name of the site's index that is searched; null: the live one."
@@ -114,7 +114,7 @@ class Question(Message):
     lang: Lang = Field(description="Language to answer in.")
     guessed: bool = Field(
         default=False,
-        description="Nobody has named the language, and no words tell it: what is found may tell another one.",
+        description="The language was neither given nor shown by the words: the sources may decide on another one.",
     )
     question: Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUESTION)]
     history: tuple[Turn, ...] = ()
@@ -136,31 +136,31 @@ class Question(Message):
         default=0,
         ge=0,
         le=MAX_RANKED,
-        description="Passages of the search alone whose pages are told with the answer; 0: none are.",
+        description="Passages of the search alone whose pages are listed with the answer; 0: none.",
     )
     begins: LogPlace | None = Field(
         default=None, description="No event of its answer stands before it in `answer.events`; null: not known."
     )
     importing: bool = Field(default=False, description="Many pages of the site are being read in while it is asked.")
     asked_at: AwareDatetime
-    deadline: AwareDatetime = Field(description="After this nobody waits any more; stages stop working on it.")
+    deadline: AwareDatetime = Field(description="After this the visitor gets an error; stages stop working on it.")
 
     @property
     def under(self) -> Tuned:
-        """What its trial says, and where that says nothing, what was made live; the rest is as pagewire.yaml has it."""
+        """The trial's settings, then the live ones; the rest is as in pagewire.yaml."""
         live = self.tuned or Tuned()
         return live if self.trial is None else self.trial.over(live)
 
 
 class Stop(Message):
-    """`answer.stops`: the visitor wants no more of an answer."""
+    """`answer.stops`: the visitor has stopped an answer."""
 
     request_id: RequestId
     site: SiteId | None = Field(default=None, description="Where it was said; null: written before stops said so.")
 
 
 class Signs(Wire):
-    """What the words of a question tell of whether it leans on the one before it."""
+    """Signs in a question's words that it depends on the one before it."""
 
     leans: bool = Field(description="It can hardly be understood alone.")
     opens: bool = Field(description='It begins as a follow-up does, perhaps after a word like "ok".')
@@ -169,7 +169,7 @@ class Signs(Wire):
 
 
 class Earlier(Wire):
-    """What a question may lean on, where no model has put it into one that stands alone."""
+    """The earlier question on which a question may depend, if no model has rewritten it."""
 
     question: str = Field(description="The one before, with those that it leans on itself.")
     pages: tuple[str, ...] = Field(default=(), description="Keys of the pages that its answer cites.")
@@ -179,8 +179,8 @@ class Earlier(Wire):
 class Usage(Wire):
     """Tokens that the models have read and written for a question, all calls together, rephrasing and judging too.
 
-    As their servers have counted them; where they have not, four bytes are taken for a token. Not in it are calls that
-    broke off or were stopped, and those that translate our own sentences, which are kept for others as well.
+    As counted by their servers, else estimated at four bytes per token. Without calls that failed or were stopped, and
+    without translations of our own sentences, which are cached for all visitors.
     """
 
     model: str | None = Field(default=None, description="Which wrote the answer; null: none did.")
@@ -188,7 +188,7 @@ class Usage(Wire):
     completion_tokens: int = 0
 
     def and_for(self, step: Usage) -> Usage:
-        """With what a step on the way has spent, whose model does not write the answer."""
+        """The sum with an earlier step, whose model does not write the answer."""
         return self.model_copy(
             update={
                 "prompt_tokens": self.prompt_tokens + step.prompt_tokens,
@@ -239,7 +239,7 @@ class Gate(Wire):
 
 
 class Evidence(Wire):
-    """A unit of a source (text.units): what can be quoted, and how well it fits the question."""
+    """A unit of a source (text.units) that can be quoted, and its score for the question."""
 
     n: int = Field(ge=1, description="Of the source.")
     start: int = Field(ge=0, description="In the page's content: tells the order of units.")
@@ -271,7 +271,7 @@ class Table(Wire):
 
 
 class Part(Wire):
-    """One of the things that a question asks, with what was found for it."""
+    """One part of a question with several parts, with its evidence."""
 
     question: str = Field(description="In the visitor's words.")
     evidence: tuple[Evidence, ...] = Field(description="Best first.")
@@ -279,7 +279,7 @@ class Part(Wire):
 
 
 class QuestionVector(Wire):
-    """What was searched, as the model of the index sees it."""
+    """The vector of the searched question, by the index's model."""
 
     model: str = Field(description="Fingerprint: only vectors of one model can be compared.")
     data: CompactVectors = Field(description="One vector of length 1, a signed byte per component.")

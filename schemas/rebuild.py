@@ -1,4 +1,4 @@
-"""A rebuild: one generation of a site's index, from its first document to the day it is deleted."""
+"""A rebuild: one generation of a site's index, from its first document to its deletion."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from schemas.base import SiteId, Wire
 from schemas.quality_gate import KeptGateReport
 
 RebuildSource = Literal["changes", "chunks", "embeddings"]
-# self: the command embeds and writes. workers: it sends the pages to those who run the stage `rebuild`.
+# self: the command embeds and writes. workers: it sends the pages to workers with the stage `rebuild`.
 RebuildBy = Literal["self", "workers"]
-# building: not all of its topic is in. verified: the audit found it right. live: visitors search it.
+# building: not all of its topic is written. verified: an audit found no differences. live: visitors search it.
 # previous: replaced, kept for a rollback.
 RebuildState = Literal["building", "verified", "live", "previous"]
 
 
 class RebuildFailure(Wire):
-    """A page that could not be put into the index."""
+    """A page that could not be written into the index."""
 
     page_key: str
     reason: str
 
 
 class Rebuild(Wire):
-    """What is known of a generation, as kept in Elasticsearch and shown to operators."""
+    """The note of a generation, as stored in Elasticsearch and shown to operators."""
 
     site: SiteId
     generation: int = Field(ge=1)
@@ -65,7 +65,7 @@ class Rebuild(Wire):
 
 
 class Generation(Rebuild):
-    """A generation and what its index holds now."""
+    """A generation with the current size of its index."""
 
     documents: int = Field(description="Chunks and page records that can be found.")
     live_pages: int = Field(default=0, description="Pages in it that visitors would find; 0 while it is being built.")
@@ -81,7 +81,7 @@ class RebuildList(Wire):
 
 
 class RebuildOrder(Wire):
-    """What `POST .../rebuilds` asks for."""
+    """The body of `POST .../rebuilds`."""
 
     source: RebuildSource = Field(alias="from")
     embedder: str | None = Field(default=None, description="As PAGEWIRE_EMBEDDER; default: as `pagewire rebuild`.")

@@ -1,4 +1,4 @@
-"""What a site says to visitors and to models in fixed words, and where the words come from."""
+"""A site's fixed texts for visitors and models, and their origin."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _OWN = "from a file of the site's own (its setting `prompts`); else it comes wit
 
 
 class SiteSentence(Wire):
-    """A sentence that we say to visitors ourselves, without a model."""
+    """A fixed sentence for visitors, which no model writes."""
 
-    kind: SentenceKind = Field(description="A reply, or what an error is told as; the file that it stands in.")
+    kind: SentenceKind = Field(description="A reply, or the sentence for an error; the name of its file.")
     name: str
     said: Mapping[str, str] = Field(description="By language; in others as a model translates it, or in English.")
     own: tuple[str, ...] = Field(description=f"The languages whose words are {_OWN}.")
@@ -43,7 +43,7 @@ class PromptExamples(Wire):
 
 
 class SitePrompt(Wire):
-    """What a model is told at one step."""
+    """A model's prompt at one step."""
 
     name: str
     fingerprint: str = Field(description="Version and content, as traces name it.")
@@ -54,14 +54,14 @@ class SitePrompt(Wire):
 
 
 class GlossaryTerm(Wire):
-    """A term of the site, and what visitors call it."""
+    """A term of the site, and visitors' names for it."""
 
     term: str
     names: Mapping[str, tuple[str, ...]] = Field(description="By language; the first of several is said.")
 
 
 class SiteTexts(Wire):
-    """All fixed words of a site."""
+    """All fixed texts of a site."""
 
     site: SiteId
     sentences: tuple[SiteSentence, ...]

@@ -9,13 +9,13 @@ from pydantic import AwareDatetime, Field, StringConstraints
 from schemas.base import SiteId, Wire
 from schemas.query import MAX_PROMPT
 
-MAX_SENTENCE = 2_000  # characters of what is said to visitors; the longest of ours has some 300
+MAX_SENTENCE = 2_000  # characters of a sentence for visitors; our longest has some 300
 MAX_NOTE = 500  # characters
 
-# `canned` and `errors` are sentences, by name and language: `nothing-found.de`. `contact` has a text a language: `de`;
-# `glossary` has one, `terms`: YAML, as pagewire.yaml has it; so has `settings`, `answers`: how questions are answered.
+# Names of texts. `canned`, `errors`: a sentence and its language, `nothing-found.de`. `contact`: a language, `de`.
+# `glossary`: only `terms`; `settings`: only `answers`; both YAML as in pagewire.yaml.
 EditedKind = Literal["prompts", "canned", "errors", "contact", "glossary", "settings"]
-# `privacy` has one, `rules`, and is none for editors: what a site keeps of its visitors, as JSON.
+# `privacy` has only `rules`, JSON; editors cannot change it.
 TextKind = Literal[EditedKind, "privacy"]
 TextName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{0,63}(\.[A-Za-z0-9-]{2,35})?$")]
 Note = Annotated[str, StringConstraints(max_length=MAX_NOTE, strip_whitespace=True)]
@@ -23,9 +23,9 @@ Version = Annotated[int, Field(ge=1, le=999_999)]
 
 
 class TextChange(Wire):
-    """What goes with a change."""
+    """The options of a change."""
 
-    note: Note = Field(default="", description="Why, for whoever reads the history.")
+    note: Note = Field(default="", description="Why, for readers of the history.")
     over: int | None = Field(
         default=None,
         ge=0,
@@ -35,7 +35,7 @@ class TextChange(Wire):
 
 
 class NewText(TextChange):
-    """What is to be said from now on."""
+    """A new text."""
 
     text: Annotated[str, StringConstraints(min_length=1, max_length=MAX_PROMPT, strip_whitespace=True)] = Field(
         description=f"Of a prompt the text of a file, as a site has it in its folder of prompts; of the glossary "
@@ -45,7 +45,7 @@ class NewText(TextChange):
 
 
 class TextVersion(Wire):
-    """One version of a text, as it is kept."""
+    """One stored version of a text."""
 
     site: SiteId
     kind: TextKind
@@ -63,7 +63,7 @@ class TextVersion(Wire):
 
 
 class TextHistory(Wire):
-    """A text and how it came to be."""
+    """A text and its history."""
 
     site: SiteId
     kind: TextKind

@@ -1,4 +1,4 @@
-"""The one map of topics: creation, the docs table and every stage read it; no topic name stands elsewhere."""
+"""The map of all topics: creation, the docs table and all stages use it; no topic name is written elsewhere."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ DAY = 24 * HOUR
 MAX_MESSAGE_BYTES = 8 * 1024 * 1024  # a page of the largest content fits, and files of it
 RECORD_OVERHEAD_BYTES = 1024 * 1024  # room for key, headers and framing on top of the largest value
 DLQ_SUFFIX = ".dlq"
-FILES = 24  # at least, for the time that a topic is kept: what is in it stays by a part in so many longer
+FILES = 24  # segment files per retention time, at least: records stay longer by one part in so many
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic: what its key and value mean and how long it lasts."""
+    """A topic: its key, its value and its retention."""
 
     name: str
     key: str
@@ -68,13 +68,13 @@ EMBEDDINGS = Topic(
     "chunks with vectors, in parts; and what goes ahead of them",
     compacted=True,
 )
-RECEIPTS = Topic("ingest.receipts", "page", ReceiptEvent, "what became of each change", compacted=True)
+RECEIPTS = Topic("ingest.receipts", "page", ReceiptEvent, "the state of each change", compacted=True)
 # A topic of its own, which workers of before it do not read: what they took for a save would cost the live index an
 # embedding, and the log a copy. A day: who ordered them sends on when what it sent has gone.
-ORDERS = Topic("rebuild.orders", "page", PageOrder, "pages to put into an index that is being made", retention_ms=DAY)
-# An hour: whoever ordered them listens all the time, or begins again where it was.
+ORDERS = Topic("rebuild.orders", "page", PageOrder, "pages to write into a new index", retention_ms=DAY)
+# An hour: the rebuild reads them at once, or starts again from its last note.
 RESULTS = Topic(
-    "rebuild.results", "index", PageBuilt, "what became of each order", retention_ms=HOUR, dead_letters=False
+    "rebuild.results", "index", PageBuilt, "the result of each order", retention_ms=HOUR, dead_letters=False
 )
 REQUESTS = Topic("query.requests", "conversation", Question, "visitors' questions", retention_ms=DAY)
 REPHRASED = Topic("query.rephrased", "conversation", Rephrased, "self-contained questions", retention_ms=DAY)
@@ -87,7 +87,7 @@ OUTCOMES = Topic(
     "query.outcomes",
     "conversation (hashed)",
     OutcomeEvent,
-    "what became of each question, and what its visitor thought of it",
+    "the outcome of each question, and its visitor's feedback",
     retention_ms=7 * DAY,
 )
 # A topic of its own beside the outcomes: it is the judge's memory of what it has judged of a day's budget.
@@ -98,7 +98,7 @@ VERDICTS = Topic(
     "what a model finds of a sample of the answers",
     retention_ms=7 * DAY,
 )
-# An hour: whoever starts meanwhile goes on without them.
+# An hour: a process that starts later does without them.
 RATES = Topic(
     "limits.rates",
     "process",
@@ -116,7 +116,7 @@ BUDGETS = Topic(
     dead_letters=False,
 )
 STOPS = Topic(
-    "answer.stops", "request", Stop, "answers that nobody wants any more", retention_ms=DAY, dead_letters=False
+    "answer.stops", "request", Stop, "answers that visitors have stopped", retention_ms=DAY, dead_letters=False
 )
 PAUSES = Topic(
     "worker.pauses",
@@ -148,7 +148,7 @@ TOPICS: tuple[Topic, ...] = (
 
 
 def dead_letter_topic(topic: Topic) -> Topic:
-    """Where messages of `topic` go that a stage cannot work on."""
+    """The topic of the dead letters of `topic`."""
     return Topic(
         topic.name + DLQ_SUFFIX,
         topic.key,

@@ -1,4 +1,4 @@
-"""Trials: one question, asked under several settings at once by whoever runs the site, to see what differs."""
+"""Trials: an operator asks one question under several settings at once, to compare the answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from schemas.http import ChatResponse
 from schemas.page import Group
 from schemas.query import MAX_HITS, MAX_PROMPT, MAX_QUESTION, Turn
 
-MAX_TRIALS = 3  # at once: as many as stand side by side on a screen
+MAX_TRIALS = 3  # at once: as many as fit side by side on a screen
 MAX_EXAMPLES = 8  # worked answers in a prompt; twice as many as questions of visitors get
 MAX_TURNS = 10  # of what was said before
 MAX_SEED = 1_000_000
@@ -27,8 +27,7 @@ Temperature = Annotated[float, Field(ge=0, le=2), AfterValidator(lambda value: r
 
 
 class AnswerSettings(Wire):
-    """How questions are answered, as far as it can be tried and then made live; what is not given is as pagewire.yaml
-    has it."""
+    """Settings of answering that can be tried and then made live; default: as in pagewire.yaml."""
 
     strategy: TrialStrategy | None = Field(
         default=None, description="How a model comes to the answer; `quote`: no model writes it."
@@ -64,7 +63,7 @@ class AnswerSettings(Wire):
 
 
 class TrialSettings(AnswerSettings):
-    """How a question is tried out; what is not given is as for a visitor of the site."""
+    """The settings of a trial; default: as for a visitor of the site."""
 
     filed: bool = Field(
         default=False,
@@ -102,7 +101,7 @@ class TrialSettings(AnswerSettings):
 
 
 class TrialChoices(Wire):
-    """What a trial of a site may name, and what its answers hang on besides."""
+    """The choices for a site's trials, and the other settings that affect its answers."""
 
     site: SiteId
     models: tuple[str, ...] = Field(description="Those that `pagewire.yaml` names; none: answers quote the pages.")
@@ -118,7 +117,7 @@ class TrialChoices(Wire):
 
 
 class TrialOrder(Wire):
-    """A question, and how it is to be tried out."""
+    """A question, and the settings of its trials."""
 
     question: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_QUESTION)]
     trials: tuple[TrialSettings, ...] = Field(default=(TrialSettings(),), min_length=1, max_length=MAX_TRIALS)
@@ -132,7 +131,7 @@ class TrialError(Wire):
 
 
 class TrialResult(Wire):
-    """What came of one of them."""
+    """The result of one trial."""
 
     settings: TrialSettings
     lang: Lang = Field(description="It was to be answered in.")
@@ -146,7 +145,7 @@ class TrialResult(Wire):
 
 
 class TrialReport(Wire):
-    """All of them, in the order of the request."""
+    """All results, in the order of the request."""
 
     site: SiteId
     question: str

@@ -1,4 +1,4 @@
-"""What a worker says of itself to those who ask how the system is."""
+"""A worker's notes about itself, for the status."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ CUTS_KEY = "cuts"
 
 
 class PauseNote(Message):
-    """A stage of a worker waits for a service or a setting; said again while it does, and once when it goes on.
+    """A stage of a worker is paused; sent periodically during the pause, and once at its end.
 
-    Under the key `cuts`: messages were deleted before the stage had read them; said once.
+    Under the key `cuts`: messages were deleted before the stage had read them; sent once.
     """
 
     worker: str = Field(description="Host and process.")

@@ -1,4 +1,4 @@
-"""Where Kafka and Elasticsearch are: the configured addresses, else the local engine's."""
+"""The addresses of Kafka and Elasticsearch: configured ones, else the local engine's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wiring.settings import Settings
 
 
 class ServiceMissing(Retryable):
-    """A service that is needed is not configured and not running here."""
+    """A required service is not configured, and no local engine runs."""
 
     code = "service-missing"
 
@@ -17,7 +17,7 @@ def addresses(settings: Settings) -> Settings:
     """The settings with both addresses filled in.
 
     Raises:
-        ServiceMissing: saying how to start the local engine.
+        ServiceMissing: the message says how to start the local engine.
     """
     if settings.kafka and settings.elasticsearch:
         return settings

@@ -49,13 +49,13 @@ async def restore(
 
 
 def _documents(clients: Clients) -> dict[PartName, Documents]:
-    """Everything that only Elasticsearch has, by its part of a backup."""
+    """The indexes with data that only Elasticsearch has, by their part of a backup."""
     elastic = clients.elastic
     return {**kept_indexes(elastic.es, elastic.indexes), "switches": KeptSwitches(clients.states())}
 
 
 async def differences(clients: Clients, manifest: Manifest, sites: Collection[str]) -> list[str]:
-    """What is not here as it was where the backup was made, and what follows from that."""
+    """Differences between this installation and that of the backup, with their consequences."""
     settings = clients.settings
     said = []
     if manifest.token_mark is not None and manifest.token_mark != token_mark(settings):
@@ -76,7 +76,7 @@ async def differences(clients: Clients, manifest: Manifest, sites: Collection[st
 
 
 def token_mark(settings: Settings) -> str | None:
-    """Tells secrets apart without telling them; None: there is none here. Unlike the gateway it makes none."""
+    """A fingerprint of the secret; None: there is none. It does not create one, as the gateway does."""
     if settings.token_secret is not None:
         secret = settings.token_secret.get_secret_value()
     else:

@@ -12,6 +12,6 @@ from wiring.settings import Settings
 
 
 def chat_switches(settings: Settings, elastic: Elastic, now: Callable[[], datetime]) -> ChatSwitches:
-    """Of all sites; whoever heeds them starts and closes it."""
+    """The switches of all sites; the caller starts and closes them."""
     enabled = {name: site.chat.enabled for name, site in settings.sites.items()}
     return ChatSwitches(ElasticStates(elastic.es, elastic.indexes), enabled, now)

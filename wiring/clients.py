@@ -1,4 +1,4 @@
-"""What an edge (the gateway, a command) asks of the pipelines, each part connected when first wanted.
+"""Gives an edge (the gateway, a command) the pipelines' parts, and connects each at its first use.
 
 async with Clients(settings) as clients:
     intake = await clients.intake()
@@ -68,7 +68,7 @@ from wiring.shared_counts import Share, sharing
 
 
 class Clients:
-    """One per process. Not for use by several tasks before each part was wanted once."""
+    """One per process. Not for use by several tasks before the first use of each part."""
 
     def __init__(self, settings: Settings) -> None:
         """Raises: ServiceMissing: no address of Kafka or Elasticsearch."""
@@ -96,7 +96,7 @@ class Clients:
         await self._stack.aclose()
 
     async def topics(self) -> None:
-        """Make sure of the topics: an edge may be up before the first worker ever was. Raises: Retryable: no broker."""
+        """Create missing topics: an edge may start before the first worker. Raises: Retryable: no broker."""
         if not self._topics_are_there:
             await ensure_topics(bootstrap_servers(self.settings), self.settings)
             self._topics_are_there = True
@@ -113,7 +113,7 @@ class Clients:
         return Intake(await self.sender(), self.elastic.pages, self.settings, await self.clock())
 
     async def clock(self) -> ServersClock:
-        """The time that all gateways and commands go by."""
+        """The common time of all gateways and commands."""
         if self._clock is None:
             self._clock = ServersClock(self.elastic.time)
             self._stack.push_async_callback(self._clock.aclose)
@@ -121,7 +121,7 @@ class Clients:
         return self._clock
 
     async def counts(self) -> Share:
-        """Makes counts that all gateways and workers share. Raises: Retryable: no broker."""
+        """Returns a factory of counts that all gateways and workers share. Raises: Retryable: no broker."""
         if self._counts is None:
             clock = await self.clock()
             shared = sharing(self.settings, await self.sender(), lambda: clock().timestamp())
@@ -129,7 +129,7 @@ class Clients:
         return self._counts
 
     async def receipts(self, *, waiting: bool) -> ReceiptReader:
-        """`waiting`: `settled` will be called. Raises: Retryable: no broker."""
+        """`waiting`: the caller will call `settled`. Raises: Retryable: no broker."""
         reader = ReceiptReader(self.elastic.pages, self._tail(RECEIPTS))
         if waiting:
             await self.topics()
@@ -138,7 +138,7 @@ class Clients:
         return reader
 
     async def asker(self, *, shared: bool = False) -> Asker:
-        """`shared`: gateways share out who reads which answers. Raises: Retryable: no broker."""
+        """`shared`: each gateway reads its share of the answers' partitions. Raises: Retryable: no broker."""
         log = await self._stack.enter_async_context(LogReader(self.settings, ANSWERS))
         asker = Asker(await self.sender(), log, partial(SharedTail, self.settings, ANSWERS, shared=shared))
         self._stack.push_async_callback(asker.aclose)
@@ -164,7 +164,7 @@ class Clients:
         return PrivacyChanges(await self.text_changes(), self.settings, await self.clock())
 
     async def access_keys(self, *, watching: bool = False) -> AccessKeys:
-        """`watching`: callers will be let in by them, so they are read again and again."""
+        """`watching`: read them periodically, because requests are checked against them."""
         filed = (FiledKey(key.name, key.sha256, key.scopes, key.site, key.groups) for key in self.settings.keys)
         keys = AccessKeys(ElasticKeys(self.elastic.es, self.elastic.indexes), filed, await self.clock())
         if watching:
@@ -173,7 +173,7 @@ class Clients:
         return keys
 
     async def chat_switches(self, *, watching: bool = False) -> ChatSwitches:
-        """`watching`: questions will be let in by them, so they are read again and again."""
+        """`watching`: read them periodically, because questions are checked against them."""
         switches = chat_switches(self.settings, self.elastic, await self.clock())
         if watching:
             self._stack.push_async_callback(switches.aclose)
@@ -202,7 +202,7 @@ class Clients:
         return reports
 
     async def notes(self) -> Notes:
-        """What sites keep is followed. Raises: Retryable: no broker."""
+        """Follows the sites' privacy rules. Raises: Retryable: no broker."""
         privacy = SitePrivacy(self.settings.sites)
         live = LiveTexts(self.texts(), privacy)
         self._stack.push_async_callback(live.aclose)
@@ -223,11 +223,11 @@ class Clients:
         return Letters(self.bus, await self.sender(), self.elastic.pages, changes, self._letters_open())
 
     def changes(self) -> LogScan:
-        """The whole change log, to be opened. Its topic is there once `intake` was wanted."""
+        """Opens the whole change log. Its topic exists after the first use of `intake`."""
         return LogScan(self.settings, CHANGES)
 
     def changes_of(self, site: str) -> AbstractAsyncContextManager[SiteLog]:
-        """The change log, for who works on one site."""
+        """Opens the change log for one site."""
         return site_log(self.changes(), self.elastic.places, site)
 
     async def auditor(self) -> Auditor:
@@ -245,7 +245,7 @@ class Clients:
         return ConnectorRuns(self.states(), await self.clock())
 
     async def last_uses(self, *, noting: bool = False) -> LastUses:
-        """`noting`: uses will be noted, so they are written from time to time."""
+        """`noting`: write noted uses periodically."""
         uses = LastUses(self.states(), await self.clock())
         if noting:
             self._stack.push_async_callback(uses.aclose)

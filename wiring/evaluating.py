@@ -20,7 +20,7 @@ from wiring.settings import Settings
 if TYPE_CHECKING:
     from adapters.llm.guarded import GuardedChat
 
-TRY = 600.0  # seconds for a call of a model that may be slow; what waits for others has longer
+TRY = 600.0  # seconds for a call of a model, which may be slow; waiting in line does not count
 
 
 @asynccontextmanager
@@ -34,7 +34,7 @@ async def judge_model(settings: Settings, name: str) -> AsyncIterator[JudgeModel
 
 
 def judge_of_samples(settings: Settings) -> str | None:
-    """The model that judges answers while the system runs; None: no site wants it. Raises: SettingsError: no model."""
+    """The model that judges answers while the system runs; None: no site uses it. Raises: SettingsError: no model."""
     sampled = [name for name, site in settings.sites.items() if site.judging.share]
     if not sampled:
         return None
@@ -44,7 +44,7 @@ def judge_of_samples(settings: Settings) -> str | None:
 
 
 def judge_stage(settings: Settings, elastic: Elastic) -> Stage:
-    """It reads outcomes and does nothing else while no site has answers judged. Raises: SettingsError: no model."""
+    """The stage `judge`; if no site uses it, it only reads outcomes. Raises: SettingsError: no model."""
     answers, verdicts = LogReader(settings, ANSWERS), LogReader(settings, VERDICTS)
     forgotten = ElasticOutcomes(elastic.es, elastic.indexes)
     judge = judge_of_samples(settings)

@@ -1,4 +1,4 @@
-"""The search of visitors, on one index and with its model, whether it is live or not: for gates, and for trials."""
+"""The visitors' search on any index of a site with its model, for quality gates and trials."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipelines.runtime.errors import Permanent, SettingsError
 from pipelines.runtime.indexes import IndexInfo, IndexUnfit
 from wiring.settings import Settings
 
-HITS = 5 * DEPTH  # chunks, so that there are ten pages among them
+HITS = 5 * DEPTH  # chunks, enough for ten pages
 
 
 class _OneModel:

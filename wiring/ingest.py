@@ -1,4 +1,4 @@
-"""The ingest stages, and the one that rebuilds, put together from settings; they share one set of clients."""
+"""The ingest stages and the stage `rebuild`, put together from settings; they share one set of clients."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, ORDERS, RECEIPTS
 from text import words
 from wiring.settings import Settings
 
-# Seconds in which neither a call of the model ends that this page or another waits for, nor anything else of the page
-# (pipelines.runtime.try_limit): bge-m3 may take a minute for its largest call on a small machine. How long a whole page
-# takes has no limit: one of 4 MiB is some 8,000 chunks, and the model may be busy with others'.
+# Seconds without progress of the page or of the model's queue (pipelines.runtime.try_limit): bge-m3 may take a minute
+# for its largest call on a small machine. A whole page has no time limit: one of 4 MiB has some 8,000 chunks, and the
+# model may be busy with other pages.
 EMBED_TIMEOUT = 300.0
 
 
@@ -34,12 +34,12 @@ CHUNK_TIMEOUT = PAGE_TIMEOUT + 60.0
 
 
 def by_page(record: Record) -> bytes:
-    """Parts of a page in order, pages side by side."""
+    """The order key of embeddings: parts of a page in order, pages concurrently."""
     return page_of_part((record.key or b"").decode(errors="replace")).encode()
 
 
 def attachments_of(settings: Settings) -> Attachments:
-    """What reads attachments, within the limits of the settings; the process that does is started when needed."""
+    """The reader of attachments, within the settings' limits; its child process starts at the first use."""
     limits = Limits(
         size=settings.attachment_limit,
         text=settings.attachment_text,
@@ -51,7 +51,7 @@ def attachments_of(settings: Settings) -> Attachments:
 
 
 def chunk_stage(settings: Settings, elastic: Elastic, attachments: Attachments, lane: Lane = "save") -> Stage:
-    """`attachments`: of the process, whose lanes share them; they are closed with the stage."""
+    """`attachments`: shared by the lanes of the process; closed with the stage."""
 
     async def chunker_of(site: str) -> Chunker:
         live = await elastic.indexes.now(site)
@@ -101,7 +101,7 @@ def index_stage(settings: Settings, elastic: Elastic, lane: Lane = "save") -> St
 
 
 def rebuild_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
-    """Bulk work alone. The model of an index that is being made is loaded with its first order."""
+    """In the bulk lane only. The model of a new index is loaded with its first order."""
     log, attachments = LogReader(settings, CHANGES), attachments_of(settings)
     pages = OrderedPages(elastic.indexes, elastic.pages, models, log, partial(attachments.read, urgent=False))
 

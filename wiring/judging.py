@@ -1,4 +1,4 @@
-"""Who judges whether sources bear a model's sentences out, put together from settings."""
+"""The judges that check whether sources support a model's sentences, put together from settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wiring.settings import Settings
 
 
 def judging(settings: Settings) -> frozenset[JudgeName]:
-    """The judges that some site asks. Raises: SettingsError: the reranker, and none is configured."""
+    """The judges that sites use. Raises: SettingsError: a site uses the reranker, and none is configured."""
     if settings.llm_model is None:
         return frozenset()  # only a model's sentences are judged
     named = frozenset(site.judge or settings.judge for site in settings.sites.values())
@@ -25,7 +25,7 @@ def judging(settings: Settings) -> frozenset[JudgeName]:
 def judges(
     settings: Settings, models: ChatModels | None, reranker: Reranker | None, site_prompts: SitePrompts
 ) -> dict[JudgeName, Judge]:
-    """Who can be asked."""
+    """The judges by name."""
     found: dict[JudgeName, Entails] = {}
     if models is not None:
         found["model"] = ModelJudge(models, site_prompts)

@@ -1,4 +1,4 @@
-"""What a look at the system needs, and no more: to load all that `Clients` can do takes longer than the look."""
+"""The clients for `pagewire status` alone: loading all of `Clients` takes longer than the status itself."""
 
 from __future__ import annotations
 

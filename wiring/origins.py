@@ -1,5 +1,5 @@
-"""Origins as browsers send them (https://html.spec.whatwg.org/#ascii-serialisation-of-an-origin), out of what people
-write: `https://www.Example.org:443/` is `https://www.example.org`.
+"""Normalises origins to the form of browsers (https://html.spec.whatwg.org/#ascii-serialisation-of-an-origin):
+`https://www.Example.org:443/` becomes `https://www.example.org`.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator
 
-PORTS = {"http": 80, "https": 443}  # which browsers leave out
-SCHEME = re.compile(r"(?!file)[a-z][a-z0-9+.-]*://", re.IGNORECASE)  # of apps as well; a file's origin is `null`
+PORTS = {"http": 80, "https": 443}  # default ports, which browsers omit
+SCHEME = re.compile(r"(?!file)[a-z][a-z0-9+.-]*://", re.IGNORECASE)  # also of apps; a file's origin is `null`
 HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?|(?=[^:]*:)[0-9a-f:.]*")  # a name or IPv4; IPv6
 
 
 def origin(written: str) -> str:
-    """The origin, as it is compared.
+    """The normalised origin.
 
     Raises:
-        ValueError: it is none, or more than one; says what would do.
+        ValueError: it is no origin, or more than one; the message says what is allowed.
     """
     text = written.strip()
     if "*" in text:
@@ -44,7 +44,7 @@ def _ascii(host: str) -> str:
     """`münchen.de` is `xn--mnchen-3ya.de`. Raises: ValueError."""
     if host.isascii():
         return host
-    import httpx  # which takes a while to load, and hardly anybody needs it here
+    import httpx  # here, because it loads slowly and is rarely needed
 
     try:
         return httpx.URL(f"https://{host}").raw_host.decode()

@@ -1,6 +1,6 @@
-"""What is looked at before anything is started: whatever would end one of the parts a minute later.
+"""Checks before the start: finds the faults that would end one of the processes a minute later.
 
-`pagewire up` looks at all of it, `pagewire worker` at what its stages need, and each part once more at its own start.
+`pagewire up` runs all checks, `pagewire worker` those of its stages, and each part checks again at its own start.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 EMBEDDING = frozenset({"embed", "rebuild", "retrieve"})
 ANSWERING = frozenset({"rephrase", "retrieve", "answer"})
-# The packages of models, which are no part of every installation.
+# The packages of models, which are optional.
 PACKAGES = {"onnx": ("tokenizers", "onnx"), "bge": ("FlagEmbedding", "bge"), "bge-m3": ("FlagEmbedding", "bge")}
 
 
@@ -39,7 +39,7 @@ async def whole_system(settings: Settings) -> None:
     """Whether everything can run on this machine.
 
     Raises:
-        SettingsError: naming what is wrong. Retryable: a server that is configured does not answer, or refuses us.
+        SettingsError: names the fault. Retryable: a configured server does not answer, or refuses us.
     """
     usable(settings.home)
     if settings.metrics_port is not None:
@@ -55,7 +55,7 @@ async def whole_system(settings: Settings) -> None:
 
 
 def stages(settings: Settings, names: Collection[str]) -> None:
-    """Whether the files and packages of these stages are there. Raises: SettingsError: naming the setting."""
+    """Check the files and packages of these stages. Raises: SettingsError: names the setting."""
     wanted = frozenset(names)
     if wanted & EMBEDDING:
         make_embedder(settings.embedder, settings)
@@ -110,7 +110,7 @@ def _model(setting: str, spec: str) -> None:
 
 
 async def _models(settings: Settings) -> None:
-    """Only a warning: pages are quoted while no model answers."""
+    """Warn if no model answers; only a warning, because answers then quote the pages."""
     if settings.judge_of_answers is None:
         return
     from adapters.llm.at_start import server_problem  # loads OpenAI's client, which not everybody needs
@@ -120,14 +120,14 @@ async def _models(settings: Settings) -> None:
 
 
 async def _servers(settings: Settings) -> None:
-    """Those that somebody else runs; the local engine's are not started yet."""
+    """Check the configured servers; those of the local engine are not started yet."""
     if settings.kafka:
         await ensure_topics(bootstrap_servers(settings), settings)
     if settings.elasticsearch:
         async with Elastic(settings.elasticsearch, settings) as elastic:
             try:
                 await elastic.time()
-            except PagewireError as err:  # a server that is none of its kind may answer with a whole page
+            except PagewireError as err:  # another kind of server may answer with a whole HTML page
                 said = str(err).partition("\n")[0]
                 hint = "; is it started, and the address right?" if type(err) is ElasticsearchDown else ""
                 raise Retryable(f"{settings.elasticsearch} (PAGEWIRE_ELASTICSEARCH): {said}{hint}") from err

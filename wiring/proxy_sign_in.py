@@ -1,4 +1,4 @@
-"""Settings of signing in to the console by a proxy: whom the gateway believes, and who may what."""
+"""Settings for signing in to the console through a proxy: the trusted proxies, and the roles of users."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pipelines.runtime.settings import SettingsGroup
 from schemas.base import SiteId
 from schemas.page import Group
 
-# Names of fields as RFC 9110, 5.1 has them, without the signs that nobody uses.
+# Names of headers as in RFC 9110, 5.1, without unusual characters.
 HeaderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]+$", max_length=100)]
-# They say something else, and a browser may send them.
+# Headers with another meaning, which a browser may send.
 TAKEN = frozenset({"authorization", "cookie", "forwarded", "host", "origin", "x-forwarded-for"})
 
 
 class ProxyRole(SettingsGroup):
-    """What a group, or one user, of the proxy may do."""
+    """The rights of a group, or of one user, of the proxy."""
 
     group: str | None = Field(
         default=None, min_length=1, description="Its name as the proxy says it, letter by letter."
@@ -41,7 +41,7 @@ class ProxyRole(SettingsGroup):
 
 
 class ProxySignInSettings(SettingsGroup):
-    """Signing in to the console by a proxy that knows who asks."""
+    """Signing in to the console through a proxy that authenticates users."""
 
     proxies: tuple[IPvAnyNetwork, ...] = Field(
         min_length=1,

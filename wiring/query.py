@@ -55,9 +55,9 @@ from wiring.settings import Settings
 if TYPE_CHECKING:
     from adapters.llm.registry import ChatRegistry
 
-LAST_WORDS = 15.0  # seconds to quote after the deadline struck, and to be confirmed by the broker
-# Seconds of processor time between two awaits. All visitors of the process wait for it; nothing that a question needs
-# takes a tenth of it.
+LAST_WORDS = 15.0  # seconds after the deadline to quote the pages, and for the broker's confirmation
+# Seconds of processor time between two awaits, which block all visitors of the process. A question needs a tenth of it
+# at most.
 STEP_LIMIT = 2.0
 
 
@@ -65,7 +65,7 @@ def chat_models(settings: Settings, spending: Spending) -> ChatRegistry | None:
     """The configured models, or None: answers quote the pages."""
     if settings.llm_model is None:
         return None
-    # The client takes a second to load, which most instances never need.
+    # Imported here: the client takes a second to load, and many instances never need it.
     from adapters.llm.registry import ChatRegistry
 
     return ChatRegistry(settings, settings, spending)
@@ -85,7 +85,7 @@ def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spendin
     handler = rephrase_handler(settings, site_prompts, rewriter, tuning)
 
     async def setup() -> None:
-        if rewriter is not None:  # without one there is nothing to compare
+        if rewriter is not None:  # without one there are no examples to compare
             await models.warm()
         await asyncio.to_thread(rehearse_words, settings.spoken)
         await live_texts.start()
@@ -187,7 +187,7 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending:
         patient=False,
         step_limit=STEP_LIMIT,
         at_once=settings.answers_at_once,
-        # An answer ends itself at the question's deadline; what is cut off begins again from the start.
+        # An answer ends itself at the question's deadline; a cancelled one starts again from the beginning.
         try_timeout=settings.question_timeout + LAST_WORDS,
         on_dead=apology(retrieved, site_prompts, log, outcomes),
         setup=setup,
@@ -218,7 +218,7 @@ def log_stage(settings: Settings, elastic: Elastic) -> Stage:
         await retention.aclose()
         await live_texts.aclose()
 
-    # Patient, unlike its neighbours: no visitor waits for it.
+    # Patient, unlike the other query stages: no visitor waits for it.
     return Stage(
         name="log",
         routes={OUTCOMES: log_handler(store, keeping), VERDICTS: verdict_handler(store)},
@@ -230,7 +230,7 @@ def log_stage(settings: Settings, elastic: Elastic) -> Stage:
 def _guard(
     settings: Settings, site_prompts: SitePrompts, log: LogReader, outcomes: Outcomes, switch: Switch
 ) -> Callable[[Handler, Callable[[Record], Known]], Handler]:
-    """What a stage's handler must heed: that visitors wait, and that a site's chat may be off."""
+    """The handler with a deadline, and with a check whether the site's chat is on."""
 
     def guarded(handler: Handler, read: Callable[[Record], Known]) -> Handler:
         patient = impatient(handler, read, settings, site_prompts, log, outcomes)

@@ -26,11 +26,11 @@ def rebuilder(
     report: Report = lambda _: None,
     workers: Producer | None = None,
 ) -> Rebuilder:
-    """Works on the generations of one site.
+    """The rebuilds of one site.
 
     Args:
-        report: is told how far a step is.
-        workers: by it pages are sent to the workers, who fill the index; default: this process fills it.
+        report: receives the progress of a step.
+        workers: sends pages to workers; default: this process fills the index.
 
     Raises:
         UnknownSite.

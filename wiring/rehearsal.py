@@ -1,7 +1,7 @@
-"""Rehearsal: what a process loads with its first question is loaded before that comes.
+"""Rehearsal: loads everything for the first question in advance.
 
-The lists of words behind courtesies and days cost a tenth of a second, Elasticsearch's first searches of an index
-several times what later ones do, and the process's connections are still to be made.
+The word lists of courtesies and days take a tenth of a second to load, Elasticsearch's first searches of an index take
+several times longer than later ones, and the process has to open its connections.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Search(Protocol):
 
 
 def rehearse_words(langs: Iterable[str]) -> None:
-    """Load what tells of a question in one of these languages; takes a second or two, so call it in a thread."""
+    """Load the word lists of these languages; it takes a second or two, so call it in a thread."""
     langs = list(langs)
     words.ready(langs)
     identified(QUESTION)
@@ -43,7 +43,7 @@ def rehearse_words(langs: Iterable[str]) -> None:
 
 
 async def rehearse_searches(search: Search, sites: Iterable[str]) -> None:
-    """Search each site once, as far as time allows. What goes wrong is for the first question to tell."""
+    """Search each site once, within SECONDS. Errors are ignored; the first question will report them."""
     with suppress(TimeoutError):
         async with asyncio.timeout(SECONDS):
             for site in sites:

@@ -1,8 +1,8 @@
-"""Secrets that stand in files: `PAGEWIRE_ADMIN_KEY_FILE=/run/secrets/admin_key` in place of PAGEWIRE_ADMIN_KEY.
+"""Secrets in files: `PAGEWIRE_ADMIN_KEY_FILE=/run/secrets/admin_key` instead of PAGEWIRE_ADMIN_KEY.
 
-So Docker's and Kubernetes' secrets, and those that an agent writes, need no environment variable, which every child
-process and every look at the process would see. A file is read at start. What we say to servers over HTTP is read
-again while we run, so a new key needs no restart. Errors name setting and file, never what is in it.
+So the secrets of Docker, Kubernetes and agents need no environment variable, which child processes inherit and process
+listings show. A file is read at start. Keys for HTTP servers are read again while the process runs, so a new key needs
+no restart. Errors name the setting and the file, never the content.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def _is_secret(field: FieldInfo) -> bool:
 
 # The settings that may be read from a file.
 SECRETS = frozenset(name for name, field in Settings.model_fields.items() if _is_secret(field))
-# Those that are said with every request. The others are read once: what they sign or lock must stay the same, and
-# Kafka's client keeps its password.
+# Secrets that are sent with every request. The others are read once: a signing secret must stay the same, and Kafka's
+# client keeps its password.
 CHANGEABLE = frozenset(("elasticsearch_api_key", "elasticsearch_password", "openai_api_key", "kafka_oauth_secret"))
 FILE_SETTINGS: Mapping[str, str] = {name + SUFFIX: name for name in SECRETS}
 
 
 class FileSecret(SecretStr):
-    """What a file holds now. While it cannot be read, or holds no secret, what it held before."""
+    """The current content of a file; if it cannot be read or has no secret, the last one."""
 
     def __init__(self, path: Path, said: str) -> None:
         """`said`: as in `read`. Raises: SettingsError."""
@@ -50,20 +50,20 @@ class FileSecret(SecretStr):
             try:
                 self._secret_value = read(self._path, self._said)
             except SettingsError as err:
-                import structlog  # which takes a while to load; settings are read by every command
+                import structlog  # here, because it loads slowly and every command reads settings
 
                 structlog.get_logger(__name__).warning("a secret could not be read again", reason=str(err))
         return super().get_secret_value()
 
 
 def put_in(values: dict[str, Any]) -> dict[str, Path]:
-    """Replace each `NAME_file` by NAME with what the file holds.
+    """Replace each `NAME_file` by NAME with the file's content.
 
     Returns:
         The file of each secret that came from one.
 
     Raises:
-        SettingsError: a file cannot be read, or is no secret.
+        SettingsError: a file cannot be read, or has no secret.
     """
     found = {}
     for key in [key for key in values if key in FILE_SETTINGS]:
@@ -77,7 +77,7 @@ def put_in(values: dict[str, Any]) -> dict[str, Path]:
 
 
 def keep_fresh(settings: Settings, files: Mapping[str, Path]) -> Settings:
-    """The same settings; secrets that may change while we run are read from their files again and again.
+    """The same settings, with secrets that may change read from their files periodically.
 
     Raises:
         SettingsError: as `put_in`.

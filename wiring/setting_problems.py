@@ -1,8 +1,8 @@
-"""What is wrong with settings, in words: which one, the value seen, and one that works. Never a secret.
+"""Describes faults of settings: the setting, its value, and a valid example. Never a secret.
 
     PLACE (VARIABLE or FILE): REASON (it is VALUE); did you mean NAME? | for example EXAMPLE
 
-Examples stand in example.yaml beside this file, one for each setting.
+example.yaml in this folder has an example of each setting.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LONGEST, LONGEST_EXAMPLE = 80, 160  # characters of a value that are shown
 SECRET = re.compile(r"(^|_)(secret|password|keys?|sha256)$")  # names of settings whose values are never shown
 REFERENCE = re.compile(r"\$\{\w+\}")
 KINDS = ", ".join(sorted(get_args(kind.model_fields["kind"].annotation)[0] for kind in connectors.KINDS))
-# In place of pydantic's words, which are those of Python's types. By the beginning of the error's type.
+# Instead of pydantic's messages, which speak of Python's types. By the begin of the error's type.
 REASONS = {
     "int": "must be a whole number",
     "float": "must be a number",
@@ -46,8 +46,7 @@ REASONS = {
     "missing": "is missing",
 }
 CODES = "languages are named by their codes"
-# In place of a pattern, which nobody can read: of a setting by its name, of names that are the user's own by what is so
-# named.
+# Instead of an unreadable pattern: by the name of the setting, or by the mapping whose keys are the user's own names.
 FORMS = {
     "elasticsearch": "must be a URL with its port, without user and password",
     "openai_base_url": "must be a URL",
@@ -76,13 +75,13 @@ def explained(
     files: Mapping[str, Path],
     variables: Mapping[str, str],
 ) -> str:
-    """A line for each place at which something is wrong.
+    """A line for each setting with a fault.
 
     Args:
         given: the settings as they were written.
-        path: the file in which they stand, or could.
-        files: of secrets, by the setting.
-        variables: of the environment, by the setting that each has given.
+        path: of the settings' file, existing or not.
+        files: of secrets, by setting.
+        variables: of the environment, by the setting that they set.
     """
     found: dict[Place, list[Any]] = {}
     lines = []
@@ -93,13 +92,13 @@ def explained(
             lines.append(_own_words(error))
     outer = {place[:size] for place in found for size in range(len(place))}
     for place, errors in found.items():
-        if place not in outer:  # else it is wrong by what is wrong in it
+        if place not in outer:  # else an inner setting is the cause
             lines.append(_line(place, errors, path, files, variables))
     return "\n".join(lines)
 
 
 def _place(error: Any, given: Any) -> Place:
-    """Where in what was given: pydantic says which kind of a connector and which part of a union it has tried, too."""
+    """The place in the given settings, without the kinds of connectors and parts of unions that pydantic adds."""
     place: list[str | int] = []
     for part in error["loc"]:
         inside = part in given if isinstance(given, Mapping) else isinstance(given, list) and isinstance(part, int)
@@ -141,12 +140,12 @@ def _reason(place: Place, error: Any) -> str:
 
 def _form(place: Place, error: Any) -> str | None:
     if error["loc"][-1] == "[key]":
-        return FORMS_OF_NAMES.get(str(place[-2]), CODES)  # those of the glossary are languages, of any name
+        return FORMS_OF_NAMES.get(str(place[-2]), CODES)  # keys of a glossary's terms are languages
     return FORMS.get(_name(place))
 
 
 def _name(place: Place) -> str:
-    """The last part of the place that is no number in a list."""
+    """The last part of the place that is no list index."""
     return next((part for part in reversed(place) if isinstance(part, str)), "")
 
 
@@ -155,7 +154,7 @@ def _own_words(error: Any) -> str:
 
 
 def is_secret(place: Place) -> bool:
-    """Whether what stands there is never shown."""
+    """Whether the value may be a secret."""
     return SECRET.search(_name(place)) is not None
 
 
@@ -171,7 +170,7 @@ def _seen(place: Place, error: Any) -> str:
 
 
 def _without_user(text: str) -> str:
-    """An address as it may be shown: there may be a password before an @, and a key behind a question mark."""
+    """An address without the password before an @ and the query, which may contain a key."""
     user, at, host = text.rpartition("@")
     scheme, slashes, _ = user.partition("://")
     host, query, _ = host.partition("?")
@@ -179,7 +178,7 @@ def _without_user(text: str) -> str:
 
 
 def _meant(place: Place, error: Any) -> str:
-    """One of a choice, where it is nearly what was written."""
+    """The choice most like the value, if one is like it."""
     given, context = error["input"], error.get("ctx", {})
     if error["type"] == "union_tag_invalid":
         given = context["tag"]
@@ -195,7 +194,7 @@ def _meant(place: Place, error: Any) -> str:
 
 
 def _instead(place: Place, error: Any) -> str:
-    """What may have been meant by a name that is no setting where it stands."""
+    """The setting that an unknown name may mean."""
     *outer, name = place
     beside = _in_examples(tuple(outer), error)
     if isinstance(beside, Mapping) and (like := did_you_mean(str(name), beside)):
@@ -208,7 +207,7 @@ def _instead(place: Place, error: Any) -> str:
 
 
 def _example(place: Place, error: Any, in_variable: bool) -> str:
-    """What works there, written as in the file, or as in a variable."""
+    """A valid example, written as in the file or as in a variable."""
     found = _in_examples(place, error)
     if error["loc"][-1] == "[key]":
         found = next(iter(_in_examples(place[:-1], error)))
@@ -227,15 +226,15 @@ def _flow(value: Any) -> str:
 
 
 def _first(value: Any) -> Any:
-    """With the first part of each mapping and list alone."""
+    """The example with the first item of each mapping and list only."""
     if isinstance(value, list):
         return value[:1]
     return {name: _first(value[name]) for name in list(value)[:1]} if isinstance(value, Mapping) else value
 
 
 def _in_examples(place: Place, error: Any) -> Any:
-    """The example of this setting, or of what holds it. What has another name is as the first; connectors are called
-    by their kinds, which pydantic names behind their names.
+    """The example of this setting, or of the one around it. User-defined names use the first example; connectors are
+    found by their kinds, which pydantic adds to the place.
     """
     found: Any = _examples()
     if place[2:3] == ("connectors",) and place[3:] and error["loc"][4:]:

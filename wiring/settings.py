@@ -1,4 +1,4 @@
-"""All settings in one, flat: each group stands next to what it sets.
+"""All settings in one flat class; each group is defined next to the code that it configures.
 
 `pagewire.yaml` < environment `PAGEWIRE_*`: wiring.settings_file reads them, once, at start.
 """
@@ -33,7 +33,7 @@ from wiring.origins import Origin
 from wiring.proxy_sign_in import ProxySignInSettings
 from worker.settings import WorkerSettings
 
-USER_PREFIX = "user:"  # before the names of those whom a proxy has signed in: keys are not called so
+USER_PREFIX = "user:"  # before the names of users that a proxy has signed in; no key may have it
 
 EVERYBODY: Literal["*"] = "*"
 TrustedProxy = IPv4Network | IPv6Network | Literal["*"]
@@ -47,8 +47,8 @@ class ChatSettings(SettingsGroup):
 
     enabled: bool = Field(
         default=True,
-        description="`false`: no question is answered, whoever asks (403 `chat-off`), and no switch of the console or "
-        "of `pagewire chat` can change it.",
+        description="`false`: no question is answered, also not those of programs (403 `chat-off`), and no switch of "
+        "the console or of `pagewire chat` can change it.",
     )
     daily_questions: int | None = Field(
         default=None,
@@ -64,7 +64,7 @@ class ChatSettings(SettingsGroup):
     show_steps: bool = Field(
         default=False,
         description="Whether visitors may open how an answer came about: what was searched for, how many passages were "
-        "read, who wrote it. Never what a model was told.",
+        "read, who wrote it. Never the prompt of a model.",
     )
     titles: bool = Field(
         default=True,
@@ -100,7 +100,7 @@ class SiteSettings(ConnectedSite):
 
 
 class KeySettings(SettingsGroup):
-    """A bearer key, known by its hash alone: `printf %s KEY | sha256sum`."""
+    """A bearer key, given by its hash: `printf %s KEY | sha256sum`."""
 
     name: str = Field(min_length=1, description="For logs and for you; says whose key it is.")
     sha256: Annotated[str, StringConstraints(to_lower=True)] = Field(
@@ -117,7 +117,7 @@ class KeySettings(SettingsGroup):
     @field_validator("sha256")
     @classmethod
     def _of_a_key(cls, digest: str) -> str:
-        if digest == digest_of(""):  # of `printf %s "$KEY"` where KEY is not set
+        if digest == digest_of(""):  # of `printf %s "$KEY"` with an unset KEY
             raise ValueError("is the hash of an empty key")
         return digest
 
@@ -221,7 +221,7 @@ class EdgeSettings(HomeSettings, ListenSettings):
 
 
 def _listed(value: Any) -> Any:
-    """What a variable lists with commas, as a file lists it."""
+    """The list in a variable with commas, as a list in the file."""
     return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
 
 
@@ -238,7 +238,7 @@ def _network(written: object) -> TrustedProxy:
 
 
 def sample_site() -> Mapping[SiteId, SiteSettings]:
-    """What there is without a pagewire.yaml: the fictional town of `pagewire demo`."""
+    """The default site without a pagewire.yaml: the fictional town of `pagewire demo`."""
     contact = {
         "de": "Im Rathaus hilft man Ihnen gern weiter: 030 23125-100 oder rathaus@kranichmuende.example.",
         "en": "The town hall is glad to help: 030 23125-100 or rathaus@kranichmuende.example.",
@@ -337,12 +337,12 @@ class Settings(
 
     @property
     def attachment_folders(self) -> Mapping[str, Path]:
-        """Where `path` attachments may lie, by site."""
+        """The folders of `path` attachments, by site."""
         found = {name: site.attachment_folder or self.attachment_folder for name, site in self.sites.items()}
         return {name: folder for name, folder in found.items() if folder is not None}
 
     def placement(self, site: str) -> Placement:
-        """Where new generations of the site's index go; of one that is not configured, where most go."""
+        """The kind of new indexes of the site; for a site that is not configured, the default."""
         general = super().placement(site)
         if (own := self.sites.get(site)) is None:
             return general
@@ -351,11 +351,11 @@ class Settings(
 
     @property
     def judge_of_answers(self) -> str | None:
-        """The model that judges answers; None: there is no model."""
+        """The model that judges answers; None: there is none."""
         return self.judging_model or self.llm_model
 
     def models(self, site: str) -> tuple[str, ...]:
-        """The models that are named for a site: what its trials may choose from. None: there is no server of them.
+        """The models that are named for a site, from which its trials may choose. None: there is no model server.
 
         Raises:
             UnknownSite.

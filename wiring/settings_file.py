@@ -1,4 +1,4 @@
-"""Reading the settings: `pagewire.yaml`, then the environment, which wins. A wrong one fails here, by its name."""
+"""Reads the settings: `pagewire.yaml`, then the environment, which wins. A fault ends the start, with its name."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from wiring.setting_problems import variable as variable_of
 from wiring.settings import Settings
 
 NAME = "pagewire.yaml"
-# Read by the names that the openai client and uvicorn have for them, so that a user's existing environment works.
+# Also read by the openai client's and uvicorn's names, so that a user's existing environment works.
 OTHER_NAMES = {
     "OPENAI_API_KEY": "openai_api_key",
     "OPENAI_API_KEY_FILE": "openai_api_key_file",
     "OPENAI_BASE_URL": "openai_base_url",
     "FORWARDED_ALLOW_IPS": "forwarded_allow_ips",
 }
-MISNAMED = ("pagewire.yml", "Pagewire.yaml", "pagewire.yaml.txt")  # what nobody would read
+MISNAMED = ("pagewire.yml", "Pagewire.yaml", "pagewire.yaml.txt")  # names that are not read
 COLON = "a colon in a value, which must stand in quotes then,"
 _COLON = re.compile(r"\s*[\w-]+:\s+[^\s'\"\[{|>&*!#].*:(\s|$)")
 TAB = "a tab, where YAML is indented with spaces,"
@@ -41,7 +41,7 @@ def load(env: Mapping[str, str] | None = None) -> Settings:
     """Read `pagewire.yaml` and the environment.
 
     Raises:
-        SettingsError: naming the setting and what it must be.
+        SettingsError: names the setting and what it must be.
     """
     env = os.environ if env is None else env
     path = Path(env.get(PREFIX + "CONFIG") or NAME)
@@ -66,7 +66,7 @@ def load(env: Mapping[str, str] | None = None) -> Settings:
 
 
 def _from_environment(env: Mapping[str, str], named: Set[str], path: Path) -> dict[str, Any]:
-    """What the variables say. `named`: those that the file asks for. Raises: SettingsError."""
+    """The settings of the variables. `named`: variables that the file refers to. Raises: SettingsError."""
     values: dict[str, Any] = {}
     for name, value in env.items():
         if not name.upper().startswith(PREFIX) or name == PREFIX + "CONFIG":
@@ -85,17 +85,17 @@ def _from_environment(env: Mapping[str, str], named: Set[str], path: Path) -> di
 
 
 def _unquoted(name: str, value: str) -> str:
-    """The value as it is. Raises: SettingsError: it has the quotes of a file that no shell has read."""
+    """The value. Raises: SettingsError: it has quotes from a file that no shell has read."""
     if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
         raise SettingsError(f"{name}: its quotes are taken for a part of the value: write {name}=VALUE without them")
     return value
 
 
 def _over(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
-    """Both; where both say something of a setting, be it itself or the file of a secret, what `upper` says.
+    """Merge both; `upper` wins, also for a secret that one gives itself and the other by its file.
 
     Raises:
-        SettingsError: one of them says a secret in both ways.
+        SettingsError: one of them gives a secret in both ways.
     """
     for values in (lower, upper):
         for file, name in FILE_SETTINGS.items():
@@ -106,7 +106,7 @@ def _over(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fill_in(values: dict[str, Any], env: Mapping[str, str], path: Path) -> set[str]:
-    """Put in the secrets that the file names as `${NAME}`, from NAME or the file that NAME_FILE names.
+    """Replace `${NAME}` in the file by the secret, from NAME or the file that NAME_FILE names.
 
     Returns:
         The names of these variables.
@@ -128,7 +128,7 @@ def _fill_in(values: dict[str, Any], env: Mapping[str, str], path: Path) -> set[
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
-    """Raises: SettingsError: with the line where it stands, and never with what stands there: it may be a key."""
+    """The parsed file. Raises: SettingsError: names the line, never its content, which may be a key."""
     try:
         text = path.read_text(encoding="utf-8")
         loaded = yaml.load(text, UniqueKeys)  # noqa: S506
@@ -136,7 +136,7 @@ def _read_yaml(path: Path) -> dict[str, Any]:
         mark = err.problem_mark
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise SettingsError(f"{path}: {_not_yaml(err, text)}{where}") from None
-    except yaml.YAMLError:  # of the reader: a character that no text has
+    except yaml.YAMLError:  # from the reader: a control character
         raise SettingsError(f"{path}: cannot be read: it has control characters in it") from None
     except (OSError, UnicodeDecodeError) as err:
         raise SettingsError(f"{path}: cannot be read: {err}") from err
@@ -148,7 +148,7 @@ def _read_yaml(path: Path) -> dict[str, Any]:
 
 
 def _not_yaml(err: yaml.MarkedYAMLError, text: str) -> str:
-    """What is wrong, by what is often wrong there. YAML notices it at the line itself or at the next one."""
+    """The probable fault, from frequent ones. YAML reports the line itself or the next one."""
     if isinstance(err, DoubledKey):
         return "a key that stands twice"
     at = err.problem_mark.line if err.problem_mark else 0

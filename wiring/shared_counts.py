@@ -15,13 +15,13 @@ from pipelines.runtime.counts_exchange import CountsExchange
 from schemas.topics import BUDGETS, Topic
 from wiring.settings import Settings
 
-# Over a topic, in periods of so many seconds; the same object for the same topic.
+# Returns the counts over a topic, in periods of so many seconds; the same object for the same topic.
 Share = Callable[[Topic, int], SharedCounts]
 
 
 @asynccontextmanager
 async def sharing(settings: KafkaSettings, sender: KafkaSender, now: Callable[[], float]) -> AsyncIterator[Share]:
-    """Makes them, and ends them in order.
+    """Makes shared counts, and closes them at the end.
 
     Args:
         now: Unix time.
@@ -45,7 +45,7 @@ async def sharing(settings: KafkaSettings, sender: KafkaSender, now: Callable[[]
 
 @asynccontextmanager
 async def token_budgets(settings: Settings) -> AsyncIterator[SharedCounts]:
-    """What models have spent of each site's day, for a worker; its own counts alone where no site has such a limit."""
+    """Tokens spent per site and day, for a worker; not shared if no site has such a limit."""
     if all(site.daily_tokens is None for site in settings.sites.values()):
         yield SharedCounts(DAY)
         return

@@ -1,7 +1,7 @@
 """All stages by name, upstream first, and the clients they share in a process.
 
-The ingest stages exist twice: once for saves and once, with consumer groups of its own, for bulk work (imports,
-repairs; rebuilds are bulk work alone). So saves overtake bulk work at every stage, be it in one process or in two.
+The ingest stages exist twice: for saves, and with other consumer groups for bulk work (imports, repairs; rebuilds are
+bulk work only). So saves overtake bulk work at every stage, in one process or in two.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 
 
-# Stages on the way from a question to its answer: what a switched-off chat stops.
+# Stages from a question to its answer: a switched-off chat stops them.
 ANSWERING = frozenset({"rephrase", "retrieve", "answer"})
 
 
@@ -41,7 +41,7 @@ def stage_names(given: Sequence[str]) -> tuple[str, ...]:
     """Resolve `ingest`, `query`, `all` and single names, upstream first, each once.
 
     Raises:
-        SettingsError: naming what is not a stage.
+        SettingsError: names the unknown stage.
     """
     wanted: set[str] = set()
     for name in given:
@@ -54,10 +54,10 @@ def stage_names(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def in_lanes(names: Sequence[str], lanes: Sequence[Lane]) -> tuple[str, ...]:
-    """Those that have something to do in these lanes.
+    """The stages that exist in these lanes.
 
     Raises:
-        SettingsError: naming a stage without a bulk lane where there is no other; or none has anything to do.
+        SettingsError: no stage exists in them.
     """
     if "save" not in lanes and (idle := [name for name in names if not STAGES[name].lanes]):
         raise SettingsError(f"stage {idle[0]} has no bulk lane; those that have one: {' '.join(GROUPS['ingest'])}")
@@ -86,7 +86,7 @@ async def work(
         models = Models(settings, elastic[lanes[0]].indexes)
         stack.push_async_callback(models.aclose)
         budgets = await stack.enter_async_context(token_budgets(settings))
-        spending = Spending(settings, counts=budgets)  # of all stages of this process together
+        spending = Spending(settings, counts=budgets)  # shared by all stages of this process
         switch = chat_switches(settings, elastic[lanes[0]], lambda: datetime.now(UTC))
         if not ANSWERING.isdisjoint(names):
             stack.push_async_callback(switch.aclose)

@@ -1,4 +1,4 @@
-"""Who gives conversations their titles, put together from settings."""
+"""The writer of conversations' titles, put together from settings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 
 @asynccontextmanager
 async def titles(settings: Settings, share: Share, texts: TextStore) -> AsyncIterator[Titles | None]:
-    """None where no model is configured, or no site wants them."""
+    """None without a model, or if no site wants titles."""
     wanted = any(site.chat.titles for site in settings.sites.values())
     models = chat_models(settings, Spending(settings, counts=share(BUDGETS, DAY))) if wanted else None
     if models is None:
@@ -44,7 +44,9 @@ async def titles(settings: Settings, share: Share, texts: TextStore) -> AsyncIte
 
 
 def _folders(settings: Settings) -> dict[str, Path]:
-    """Those of prompts that can be used. They are the workers': a gateway takes ours where one is missing or wrong."""
+    """The sites' usable prompt folders. They lie on the workers' machines: a gateway uses our prompt instead of a
+    missing or wrong one.
+    """
     found = {}
     for name, site in settings.sites.items():
         if site.chat.titles and site.prompts and site.prompts.is_dir():

@@ -1,28 +1,27 @@
-"""How often a record has ended its process: counted where the count outlives the process.
+"""Counts how often a record has ended its process, in files that outlive the process.
 
 ```
  <home>/attempts/<process>.begun    + <message>   a try begins      locked by its process while that lives
                                     ! <message>   it is on trial, and nothing else is at work
                                     ~ <message>   no longer
-                                    - <message>   it has ended, however
+                                    - <message>   the try has ended
  <home>/attempts/deaths/<message>   3 1           tries of it in which a process ended; on trial
 ```
-A message goes by its topic and what is in it, not by its offset: the stage before often dies in the same process, and
-before its commit, so it sends the message again. That copy is as guilty as the first one, and for an hour after that
-was buried, too. What an operator puts back is told apart by how often: it gets tries of its own.
+A message is named by its topic and content, not by its offset: the upstream stage often dies in the same process before
+its commit, and sends the message again. The copy shares the count of the first one, also for an hour after the first
+one became a dead letter. The number of redrives is part of the name, so a redriven message has tries of its own.
 
-What a process that died had begun and not ended is counted as a death of each of those records, by the next process
-that looks: at its start, and whenever it gets partitions. Such a record is tried after its neighbours, and no two of
-them at a time. A crash in native code, a kill for memory and the watchdog's end of a process that stands still are all
-seen so; an exception is not a death.
+A process reads the files of dead processes at its start and whenever it gets partitions. Each record that was begun and
+not ended there counts one death. Such a record is tried after its neighbours, one at a time. A crash in native code, a
+kill for memory and the end by the watchdog all leave these files; an exception is not a death.
 
-A kill from outside leaves the same traces, and finds whatever is at work just then, often the same record if that takes
-long. So after two deaths a record is tried with nothing else at work, for which the others wait some seconds: if the
-process dies in these, too, it is a dead letter. Of a healthy record somebody would have to kill the process just then.
-Where the others do not come to an end in time, or a killer takes longer, twice as many deaths have to do.
+A kill from outside leaves the same files, and a slow record is often at work when it happens. So after two deaths a
+record is tried with nothing else at work; the other records wait some seconds. If the process dies in these seconds,
+the record becomes a dead letter. If the others do not end in time, or the process dies later, it takes twice as many
+deaths.
 
-Plain files, because they have to be there after SIGKILL and cost microseconds: what was written is in the kernel. They
-are this machine's: a record that wanders to a worker with another `home` is counted anew there.
+Plain files survive SIGKILL and cost microseconds, because a written byte is in the kernel. They belong to one machine:
+a worker with another `home` counts anew.
 """
 
 from __future__ import annotations
@@ -49,14 +48,13 @@ log = structlog.get_logger(__name__)
 
 DEATHS = 3  # after which a record is not tried again, if it was on trial at the last one, ...
 DEATHS_AT_MOST = 2 * DEATHS  # ... or in any case
-# A suspect waits so long for each of its deaths before its first try: its neighbours of this window are done meanwhile.
-GRACE = 2.0  # seconds
+GRACE = 2.0  # seconds that a suspect waits for each of its deaths, in which its neighbours in the window end
 TURN_LIMIT = 30.0  # seconds that a suspect waits for another one's try: an embedding may take minutes
 QUIET_LIMIT = 10.0  # seconds that a trial waits until nothing else is at work
 TRIAL_LIMIT = 10.0  # seconds of a trial after which others go on
-CUT_AT = 256 * 1024  # bytes of our own file; then it is written anew
+CUT_AT = 256 * 1024  # bytes of our own file; then it is rewritten
 FORGET_AFTER = 14 * 24 * 3600.0  # seconds; by then its dead letter is gone, too
-BURIED_FOR = 3600.0  # seconds after which a copy of what was buried is tried like any other
+BURIED_FOR = 3600.0  # seconds after which a copy of a dead letter is tried like any other
 
 
 class _Deaths(NamedTuple):
@@ -79,7 +77,7 @@ class Attempts:
     """One per process; close it when the process ends in order."""
 
     def __init__(self, folder: Path) -> None:
-        """A folder that cannot be written to is told of, and nothing outlives the process then."""
+        """Log a warning if the folder is not writable; the counts then end with the process."""
         self._folder = folder
         self._own = folder / f"{uuid4().hex}.begun"
         self._begun: Counter[str] = Counter()
@@ -91,14 +89,14 @@ class Attempts:
         self._size = 0
         self._file: int | None = None
         try:
-            self._tombs.mkdir(parents=True, exist_ok=True)
+            self._counts.mkdir(parents=True, exist_ok=True)
             self._file = _locked(self._own)
         except OSError as err:
             log.warning("attempts are not kept: a record that ends the process will be tried for ever", error=str(err))
         self.adopt()
 
     def adopt(self) -> None:
-        """Count what processes have left that died since the last look."""
+        """Count the deaths of processes that died since the last call."""
         if self._file is None:
             return
         try:
@@ -113,20 +111,20 @@ class Attempts:
         """Tries of the record in which a process ended."""
         return self._deaths.get(_name(record), NONE).all if self._deaths else 0
 
-    def guilty(self, record: Record) -> bool:
-        """Whether it is not to be tried any more."""
+    def must_bury(self, record: Record) -> bool:
+        """Whether its process died too often to try it again."""
         found = self._deaths.get(_name(record), NONE)
         return found.all >= (DEATHS if found.on_trial else DEATHS_AT_MOST)
 
     async def wait(self, record: Record) -> None:
-        """Before its first try: a suspect lets its neighbours go first."""
+        """Delay the first try of a suspect until its neighbours are done."""
         if deaths := self.deaths(record):
             log.warning("a record that was at work when a process died", record=str(record), deaths=deaths)
             await asyncio.sleep(deaths * GRACE)
 
     @asynccontextmanager
     async def trying(self, record: Record) -> AsyncIterator[None]:
-        """Around one try; suspects one at a time, and the last try alone, as far as that holds up nobody for long."""
+        """Surround one try. Suspects run one at a time, their last try alone; each waits for that within a limit."""
         deaths = self.deaths(record)
         mine = bool(deaths) and await self._turn_of_suspects()
         try:
@@ -141,7 +139,7 @@ class Attempts:
                 self._turn.release()
 
     async def _is_quiet(self) -> bool:
-        """Nothing is begun from now on; whether what was at work has ended in time."""
+        """Start no further try, and return whether all running tries end in time."""
         self._gate.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(QUIET_LIMIT):
@@ -172,27 +170,27 @@ class Attempts:
         return False
 
     def settled(self, record: Record) -> None:
-        """It came to its end, and no process with it. What was buried as guilty stays so for copies, for an hour."""
+        """Forget the deaths of a record that ended; those of a dead letter an hour later, because of its copies."""
         if not self.deaths(record):
             return
-        tomb = self._tombs / _name(record)
-        if self.guilty(record):
+        path = self._counts / _name(record)
+        if self.must_bury(record):
             forgotten_at = time.time() - FORGET_AFTER + BURIED_FOR
             with suppress(OSError):
-                os.utime(tomb, (forgotten_at, forgotten_at))
+                os.utime(path, (forgotten_at, forgotten_at))
         else:
             del self._deaths[_name(record)]
-            tomb.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """The process ends in order: nothing of it counts."""
+        """End in order: no try of this process counts as a death."""
         if self._file is not None:
             self._own.unlink(missing_ok=True)
             os.close(self._file)
             self._file = None
 
     @property
-    def _tombs(self) -> Path:
+    def _counts(self) -> Path:
         return self._folder / "deaths"
 
     @contextmanager
@@ -213,7 +211,7 @@ class Attempts:
         if self._file is None:
             return
         try:
-            if self._size > CUT_AT:  # what is begun now, whole, is all that matters
+            if self._size > CUT_AT:  # only the tries that run now matter
                 os.ftruncate(self._file, 0)
                 self._size = os.write(self._file, "".join(f"+ {name}\n" for name in self._begun.elements()).encode())
             else:
@@ -222,26 +220,26 @@ class Attempts:
             log.debug("attempt not noted", error=str(err))
 
     def _bury(self, path: Path) -> None:
-        """Count the deaths that another process has left, if it is dead."""
+        """Count the deaths in another process's file, if that process is dead."""
         with suppress(FileNotFoundError, BlockingIOError):
             file = _locked(path, create=False)
             try:
                 lines = path.read_text(encoding="utf-8").splitlines()
                 for name, on_trial in _unfinished(lines):
-                    tomb = self._tombs / name
-                    before = _read(tomb)
-                    tomb.write_text(f"{before.all + 1} {before.on_trial + on_trial}", encoding="utf-8")
+                    count = self._counts / name
+                    before = _read(count)
+                    count.write_text(f"{before.all + 1} {before.on_trial + on_trial}", encoding="utf-8")
                 path.unlink()
             finally:
                 os.close(file)
 
     def _counted(self) -> Iterator[tuple[str, _Deaths]]:
-        for tomb in self._tombs.iterdir():
+        for path in self._counts.iterdir():
             with suppress(FileNotFoundError):
-                if time.time() - tomb.stat().st_mtime > FORGET_AFTER:
-                    tomb.unlink()
+                if time.time() - path.stat().st_mtime > FORGET_AFTER:
+                    path.unlink()
                 else:
-                    yield tomb.name, _read(tomb)
+                    yield path.name, _read(path)
 
 
 def _name(record: Record) -> str:
@@ -251,7 +249,7 @@ def _name(record: Record) -> str:
 
 
 def _locked(path: Path, *, create: bool = True) -> int:
-    """Raises: BlockingIOError: its process lives. FileNotFoundError: somebody else has counted it."""
+    """Raises: BlockingIOError: its process lives. FileNotFoundError: another process has counted it."""
     file = os.open(path, os.O_WRONLY | os.O_APPEND | (os.O_CREAT if create else 0), 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -264,7 +262,7 @@ def _locked(path: Path, *, create: bool = True) -> int:
 
 
 def _unfinished(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
-    """What was at work, and whether it was on trial."""
+    """Names of the records at work, and whether each was on trial."""
     begun: Counter[str] = Counter()
     trial = ""
     for line in lines:
@@ -275,9 +273,9 @@ def _unfinished(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
     return ((name, names == [trial]) for name in names)
 
 
-def _read(tomb: Path) -> _Deaths:
+def _read(path: Path) -> _Deaths:
     try:
-        every, *alone = map(int, tomb.read_text(encoding="utf-8").split())
+        every, *alone = map(int, path.read_text(encoding="utf-8").split())
     except (FileNotFoundError, ValueError):
         return NONE
     return _Deaths(every, *alone[:1])  # one number: an earlier version wrote it

@@ -1,11 +1,11 @@
-"""Which sites' records wait in a partition's log behind what was fetched, and whose turn is next.
+"""Knows which sites' records wait in a partition's log behind the fetched ones, and which site is next.
 
 ```
  what was fetched │ town town town town ... town │ museum museum │ town │ ...     the log
                   └─ runs, by site: town 200-99,999 and 100,002, museum 100,000-100,001
 ```
-A run is two offsets, however long it is: an import of a million pages that nobody interrupts takes no more memory than
-a page. Other lanes' records in between do not end a run.
+A run is two offsets, however long it is: an uninterrupted import of a million pages takes no more memory than a page.
+Other lanes' records in between do not end a run.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from typing import Generic, TypeVar
 
 Partition = TypeVar("Partition", bound=Hashable)
 
-# A site's records of a partition that may be worked on before their turn: what a crash repeats at most, of each site.
+# Early records of a site in a partition, at most: a crash repeats them.
 EARLY = 1_000
 EARLY_OF_ALL = 20 * EARLY  # ... and of all together, some 4 MiB
-RUNS = 50_000  # of all partitions together that are kept in mind, some 10 MiB; what stands behind them waits its turn
+RUNS = 50_000  # of all partitions together, some 10 MiB; records behind them wait their turn
 
 
 @dataclass
 class _Run:
-    next: int  # the offset from which on nothing of it is taken
+    next: int  # the first offset that is not at work
     last: int
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Where the next records of a site stand: from `start` up to, not including, `end`."""
+    """Offsets of the next records of a site: from `start` up to, not including, `end`."""
 
     site: str
     start: int
@@ -39,14 +39,14 @@ class Stretch:
 
 
 class Backlog(Generic[Partition]):
-    """What is known of it. Each method takes a partition; nothing here reads a log."""
+    """The runs by partition and site. It reads no log itself."""
 
     def __init__(self) -> None:
-        self._known: dict[Partition, int] = {}  # from here on the log has not been looked at
+        self._known: dict[Partition, int] = {}  # the offset up to which the log was scanned
         self._runs: defaultdict[Partition, dict[str, deque[_Run]]] = defaultdict(dict)
-        self._newest: dict[Partition, str] = {}  # whose run is the last one
+        self._newest: dict[Partition, str] = {}  # the site of the last run
         self._taken: defaultdict[Partition, dict[str, deque[int]]] = defaultdict(dict)
-        self._served: dict[str, int] = {}  # the turn that a site had last, of `_turns`
+        self._served: dict[str, int] = {}  # the last turn of each site
         self._turns = 0
         self._count = 0
 
@@ -54,14 +54,14 @@ class Backlog(Generic[Partition]):
     def full(self) -> bool:
         return self._count >= RUNS
 
-    def known_to(self, partition: Partition, position: int) -> int:
-        """From where on the log is to be looked at, now that everything before `position` was fetched."""
+    def scan_from(self, partition: Partition, position: int) -> int:
+        """The offset to scan the log from, now that all records before `position` are fetched."""
         if position < self._known.get(partition, position):
             self._pass(partition, position)
         return max(position, self._known.get(partition, 0))
 
     def note(self, partition: Partition, offset: int, site: str) -> None:
-        """A record of our lane; in the order of the log."""
+        """Add a record of our lane; call it in the order of the log."""
         self._known[partition] = offset + 1
         runs = self._runs[partition].setdefault(site, deque())
         if runs and self._newest.get(partition) == site:
@@ -71,16 +71,16 @@ class Backlog(Generic[Partition]):
         runs.append(_Run(offset, offset))
         self._count += 1
 
-    def looked(self, partition: Partition, until: int) -> None:
-        """Everything before `until` was noted, or is of no concern to us."""
+    def scanned(self, partition: Partition, until: int) -> None:
+        """All records of our lane before `until` were noted."""
         self._known[partition] = max(until, self._known.get(partition, 0))
 
     def turn(self, partition: Partition, served: Collection[str], room: int) -> Stretch | None:
-        """Who has waited longest for a turn, and where its records stand: its part of `room`; None: nobody waits.
+        """The next records of the site that has waited longest, at most its part of `room`; None: no site waits.
 
         Args:
-            served: sites that get on without, since what was fetched is theirs.
-            room: records that may be begun.
+            served: sites that need no turn, because the fetched records are theirs.
+            room: records that may start.
         """
         runs, taken = self._runs[partition], self._taken[partition]
         waiting = [site for site in runs if site not in served and len(taken.get(site, ())) < EARLY]
@@ -92,14 +92,14 @@ class Backlog(Generic[Partition]):
         return Stretch(site, run.next, min(run.last + 1, run.next + share))
 
     def took(self, partition: Partition, stretch: Stretch, offsets: Collection[int]) -> None:
-        """These of the stretch are at work; what else there is in it is not its site's."""
+        """These offsets of the stretch are at work; its other records belong to other sites."""
         self._turns += 1
         self._served[stretch.site] = self._turns
         self._taken[partition].setdefault(stretch.site, deque()).extend(offsets)
         self._cut(partition, stretch.site, stretch.end)
 
     def forget(self, partition: Partition) -> None:
-        """It is not ours any more, is read again from before, or nothing waits in it."""
+        """Drop a partition that was revoked, is read again from before, or has no waiting records."""
         self._count -= sum(map(len, self._runs.pop(partition, {}).values()))
         for known in (self._known, self._newest, self._taken):
             known.pop(partition, None)
@@ -117,7 +117,7 @@ class Backlog(Generic[Partition]):
                 del taken[site]
 
     def _cut(self, partition: Partition, site: str, start: int) -> None:
-        """What stands before `start` does not wait any more."""
+        """Drop the offsets before `start`."""
         runs = self._runs[partition].get(site, deque())
         while runs and runs[0].last < start:
             runs.popleft()

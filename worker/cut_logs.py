@@ -1,7 +1,7 @@
-"""Tells of messages that were deleted from a topic before a stage had read them: nobody else would ever know.
+"""Reports messages that were deleted from a topic before a stage had read them.
 
-Where a stage has got to lies before the oldest message that is kept, and Kafka takes the stage there without a word. A
-moment later nothing shows it any more, so it is noted for `pagewire status`, too.
+If a group's offset lies before the oldest kept message, Kafka moves the group there silently, and nothing shows the
+loss afterwards. So it is logged, and noted in `worker.pauses` for `pagewire status`.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ class Cut:
 
     group: str
     partition: TopicPartition
-    gone: int  # offsets; of a compacted topic there were not as many messages
+    gone: int  # offsets; a compacted topic has fewer messages than offsets
 
 
 class CutLogs:
-    """Remembers what was told."""
+    """Reports each cut once."""
 
     def __init__(self, prefix: str, bus: Producer) -> None:
         self._kept = {prefix + topic.name: topic for topic in KEPT}
         self._bus = bus
-        self._told: dict[tuple[str, TopicPartition], int] = {}
+        self._reported: dict[tuple[str, TopicPartition], int] = {}
         self._unsent: list[PauseNote] = []
 
     async def look(self, client: Broker, groups: Iterable[str]) -> None:
-        """Warn of what these groups have lost since the last look. Raises: Retryable."""
+        """Warn of messages that these groups have lost since the last call. Raises: Retryable."""
         for group in groups:
             committed = {tp: at for tp, at in (await client.committed(group)).items() if tp.topic in self._kept}
-            cuts = self.looked(group, committed, await client.begins(committed))
+            cuts = self.new_cuts(group, committed, await client.begins(committed))
             for cut in cuts:
                 log.error(
                     "messages were deleted before they were read",
@@ -62,21 +62,21 @@ class CutLogs:
                     do=what_to_do(self._kept[cut.partition.topic]),
                 )
             self._note(group, cuts)
-        with suppress(Retryable):  # what cannot be sent now is at the next look
+        with suppress(Retryable):  # unsent notes go with the next call
             while self._unsent:
                 await self._bus.send(PAUSES, CUTS_KEY, self._unsent[0])
                 del self._unsent[0]
 
-    def looked(
+    def new_cuts(
         self, group: str, committed: Mapping[TopicPartition, int], begins: Mapping[TopicPartition, int]
     ) -> list[Cut]:
-        """What is gone and was not told yet, given where the group would go on and where its partitions begin."""
+        """Cuts not reported yet, given the group's committed offsets and the partitions' first ones."""
         found = []
         for tp in sorted(committed):
-            # Asked after `committed`: the group may have got on meanwhile, which makes the number smaller, never wrong.
-            if begins[tp] > max(committed[tp], self._told.get((group, tp), 0)):
-                found.append(Cut(group, tp, begins[tp] - max(committed[tp], self._told.get((group, tp), 0))))
-                self._told[group, tp] = begins[tp]
+            # Read after `committed`: the group may have progressed meanwhile, so the count is never too large.
+            if begins[tp] > max(committed[tp], self._reported.get((group, tp), 0)):
+                found.append(Cut(group, tp, begins[tp] - max(committed[tp], self._reported.get((group, tp), 0))))
+                self._reported[group, tp] = begins[tp]
         return found
 
     def _note(self, group: str, cuts: Iterable[Cut]) -> None:
@@ -97,8 +97,8 @@ class CutLogs:
             )
 
 
-async def tell_at_start(cuts: CutLogs, stages: Iterable[Stage], settings: WorkerSettings) -> None:
-    """Before the stages take up their work: a moment later they stand behind the gap."""
+async def report_at_start(cuts: CutLogs, stages: Iterable[Stage], settings: WorkerSettings) -> None:
+    """Report cuts before the stages start; their start moves the offsets past the gap."""
     groups = [group_id(settings, stage.name, stage.lane) for stage in stages]
     try:
         async with broker(settings) as client:

@@ -1,15 +1,15 @@
-"""Faust, hardened: the few methods of faust-streaming 0.15.3 and aiokafka 0.14.0 that lose events, replaced.
+"""Replaces the few methods of faust-streaming 0.15.3 and aiokafka 0.14.0 that lose events.
 
 ```
  broker ─▶ aiokafka thread ─▶ SafeConsumer._getmany ─▶ Faust's stream ─▶ agent ─▶ InFlight ─▶ handler
-                                 │ notes what was fetched                            │ notes what is finished
-                                 │ and, as finished, what is of the other lane       │
+                                 │ notes fetched records                             │ notes finished records
+                                 │ and those of the other lane as finished           │
                                  └──────────────▶ OffsetBook ◀───────────────────────┘
                                                      └─▶ commit: the lowest fetched offset that is not finished
 ```
-Faust's own acknowledging is not used at all (it acks an event however its iteration ends, and one dropped by
-a rebalance); only the book decides what is committed. Every override has a test in
-tests/contract/test_faust_canary.py that fails when an upgrade changes what it relies on.
+Faust's own acknowledgement is not used: it acks an event however its iteration ends, also one that a rebalance drops.
+Only the book decides what is committed. Every override has a test in tests/contract/test_faust_canary.py that fails
+when an upgrade changes what it relies on.
 """
 
 from __future__ import annotations
@@ -41,31 +41,31 @@ log = structlog.get_logger(__name__)
 # A worker that stops answering loses its partitions after SESSION; the others wait that long for them.
 SESSION = 10.0  # seconds
 HEARTBEAT = 1.5  # seconds, several per session
-# A member that does not rejoin within this is put out of the group, and its work would be replayed for ever:
+# A member that does not rejoin within this time is removed from the group, and its work would be replayed for ever:
 #   longest drain (settings: 40) + COMMIT_TIMEOUT 5 + CANCEL_GRACE 2 + room 13 = 60
 REBALANCE = 60.0  # seconds
 REQUEST = 15.0  # seconds; Faust refuses less than SESSION
-METADATA_AGE = 5.0  # seconds until the group shares out partitions that a topic has got (Faust: 5 minutes)
+METADATA_AGE = 5.0  # seconds until the group assigns new partitions of a topic (Faust: 5 minutes)
 COMMIT_EVERY = 0.5  # seconds; a worker killed within this after its assignment makes no progress
-COMMIT_TIMEOUT = 5.0  # seconds for the last commit before partitions go
+COMMIT_TIMEOUT = 5.0  # seconds for the last commit before partitions are revoked
 FETCH_WAIT_MS = 500  # the broker's long poll; Faust hard-codes 1500, and every rebalance waits for it
 FETCH_BYTES = 2 * (MAX_MESSAGE_BYTES + RECORD_OVERHEAD_BYTES)  # per answer of a broker; aiokafka: 50 MiB
-PARTITION_BYTES = 64 * 1024, 1024 * 1024  # of which a partition, at least and at most
-POLL_RECORDS = 64  # per poll: what may arrive after a queue has become full
-# Full queues are not polled, for as long as their records are retried; whether a worker hangs is the watchdog's
-# business, so the client must not leave the group by itself.
+PARTITION_BYTES = 64 * 1024, 1024 * 1024  # of one partition, at least and at most
+POLL_RECORDS = 64  # per poll; as many may arrive after a queue is full
+# Full queues are not polled while their records are retried. The watchdog finds a worker that hangs, so the client must
+# not leave the group by itself.
 POLL_INTERVAL = 24 * 3600.0  # seconds
-BUFFER = 64  # events between fetch and agent, which only hands them on
-FULL_POLL = 0.05  # seconds; how soon a queue that was full is fetched again
+BUFFER = 64  # events between fetch and agent
+FULL_POLL = 0.05  # seconds until a queue that was full is fetched again
 ENDS_TIMEOUT = 5.0  # seconds
 
 
 def fetch_size(settings: WorkerSettings, topics: int) -> int:
     """Bytes to fetch of a partition at once.
 
-    What lies fetched and not yet taken over, of all partitions of so many topics, is no more than what may be in
-    flight. A message that is larger comes all the same, alone: a broker sends the first one of its answer whole, and
-    aiokafka asks for the partitions in another order each time.
+    The fetched bytes of all partitions of so many topics are at most the limit of bytes in flight. A larger message
+    still arrives, alone: a broker sends the first message of its answer whole, and aiokafka requests the partitions in
+    another order each time.
     """
     least, most = PARTITION_BYTES
     return min(max(settings.in_flight_bytes // (settings.partitions * topics), least), most)
@@ -81,10 +81,10 @@ class SafeThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         return consumer
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
-        """Back to what is committed before the streams go on, and to the beginning where nothing is.
+        """Seek to the committed offset before the streams go on; without a commit to the beginning.
 
-        What was fetched while the group was still sharing out is dropped by Faust. aiokafka goes back for it only
-        where a commit says where to: the first records of a new partition would be passed over.
+        Faust drops records that are fetched during a rebalance. aiokafka seeks back only where a commit exists, and
+        would skip the first records of a new partition.
         """
         committed: Mapping[TP, int] = await self.call_thread(self._seek_to_committed)
         return committed
@@ -94,36 +94,36 @@ class SafeThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         committed: Mapping[TP, int | None] = await consumer.seek_to_committed()
         for tp in consumer.assignment():
             if not committed.get(tp):
-                consumer.seek(tp, 0)  # without a question to the broker; older than its log: goes to what is oldest
+                consumer.seek(tp, 0)  # no request; a position before the log is reset to the oldest record
         return committed
 
     async def on_thread_stop(self) -> None:
         try:
             await super().on_thread_stop()
         except asyncio.CancelledError:
-            # While the broker is away, aiokafka's stop lets the cancellation of its own fetch out, and that
-            # would end this thread without a word to those who wait for it.
+            # Without a broker, aiokafka's stop raises the cancellation of its own fetch, which would end this thread
+            # and leave its callers waiting.
             log.warning("consumer closed while the broker was away")
 
 
 class SafeConsumer(driver.Consumer):  # type: ignore[misc]
-    """Commits by the book, drains within a limit, skips the other lane, fetches no partition whose queue is full."""
+    """Commits by the book, drains within a limit, skips the other lane, and fetches no partition with a full queue."""
 
     app: SafeApp
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.book: OffsetBook[TP] = OffsetBook()
-        # Ends of partitions at their assignment: what lies before may have been seen by an earlier owner.
+        # Ends of partitions at their assignment: an earlier owner may have seen records before them.
         self._assigned_ends: Mapping[TP, int] = {}
         self._last_commit: asyncio.Task[None] | None = None  # under way, or given up, for this assignment
 
     def finished(self, record: Record) -> None:
-        """The effects of a record are there: it may be committed."""
+        """The effects of a record are durable: it may be committed."""
         self.book.finished(TP(record.topic, record.partition), record.offset)
 
     def read_to(self, topic: str, partition: int) -> int | None:
-        """Where the next fetch begins; None: nothing was fetched of it yet."""
+        """The offset of the next fetch; None before the first one."""
         return self.book.read_to(TP(topic, partition))
 
     def goes_on(self, topic: str, partition: int) -> bool:
@@ -131,13 +131,13 @@ class SafeConsumer(driver.Consumer):  # type: ignore[misc]
         tp = TP(topic, partition)
         try:
             end = self.highwater(tp)
-        except (AssertionError, AttributeError):  # given away just now, on the client's own thread
+        except (AssertionError, AttributeError):  # revoked just now, on the client's own thread
             return False
         read = self.book.read_to(tp)
         return read is not None and end is not None and end > read
 
     def early(self, record: Record) -> bool:
-        """It is put to work before it is fetched (shares.py), and passed over then; False: that was done before."""
+        """Start a record before it is fetched (shares.py); the fetch then skips it. False: it was started before."""
         tp = TP(record.topic, record.partition)
         if self.book.is_early(tp, record.offset):
             return False
@@ -161,21 +161,21 @@ class SafeConsumer(driver.Consumer):  # type: ignore[misc]
                 async with asyncio.timeout(timeout):
                     await self.app.in_flight.room.wait()
             return {}
-        # Never cut off: a fetch that is under way moves the position, its records would be lost to us.
+        # Never cancelled: a running fetch moves the position, so its records would be lost.
         records = await super()._getmany(ready, timeout if ready == active else FULL_POLL)
         return {tp: own for tp, fetched in (records or {}).items() if (own := self._own(tp, fetched))}
 
     def _own(self, partition: TP, fetched: Sequence[Any]) -> Sequence[Any]:
-        """Take note of what was fetched; returns the records of our lane that are not at work yet.
+        """Note fetched records; returns those of our lane that are not at work yet.
 
-        The other lane's are finished here and now, before Faust and its streams: an import's records must pass the
-        stage that handles saves as fast as they are written.
+        Records of the other lane are finished here, before Faust's streams: an import must pass the stage for saves as
+        fast as it is written.
         """
         tp = TP(partition.topic, partition.partition)
         read = self._read_offset.get(tp)
         if fetched and read is not None and fetched[0].offset < read:
-            # A leader that was taken for dead knows less than we have read: aiokafka begins at the beginning again.
-            # Faust would drop what it has seen without a word, and what is dropped is never finished.
+            # A leader that comes back may have fewer records than we have read: aiokafka begins at the beginning again.
+            # Faust would silently drop records that it has seen, and they would never be finished.
             log.warning("a partition is read again", topic=tp.topic, partition=tp.partition, offset=fetched[0].offset)
             self.book.forget([tp])
             self._read_offset[tp] = None
@@ -198,7 +198,7 @@ class SafeConsumer(driver.Consumer):  # type: ignore[misc]
         return self.book.committable(tp)
 
     def _should_commit(self, tp: TP, offset: int) -> bool:
-        return True  # the book has compared; Faust would compare with an offset whose commit may have failed
+        return True  # the book has compared; Faust compares with an offset whose commit may have failed
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
         committed = bool(await super()._commit(offsets))
@@ -208,16 +208,16 @@ class SafeConsumer(driver.Consumer):  # type: ignore[misc]
         return committed
 
     async def wait_empty(self) -> None:
-        """Faust calls it before partitions go, and twice at the end."""
+        """Faust calls this before partitions are revoked, and twice at the end."""
         await self.settle()
 
     async def settle(self, *, for_good: bool = False) -> None:
-        """Let work finish within the limit, then commit what did, within its own. Again: costs nothing."""
+        """Let work finish within its limit, then commit within another one. A second call does nothing."""
         await self.app.in_flight.drain(self.app.drain_limit, for_good=for_good)
         if self._last_commit is not None or all(self.book.committable(tp) is None for tp in self.book.partitions()):
             return
         commit = self._last_commit = asyncio.create_task(self._commit_all(), name=f"last commit of {self.app.conf.id}")
-        # Not wait_for: Faust's commit swallows the cancellation with which that would end it.
+        # Not wait_for: Faust's commit swallows its cancellation.
         await asyncio.wait((commit,), timeout=COMMIT_TIMEOUT)
         if not commit.done():
             commit.cancel()
@@ -226,7 +226,7 @@ class SafeConsumer(driver.Consumer):  # type: ignore[misc]
             self._last_commit = None
 
     async def _commit_all(self) -> None:
-        # Twice: while another commit is under way, the first call waits for that one and does nothing itself.
+        # Twice: while another commit runs, the first call only waits for that one.
         await self.commit_and_end_transactions()
         await self.commit_and_end_transactions()
 
@@ -254,7 +254,7 @@ class SafeConsumer(driver.Consumer):  # type: ignore[misc]
         return {TP(tp.topic, tp.partition): end for tp, end in ends.items()}
 
     def verify_event_path(self, now: float, tp: TP) -> None:
-        """Nothing: Faust's guess of "slow processing" knows neither full queues nor retries; see watchdog.py."""
+        """Do nothing: Faust's check for slow processing ignores full queues and retries; see watchdog.py."""
 
 
 class SafeTransport(driver.Transport):  # type: ignore[misc]
@@ -262,7 +262,7 @@ class SafeTransport(driver.Transport):  # type: ignore[misc]
 
 
 class PromptTables(TableManager):  # type: ignore[misc]
-    """We have no tables; Faust's manager would sleep a second for them at every start."""
+    """We have no tables, and Faust's manager sleeps a second for them at every start."""
 
     async def on_start(self) -> None:
         if not self.should_stop:
@@ -271,7 +271,7 @@ class PromptTables(TableManager):  # type: ignore[misc]
 
 
 class SafeApp(faust.App):  # type: ignore[misc]
-    """One stage: its consumer group, its records in flight, an agent per topic that does nothing but hand on."""
+    """One stage: its consumer group, its records in flight, and an agent per topic that only passes records on."""
 
     def __init__(
         self,
@@ -282,7 +282,7 @@ class SafeApp(faust.App):  # type: ignore[misc]
     ) -> None:
         self.stage = stage
         self.drain_limit = settings.drain_timeout
-        self.assigned = asyncio.Event()  # the group has given us partitions, if only none
+        self.assigned = asyncio.Event()  # the group has assigned partitions to us, possibly none
         self.in_flight = in_flight(self)
         self._failed = failed
         group = group_id(settings, stage.name, stage.lane)
@@ -320,7 +320,7 @@ class SafeApp(faust.App):  # type: ignore[misc]
         return SafeTransport(self.conf.broker_consumer, self)
 
     def _create_directories(self) -> None:
-        """None: nothing of ours lives on disk, and Faust would make them in the working directory."""
+        """Create none: we keep nothing on disk, and Faust would create them in the working directory."""
 
     def _read(self, name: str) -> None:
         topic = self.topic(name, key_type=bytes, value_type=bytes)
@@ -331,7 +331,7 @@ class SafeApp(faust.App):  # type: ignore[misc]
                     self.in_flight.put(self._record(event.message))
                 if not self.should_stop:
                     raise RuntimeError(f"the stream of {name} ended")
-            except Exception as err:  # Faust would restart the agent and go on behind the lost event
+            except Exception as err:  # Faust would restart the agent behind the lost event
                 self._failed(err)
                 raise
 
@@ -351,7 +351,7 @@ class SafeApp(faust.App):  # type: ignore[misc]
 
 
 def credentials(settings: WorkerSettings) -> CredentialsT | None:
-    """What every client of ours connects with, as Faust wants to be told."""
+    """The credentials of all our clients, in Faust's types."""
     given = security(settings)
     context = given.get("ssl_context")
     mechanism = given.get("sasl_mechanism")

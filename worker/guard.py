@@ -1,15 +1,15 @@
-"""Brings one record to its end, whatever its handler does: tries, waits, pause, parking, dead letter.
+"""Brings one record to its end, whatever its handler does: retries, pause, parking, dead letter.
 
 ```
  its turn (pause.py) ─▶ try (time limit) ─ok─────────────────────────────────────────────▶ finished
-   ▲                      │ its error is of a kind (pipelines.runtime.errors), the kind has its way:
+   ▲                      │ the kind of its error (pipelines.runtime.errors) decides:
    │                      ├─ BURY ───────────────────────────────────────────────────────▶ dead letter ─▶ finished
    ├─ the stage waits ────┤─ PAUSE, PAUSE_THEN_BURY
    │                      │    it fails `tries` times alone, while others go through ────▶ parked, or dead letter
    ├─ this record waits ──┤─ AGAIN, and after `retry_for` seconds ───────────────────────▶ parked (parking.py)
    │                      └─ PARK ───────────────────────────────────────────────────────▶ parked ─▶ finished
 ```
-What is to be written to the dead letters, and cannot be, is tried for ever: the record is not acknowledged before.
+A failed write to the dead letters is repeated for ever: the record is acknowledged only after it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from worker.pause import Pause, Trouble, Turn
 
 log = structlog.get_logger(__name__)
 
-ON_DEAD_TIMEOUT = 10.0  # seconds; telling others of a dead letter is a courtesy, not a duty
+ON_DEAD_TIMEOUT = 10.0  # seconds; a record does not depend on its notification
 LOG_EVERY = 10  # failed tries of a record
 SEND_TIMEOUT = 30.0  # seconds until an unconfirmed dead letter is sent again
 
@@ -54,7 +54,7 @@ class RecordSender:
         self._bus = bus
         self._trace_id = record.trace_id
         self._lane = record.lane
-        self.cut_off = False  # whether the time limit struck while the broker's confirmation was awaited
+        self.cut_off = False  # whether the time limit ended the wait for the broker's confirmation
 
     async def send(
         self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None, lane: Lane | None = None
@@ -74,14 +74,14 @@ class _TimedOut(Exception):
 
 @dataclass
 class _Failing:
-    """What is known of a record's tries so far."""
+    """The failed tries of a record."""
 
     site: str | None
     attempts: int = 0
     alone: int = 0  # tries that failed while others went through
-    first: tuple[float, datetime] | None = None  # when it failed first, monotonic seconds and UTC
+    first: tuple[float, datetime] | None = None  # time of the first failure: monotonic seconds and UTC
     since: int | None = None  # the stage's tick (pause.py) of its first try that failed by a service's fault
-    waits_for_itself: bool = True  # else it waits with the whole stage
+    waits_alone: bool = True  # else it waits with the whole stage
 
 
 class Guard:
@@ -103,9 +103,9 @@ class Guard:
     ) -> None:
         """
         Args:
-            pause: that of the stage, whose routes share it; default: one of its own.
-            parking: that of the stage; default: nothing can be parked, and is tried again instead.
-            attempts: of the process; default: how often a record ends its process is not counted.
+            pause: shared by all routes of the stage; default: one of its own.
+            parking: of the stage; default: records are retried instead of parked.
+            attempts: of the process; default: ends of the process are not counted.
         """
         if not topic.dead_letters:
             raise ValueError(f"stage {stage.name} reads {topic.name}, which has no dead letter topic")
@@ -124,7 +124,7 @@ class Guard:
         self._attempts = attempts
 
     async def __call__(self, work: Work) -> None:
-        """Return when the record is worked on, or is confirmed where it is put aside; raises CancelledError only."""
+        """Return when the record is processed, parked or a dead letter; raises CancelledError only."""
         record = work.record
         with (
             structlog.contextvars.bound_contextvars(
@@ -154,10 +154,10 @@ class Guard:
                 await self._leave_parking(work, stays=letter is not None and letter.parked)
 
     async def _try_until_settled(self, work: Work) -> DeadLetter | None:
-        """None: worked on."""
+        """The letter to write; None: the handler succeeded."""
         failing = _Failing(site_of(work.record))
         if self._attempts is not None and (deaths := self._attempts.deaths(work.record)):
-            if self._attempts.guilty(work.record):
+            if self._attempts.must_bury(work.record):
                 killer = EndsWorker(f"{deaths} times the process ended while it worked on this message")
                 return describe(work.record, self._stage.name, killer, deaths, datetime.now(UTC))
             work.busy_until = inf
@@ -167,7 +167,7 @@ class Guard:
                 return describe(
                     work.record, self._stage.name, trouble, failing.attempts, datetime.now(UTC), parked=True
                 )
-            work.busy_until = inf  # the pause ends by itself, and whether it does is nothing that a fresh worker mends
+            work.busy_until = inf  # a pause is no stall: a fresh worker would not end it
             work.idle = True
             turn = await self._pause.turn() if self._stage.patient else Turn(0)
             work.idle = False
@@ -178,7 +178,7 @@ class Guard:
                 with tracing.processing(record, self._group, self._topic):
                     await self._try_once(work, record)
             except (Exception, asyncio.CancelledError) as err:
-                if _cut_off(work, err):
+                if _is_cancelled(work, err):
                     self._pause.left(turn)
                     raise
                 error = err
@@ -193,23 +193,23 @@ class Guard:
                 return end
             code = error.code if isinstance(error, PagewireError) else type(error).__name__
             metrics.RETRIES.labels(self._stage.name, self._lane, code).inc()
-            wait = self._policy.wait(attempt) if failing.waits_for_itself else 0.0
-            # An outage fails every record in the window again and again: some lines of it are enough.
-            tell = log.warning if attempt % LOG_EVERY == 1 else log.debug
-            tell("try failed", attempt=attempt, again_in=round(wait, 2), code=code, error=str(error))
-            if failing.waits_for_itself:
+            wait = self._policy.wait(attempt) if failing.waits_alone else 0.0
+            # An outage fails every record in the window repeatedly: some log lines are enough.
+            level = log.warning if attempt % LOG_EVERY == 1 else log.debug
+            level("try failed", attempt=attempt, again_in=round(wait, 2), code=code, error=str(error))
+            if failing.waits_alone:
                 work.busy_until = monotonic() + wait + self._try_timeout
                 work.idle = True
                 await self._sleep(wait)
 
     def _end_of(self, record: Record, error: BaseException, failing: _Failing, turn: Turn) -> DeadLetter | None:
-        """What becomes of the record now; None: another try, and `failing` says who waits for it."""
+        """The letter to write after a failed try; None: another try, and `failing` says whether it waits alone."""
         assert failing.first
         kind = kind_of(error)
         way = WAYS[kind]
         spent = monotonic() - failing.first[0] >= self._policy.retry_for
         buried = describe(record, self._stage.name, error, failing.attempts, failing.first[1])
-        failing.waits_for_itself = True
+        failing.waits_alone = True
         if not self._stage.patient:
             failing.alone += kind is Kind.UNKNOWN
             spent = failing.alone >= self._policy.tries if kind is Kind.UNKNOWN else spent
@@ -219,7 +219,7 @@ class Guard:
             alone = self._pause.failed(turn, trouble, since=failing.since, site=failing.site)
             failing.since = turn.began if failing.since is None else failing.since
             failing.alone += alone
-            failing.waits_for_itself = alone
+            failing.waits_alone = alone
             if failing.alone < self._policy.tries:
                 return None
             return buried if way is Way.PAUSE_THEN_BURY else self._parked(buried, failing)
@@ -236,17 +236,17 @@ class Guard:
         return parked
 
     def _parked(self, letter: DeadLetter, failing: _Failing) -> DeadLetter | None:
-        """None: there is nowhere to park it, so it is tried again."""
+        """The letter, marked as parked; None: it cannot be parked, so it is retried."""
         return None if self._parking is None or failing.site is None else replace(letter, parked=True)
 
     async def _try_once(self, work: Work, record: Record) -> None:
-        def got_on() -> None:
-            # A grace beyond the limit: the watchdog must not take a try that is just being cut off for a hang.
+        def on_progress() -> None:
+            # Twice the limit: the watchdog must not take a try that is being cancelled for a hang.
             work.busy_until = monotonic() + 2 * self._try_timeout
 
         sender = RecordSender(self._bus, record)
         with metrics.SECONDS.labels(self._stage.name, self._lane).time():
-            limit = TryLimit(self._try_timeout, got_on, step=self._stage.step_limit)
+            limit = TryLimit(self._try_timeout, on_progress, step=self._stage.step_limit)
             try:
                 trying = self._attempts.trying(record) if self._attempts is not None else nullcontext()
                 async with trying, limit:
@@ -254,7 +254,7 @@ class Guard:
             except TimeoutError:
                 if not limit.expired():
                     raise  # the handler's own
-        # Asked here too, not only on TimeoutError: a handler may swallow the cut-off and return.
+        # Checked after success, too: a handler may swallow its cancellation and return.
         if limit.expired():
             if sender.cut_off:
                 raise Retryable(f"Kafka did not confirm a message within {self._try_timeout:g} s")
@@ -264,18 +264,18 @@ class Guard:
         await self._write(work, work.record.value, to_headers(work.record.headers, letter))
         metrics.DEAD_LETTERS.labels(self._stage.name, self._lane, letter.code).inc()
         log.error("dead letter", code=letter.code, error=letter.message, attempts=letter.attempts)
-        await self._tell(work, letter)
+        await self._notify(work, letter)
 
     async def _park(self, work: Work, letter: DeadLetter) -> None:
         record = work.record
         if record.letter is not None:
-            return  # it stands there already
+            return  # it is parked already
         assert self._parking is not None
         await self._write(work, record.value, to_headers(record.headers, letter), self._parking.partition_for(record))
         log.info("parked", code=letter.code, error=letter.message, attempts=letter.attempts)
 
     async def _leave_parking(self, work: Work, *, stays: bool) -> None:
-        """A parked record was tried."""
+        """Mark the letter of a parked record that was tried, unless it stays parked."""
         assert self._parking is not None
         assert work.record.letter is not None
         if not stays:
@@ -284,7 +284,7 @@ class Guard:
         self._parking.left(work.record, stays=stays)
 
     async def _write(self, work: Work, value: bytes | None, headers: Headers, partition: int | None = None) -> None:
-        """To the dead letters, however long it takes."""
+        """Write to the dead letters; retry for ever."""
         failures = 0
         while True:
             work.busy_until = monotonic() + 2 * SEND_TIMEOUT
@@ -293,7 +293,7 @@ class Guard:
                     await self._bus.send_bytes(self._dead_letters, work.record.key, value, headers, partition=partition)
                 return
             except (Exception, asyncio.CancelledError) as err:
-                if _cut_off(work, err):
+                if _is_cancelled(work, err):
                     raise
                 failures += 1
                 wait = self._policy.wait(failures)
@@ -301,7 +301,7 @@ class Guard:
                 work.busy_until = monotonic() + wait + SEND_TIMEOUT
                 await self._sleep(wait)
 
-    async def _tell(self, work: Work, letter: DeadLetter) -> None:
+    async def _notify(self, work: Work, letter: DeadLetter) -> None:
         if self._stage.on_dead is None:
             return
         sender: Sender = RecordSender(self._bus, work.record)
@@ -309,12 +309,12 @@ class Guard:
             async with asyncio.timeout(ON_DEAD_TIMEOUT):
                 await self._stage.on_dead(work.record, letter, sender)
         except (Exception, asyncio.CancelledError) as err:
-            if _cut_off(work, err):
+            if _is_cancelled(work, err):
                 raise
             log.error("on_dead failed", error=repr(err))
 
 
-def _cut_off(work: Work, err: BaseException) -> bool:
-    """Whether it is we who are cancelled; else something the handler awaited was, which is an error like others."""
+def _is_cancelled(work: Work, err: BaseException) -> bool:
+    """Whether this task is cancelled; a cancellation inside the handler is an error like others."""
     task = asyncio.current_task()
     return isinstance(err, asyncio.CancelledError) and (work.abandoned or (task is not None and task.cancelling() > 0))

@@ -1,8 +1,7 @@
-"""What a worker answers over HTTP: its metrics, and whether all its stages can work.
+"""Serves a worker's metrics and health over HTTP.
 
 GET /metrics   Prometheus          GET /healthz   200 while the process lives
-GET /readyz    200, or 503: until all stages have joined their groups, and with those that wait, for what; they go on by
-               themselves
+GET /readyz    200, or 503 until all stages have joined their groups, and while stages are paused, with the reasons
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ class _Server(ThreadingMixIn, WSGIServer):
 
 class _Silent(WSGIRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: somebody asks every few seconds."""
+        """Log nothing: probes come every few seconds."""
 
 
 @contextmanager
 def served(host: str, port: int | None, troubles: Troubles, joined: Callable[[], bool]) -> Iterator[None]:
-    """Answer while the block runs; nothing without a port.
+    """Serve while the block runs; without a port do nothing.
 
     Args:
-        joined: Whether all stages have joined their groups; asked from other threads.
+        joined: Whether all stages have joined their groups; called from other threads.
 
     Raises:
         SettingsError: the port is taken.
@@ -53,7 +52,7 @@ def served(host: str, port: int | None, troubles: Troubles, joined: Callable[[],
 
 @contextmanager
 def listening(host: str, port: int, application: Application) -> Iterator[int]:
-    """Serve an application from threads while the block runs, which gets the port; 0 takes a free one.
+    """Serve an application from threads while the block runs. Yields the port; 0 picks a free one.
 
     Raises:
         SettingsError: the port is taken.

@@ -1,19 +1,19 @@
-"""The in-flight window: many records of a partition at once, those of one key in order.
+"""The in-flight window: runs many records of a partition at once, and those of one key in order.
 
 ```
  queue of a partition, oldest unfinished record first; same letter = same order key
    [ a run | b run | a wait | c run | d done | ...window ]  e  f  g ...     full -> the partition is not fetched
      └ head: everything before it is finished
 ```
-All partitions together hold at most `records` records and `bytes` bytes that are not worked on: then none is fetched.
-Only the first `window` records from the head may be started. So a crash replays at most `window` finished
-records per partition behind a slow one, and a message stuck in retries holds back its own partition only.
+All partitions together hold at most `records` records and `bytes` bytes of unfinished work; at the limit nothing is
+fetched. Only the first `window` records from the head may start. So a crash replays at most `window` finished records
+per partition behind a slow one, and a record in retries holds back its own partition only.
 
-Records that are put `early` (shares.py) were not fetched yet, and wait for nothing that was: they have a second queue
-in their partition, with a window of its own. As long as there are some, few of those that were fetched are begun.
+Early records (shares.py) start before they are fetched. They have a second queue per partition, with a window of its
+own. While early records run, fewer fetched ones start.
 
-With `at_once` it is not the place that counts but what runs: so many of all partitions together, the partition with the
-fewest first. A slow record then holds back nobody until `AHEAD` others have ended behind it.
+With `at_once` the limit is the number of running records in all partitions together; the partition with the fewest is
+first. A slow record then holds back no other until `AHEAD` others have ended behind it.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ log = structlog.get_logger(__name__)
 
 Partition = tuple[str, int]  # topic, number
 
-# A queue holds this many windows before its partition is no longer fetched: one at work, one at hand.
+# A queue holds this many windows before its partition is no longer fetched: one runs, one is ready.
 WINDOWS_AHEAD = 2
 # ... or this many bytes: messages may be 8 MiB each.
 BYTES_AHEAD = 32 * 1024 * 1024
-# What early records may hold besides, of what all together may: a part in so many.
+# Early records may hold one part in so many of the limits, in addition to the fetched ones.
 EARLY_PART = 4
-# Fetched records of a partition that run while there are early ones: a part in so many of the window.
-BESIDE_EARLY = 4
-# ... and for a while after: on its way to the next stage and its turn there, a site waits for what runs meanwhile.
+# While early records run, fetched ones get one part in so many of the window ...
+FETCHED_PART = 4
+# ... and for a while after: on the way to its turn in the next stage, a site waits for the records that run meanwhile.
 LINGER = 10.0  # seconds
-# Records that one may be ahead of the head of its queue where what runs is counted: what a crash replays at most. A
-# visitor's question ends within a minute or two, in which a partition gets fewer.
+# With `at_once`, a record may be this far ahead of the head of its queue; a crash replays as many at most. A visitor's
+# question ends within a minute or two, in which a partition gets fewer.
 AHEAD = 1024
-# A cancelled handler gets this long to end; after that it is left to itself, unacknowledged.
+# A cancelled handler gets this long to end; after that we ignore it, unacknowledged.
 CANCEL_GRACE = 2.0  # seconds
 
 
 @dataclass(eq=False)
 class Work:
-    """A record on its way. `busy_until` (monotonic seconds) is when it should have moved on, for the watchdog."""
+    """A record in flight. `busy_until` (monotonic seconds): afterwards the watchdog takes it for stalled."""
 
     record: Record
     key: bytes
@@ -60,8 +60,8 @@ class Work:
     task: asyncio.Task[None] | None = None
     done: bool = False
     size: int = 0
-    idle: bool = False  # it waits for its next try: nothing of it is under way
-    abandoned: bool = False  # cancelled or no longer ours: whatever comes of it, it is not acknowledged
+    idle: bool = False  # it waits for its next try
+    abandoned: bool = False  # cancelled or revoked: it is not acknowledged, even if it succeeds
 
 
 @dataclass(eq=False)
@@ -90,14 +90,14 @@ class InFlight:
         at_once: int | None = None,
     ) -> None:
         """Args:
-        window: of a partition, from its head.
-        at_once: instead of a window, records of all partitions that run.
-        work: brings one record to its end; an exception from it is a defect of ours.
-        finished: called once per record that came to its end, in any order.
+        window: records of a partition, from its head.
+        at_once: running records of all partitions; replaces the window.
+        work: brings one record to its end; an exception from it is a defect in the worker.
+        finished: called once per finished record, in any order.
         failed: called with such a defect; the process should end.
         opened: called when partitions were assigned, before their first record.
-        early_anywhere: whether early records are under way in any stage of the process, with which this one shares its
-            processors: else what others have chunked meanwhile is what a small site waits for in the next stage.
+        early_anywhere: whether early records run in any stage of the process. All stages share its processors: the
+            records that one stage finishes for large sites delay a small site in the next stage.
         """
         self._window = AHEAD if at_once else window
         self._full = AHEAD if at_once else WINDOWS_AHEAD * window  # records of a queue
@@ -110,17 +110,17 @@ class InFlight:
         self._early_anywhere = early_anywhere or (lambda: self.early_runs)
         self._early_until = 0.0  # monotonic seconds
         self._limits = records, bytes
-        self._held, self._held_bytes = [0, 0], [0, 0]  # what is not done, of all partitions: fetched, and early
+        self._held, self._held_bytes = [0, 0], [0, 0]  # unfinished, of all partitions: fetched, early
         self._queues: dict[tuple[Partition, bool], _Queue] = {}
         self._running: set[asyncio.Task[None]] = set()
-        self._deaf: set[asyncio.Task[None]] = set()
+        self._ignored: set[asyncio.Task[None]] = set()
         self._open = True
         self._for_good = False
-        self.epoch = 0  # counts up when everything in flight was forgotten
+        self.epoch = 0  # increases when all records in flight are dropped
         self.room = asyncio.Event()  # set when a full queue may have room again
 
     def put(self, record: Record, *, early: bool = False) -> None:
-        """Take a record; it starts as soon as window and order allow. Ignored while closed (it will come again)."""
+        """Take a record; it starts as soon as window and order allow. While closed it is ignored, and fetched later."""
         if not self._open:
             return
         queue = self._queues.setdefault(((record.topic, record.partition), early), _Queue(early=early))
@@ -139,7 +139,7 @@ class InFlight:
         return queue is not None and (len(queue.works) >= self._full or queue.bytes >= BYTES_AHEAD)
 
     def room_early(self, partition: Partition) -> int:
-        """Records of the partition that may be put early now."""
+        """How many early records the partition may take now."""
         records, held_bytes = (limit // EARLY_PART for limit in self._limits)
         if not self._open or self._held[True] >= records or self._held_bytes[True] >= held_bytes:
             return 0
@@ -147,13 +147,13 @@ class InFlight:
         return self._window - sum(not work.done for work in queue.works) if queue else self._window
 
     def at_work(self, partition: Partition) -> list[Record]:
-        """Fetched records of the partition that are begun and not done."""
+        """Fetched records of the partition that are started and not done."""
         queue = self._queues.get((partition, False))
         return [work.record for work in queue.works if work.task is not None and not work.done] if queue else []
 
     def busy(self, partition: Partition) -> bool:
-        """Whether a record is being worked on within its time on which the partition waits: one of its own, or, when
-        no more is held or may run, of any.
+        """Whether the partition waits for a running record within its time limit: one of its own or, at the common
+        limits, one of any partition.
         """
         now = monotonic()
         own = [queue for (where, _), queue in self._queues.items() if where == partition]
@@ -175,7 +175,7 @@ class InFlight:
         return len(self._running)
 
     def close(self) -> None:
-        """Start nothing more and forget what waits; what runs goes on."""
+        """Start no more records and drop waiting ones; running ones go on."""
         self._open = False
         for queue in self._queues.values():
             queue.works = deque(work for work in queue.works if work.task is not None)
@@ -183,9 +183,9 @@ class InFlight:
         self.room.set()
 
     async def drain(self, limit: float, *, for_good: bool = False) -> None:
-        """Close, give running work `limit` seconds, cancel the rest. Afterwards nothing is ours any more.
+        """Close, give running work `limit` seconds, cancel the rest, and drop all records.
 
-        `for_good`: the process ends; a rebalance that comes in between must not open it again.
+        `for_good`: the process ends; a rebalance in between must not open it again.
         """
         self._for_good |= for_good
         self.close()
@@ -201,16 +201,16 @@ class InFlight:
             task.cancel()
         if late:
             log.warning("work cut off; it will be repeated", records=len(late), after_seconds=limit)
-            _, deaf = await asyncio.wait(late, timeout=CANCEL_GRACE)
-            if deaf:
-                log.error("work does not heed its cancellation; left to itself", records=len(deaf))
-                self._running -= deaf
-                self._deaf |= deaf
+            _, ignored = await asyncio.wait(late, timeout=CANCEL_GRACE)
+            if ignored:
+                log.error("work does not heed its cancellation; left to itself", records=len(ignored))
+                self._running -= ignored
+                self._ignored |= ignored
         self._queues.clear()
         self._count()
 
     def _end_idle(self) -> None:
-        """What only waits, while a service is away, would wait for all of the limit, and the group for it."""
+        """Cancel records that wait for their next try: the group would wait with them for the whole limit."""
         for queue in self._queues.values():
             for work in queue.works:
                 if work.idle and not work.done and work.task is not None:
@@ -228,7 +228,7 @@ class InFlight:
     def _key_of(self, record: Record) -> bytes:
         try:
             return self._order_key(record)
-        except Exception as err:  # noqa: BLE001 - a key nobody foresaw must not stop the worker; the handler will judge
+        except Exception as err:  # noqa: BLE001 - an unforeseen key must not stop the worker; the handler will judge
             log.warning("no order key", record=str(record), error=repr(err))
             return record.key or b""
 
@@ -237,7 +237,7 @@ class InFlight:
             queue.works.popleft()
         if not self._open:
             return
-        few = max(1, self._window // BESIDE_EARLY) if not queue.early and self._early_anywhere() else self._window
+        few = max(1, self._window // FETCHED_PART) if not queue.early and self._early_anywhere() else self._window
         taken: set[bytes] = set()
         for work in islice(queue.works, self._window):
             if work.done:
@@ -251,15 +251,16 @@ class InFlight:
 
     @property
     def early_runs(self) -> bool:
-        """Whether any early record is under way, or has just ended; one that waits for its next try may do so for a
-        quarter of an hour."""
+        """Whether an early record runs, or has just ended. One in retries does not count: it may wait for a quarter of
+        an hour.
+        """
         early = (queue for queue in self._queues.values() if queue.early) if self._held[True] else ()
         return any(not work.done and not work.idle for queue in early for work in queue.works) or (
             monotonic() < self._early_until
         )
 
     def _count(self) -> None:
-        """Anew, after queues were cut."""
+        """Count again, after queues were cut."""
         self._held, self._held_bytes = [0, 0], [0, 0]
         for queue in self._queues.values():
             held = [work.size for work in queue.works if not work.done]
@@ -269,7 +270,7 @@ class InFlight:
             self._held_bytes[queue.early] += queue.bytes
 
     def _let_go(self, queue: _Queue, work: Work) -> None:
-        """It stays in its queue until those before it are done, but its bytes need not."""
+        """Release the bytes of a record that stays in its queue until those before it are done."""
         self._held[queue.early] -= 1
         self._held_bytes[queue.early] -= work.size
         queue.running -= 1
@@ -278,7 +279,7 @@ class InFlight:
 
     def _gone(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
-        self._deaf.discard(task)
+        self._ignored.discard(task)
 
     async def _run(self, queue: _Queue, work: Work) -> None:
         try:
@@ -290,7 +291,7 @@ class InFlight:
         except Exception as err:  # noqa: BLE001 - handed to the owner of the process
             self._failed(err)
             return
-        # A handler may swallow its cancellation and return as if all were well: never trust that.
+        # A handler may swallow its cancellation and return normally.
         if work.abandoned:
             return
         work.done = True

@@ -1,8 +1,8 @@
-"""Which offset may be committed: the lowest fetched one that is not finished. No gap arithmetic.
+"""Decides which offset may be committed: the lowest fetched one that is not finished.
 
-Counting what was fetched, instead of assuming that offsets have no holes, makes compaction, transaction
-markers, a truncated head and a new group the same case; and a record that gets lost between the fetch and
-the handler blocks the commit instead of being skipped.
+The book counts fetched offsets and does not assume that offsets have no holes. So compaction, transaction markers, a
+truncated head and a new group are one case, and a record that gets lost between the fetch and the handler blocks the
+commit instead of being skipped.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class OffsetBook(Generic[Partition]):
         self._early: dict[Partition, set[int]] = {}
 
     def fetched(self, partition: Partition, offsets: Iterable[int]) -> set[int]:
-        """Note offsets in the order they came from the broker; returns those that are at work already, or finished."""
+        """Note offsets in the broker's order; returns those that are at work already, or finished."""
         early: set[int] = set()
         queue = self._fetched.setdefault(partition, deque())
         for offset in offsets:
-            if queue and offset <= queue[-1]:  # the position went back: all that follows is fetched again
+            if queue and offset <= queue[-1]:  # the position went back: all later records are fetched again
                 self.forget([partition])
                 early.clear()
                 queue = self._fetched.setdefault(partition, deque())
@@ -43,19 +43,19 @@ class OffsetBook(Generic[Partition]):
         return early
 
     def read_to(self, partition: Partition) -> int | None:
-        """Where the next fetch begins; None: nothing was fetched of it yet."""
+        """The offset of the next fetch; None before the first one."""
         return self._read.get(partition)
 
     def early(self, partition: Partition, offset: int) -> None:
-        """It is at work before it is fetched (shares.py); `fetched` says so then."""
+        """Note a record that starts before it is fetched (shares.py); `fetched` returns it then."""
         self._early.setdefault(partition, set()).add(offset)
 
     def is_early(self, partition: Partition, offset: int) -> bool:
-        """Whether it is noted so, and not committed yet."""
+        """Whether it was noted as early, and is not committed yet."""
         return offset in self._early.get(partition, ())
 
     def finished(self, partition: Partition, offset: int) -> None:
-        """Its effects are there; offsets that are not awaited (partition lost meanwhile) are ignored."""
+        """Its effects are durable; unknown offsets (of a revoked partition) are ignored."""
         queue = self._fetched.get(partition)
         if not self.is_early(partition, offset) and (not queue or offset < queue[0]):
             return
@@ -63,7 +63,7 @@ class OffsetBook(Generic[Partition]):
         self._advance(partition)
 
     def _gone(self, partition: Partition, start: int, end: int) -> None:
-        """What was early and is compacted away is not awaited."""
+        """Forget early offsets that were compacted away."""
         if start < end and (early := self._early.get(partition)):
             gone = {offset for offset in early if start <= offset < end}
             early -= gone
@@ -78,21 +78,21 @@ class OffsetBook(Generic[Partition]):
             self._next[partition] = queue.popleft() + 1
 
     def committable(self, partition: Partition) -> int | None:
-        """The offset to commit (where a successor would begin), None when that is committed already."""
+        """The offset to commit, at which a successor would begin; None when it is committed already."""
         offset = self._next.get(partition)
         if offset is None or offset == self._committed.get(partition):
             return None
         return offset
 
     def committed(self, partition: Partition, offset: int) -> None:
-        """The broker has it."""
+        """The broker has confirmed this offset."""
         self._committed[partition] = offset
 
     def partitions(self) -> tuple[Partition, ...]:
         return tuple(self._fetched)
 
     def forget(self, partitions: Iterable[Partition]) -> None:
-        """Not ours any more, or read again from an earlier position."""
+        """Drop partitions that were revoked, or are read again from an earlier position."""
         for partition in partitions:
             books: tuple[dict[Partition, Any], ...] = (
                 self._fetched,

@@ -1,21 +1,20 @@
-"""Parking: the records of a site in trouble are put aside durably, everybody else goes on, and they come back.
+"""Parking: records of a failing site are stored among the dead letters and retried later; other sites go on.
 
 ```
- a record fails by its site's trouble ──▶ <topic>.dlq, marked as parked ──▶ finished: the partition goes on
+ a record fails because of its site ─────▶ <topic>.dlq, marked as parked ──▶ finished: the partition goes on
    the site's later records of the stage ─▶ the same, untried, behind it
-                                                    │ the oldest of each site tries, with growing pauses
+                                                    │ the oldest of each site is tried, with growing pauses
                                                     ▼
-                            it passes ─▶ all of the site are put to work again ─▶ a mark behind each: returned
+                            it succeeds ─▶ all of the site are tried again ─▶ a mark behind each: returned
 ```
-Why this needs no order of its own: a page's revisions decide what is shown, in whatever order they are worked on, and
-`index` tells a loser when it meets one. So a parked record may come back behind a newer one of its page. They are
-nevertheless kept and put to work in the order in which they came, so that as a rule nobody sees an older one first.
+Parking needs no order for correctness: a page's revisions decide which one is shown, and `index` drops an older one. So
+a parked record may come back behind a newer one of its page. Records are still kept and retried in their order, so that
+an older revision is rarely shown first.
 
-Why among the dead letters: what stands there is durable, listed by `pagewire dlq`, counted by `status`, and can be
-dropped or redriven; a mark says what became of it. A parked record is worked on where the partition of its topic
-belongs to this process, by the stage's own machinery, from the copy; its offset in the topic was committed long ago.
-Dying between the work and the mark repeats the work. Like dead letters they are kept for 14 days; the log of changes
-keeps the pages for ever.
+Dead letters are durable, listed by `pagewire dlq`, counted by `status`, and can be dropped or redriven; a mark holds
+the outcome. The process that owns the partition of the record's topic processes the parked copy with the stage's own
+handler; the offset in the topic was committed before. A crash between the work and the mark repeats the work. Like
+dead letters, parked records are kept for 14 days; the log of changes keeps the pages for ever.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from worker.in_flight import InFlight
 
 log = structlog.get_logger(__name__)
 
-LOOK_EVERY = 5.0  # seconds; what an earlier owner of a partition has parked is found this late
+LOOK_EVERY = 5.0  # seconds until records that an earlier owner of a partition parked are found
 ROOM_POLL = 0.05  # seconds
 
 Place = tuple[Topic, int, int]  # partition and offset among the dead letters of a topic
@@ -75,8 +74,8 @@ class Parking:
     ) -> None:
         """
         Args:
-            wait: seconds until a site is tried again, after so many failed looks.
-            own: the partitions (topic by the broker's name) that are this process's now.
+            wait: seconds until a site is tried again, after so many failures.
+            own: the partitions (topic by the broker's name) that this process owns now.
         """
         self._stage = stage
         self._letters = letters
@@ -91,36 +90,36 @@ class Parking:
         self._topics = {bus.name(topic): topic for topic in stage.routes}
 
     def trouble(self, record: Record) -> Exception | None:
-        """Why a record that comes from the topic is to be parked untried: its site is in trouble."""
+        """The error of its site, for which a record from the topic is parked untried; None: try it."""
         if record.letter is not None or not self._troubles:
             return None
         known = self._troubles.get(site_of(record) or "")
         return known.error if known else None
 
     def site_failed(self, site: str, error: Exception) -> None:
-        """The site's trouble has shown itself (again)."""
+        """A record failed because of its site."""
         known = self._troubles.get(site)
         if known is None:
             log.warning("site parked", stage=self._stage.name, lane=self._stage.lane, site=site, error=str(error))
-        elif monotonic() < known.next:  # begun before it was known
+        elif monotonic() < known.next:  # its try began before the first failure
             return
         failures = known.failures + 1 if known else 1
         self._troubles[site] = _SiteTrouble(error, failures, monotonic() + self._wait(failures))
 
     def passed(self, record: Record) -> None:
-        """A record has come to its end, so its site is not, or no longer, in trouble."""
+        """A record succeeded, so its site works (again)."""
         site = site_of(record)
         if site is not None and self._troubles.pop(site, None) is not None:
             log.info("site goes on", stage=self._stage.name, lane=self._stage.lane, site=site)
             self._wake.set()
 
     def partition_for(self, record: Record) -> int | None:
-        """Where to park it: in the partition of its own number, so that its owner finds it. None: by its key."""
+        """The dead letters' partition: the record's own number, so that the owner finds it. None: by its key."""
         topic = self._topics[record.topic]
         return record.partition if record.partition in self._letters.partitions(topic) else None
 
     def left(self, record: Record, *, stays: bool) -> None:
-        """A parked record was tried; `stays`: it is parked still."""
+        """A parked record was tried; `stays`: it is still parked."""
         if record.letter is None:
             return
         place = (self._topics[record.topic], *record.letter)
@@ -132,7 +131,7 @@ class Parking:
             self._not_before.pop(place, None)
 
     async def attend(self, in_flight: InFlight) -> None:
-        """Bring parked records back to work, for ever; cancel it to end it."""
+        """Retry parked records, for ever; cancel it to end it."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._rest()):
@@ -144,8 +143,8 @@ class Parking:
                 log.warning("parked records cannot be looked up", stage=self._stage.name, error=str(err))
 
     async def look(self, in_flight: InFlight) -> None:
-        """Take in what is parked and put to work what is due. Raises: Retryable: the broker does not answer."""
-        if in_flight.epoch != self._epoch:  # what was in flight before a rebalance is forgotten there
+        """Read the parked records and start due ones. Raises: Retryable: the broker does not answer."""
+        if in_flight.epoch != self._epoch:  # a rebalance has dropped the records in flight
             self._epoch = in_flight.epoch
             self._at_work.clear()
         await self._letters.look(tuple(self._stage.routes))
@@ -158,7 +157,7 @@ class Parking:
         return max(0.1, min(LOOK_EVERY, soonest))
 
     def _due(self, topic: Topic) -> dict[tuple[int, int], bool]:
-        """Places, and whether the record there is to look whether its site is still in trouble."""
+        """Places of due records, and whether the record is a probe for its failing site."""
         own = {number for name, number in self._own() if name == self._bus.name(topic)}
         sites: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
         for site, place in self._letters.parked(topic, self._stage.name, self._stage.lane):
@@ -180,7 +179,7 @@ class Parking:
         return due
 
     def _forget(self, topic: Topic) -> None:
-        """Letters that somebody else has settled."""
+        """Drop letters that another process or an operator has settled."""
         for place in [place for place in self._not_before if place[0] == topic and not self._letters.is_open(*place)]:
             del self._not_before[place]
 

@@ -1,12 +1,12 @@
-"""A stage's pause: while a service is away nobody hammers it, and one record at a time looks whether it is back.
+"""A stage's pause: while a service is away, all records wait and one at a time probes the service.
 
 ```
  open ── a record fails by a service's fault ──▶ paused ── wait, growing ──▶ one record tries ── passes ──▶ open
    │                                               ▲                           │ fails: the next wait, the next record
-   └─ it fails, but others have gone through since: it is alone with its trouble, and waits for itself
+   └─ it fails, but others have passed since: it fails alone, and waits alone
 ```
-"Alone" is what tells a service that is away from a record that is bad, whatever the error says of itself: others have
-begun and passed since it failed first, and nobody else has failed together with it since then.
+A record fails alone if others have begun and passed since its first failure, and no other has failed in between. This
+distinguishes a bad record from a service that is away, whatever the error says.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Trouble:
-    """What is wrong, for whoever has to put it right."""
+    """Why a stage is paused, for operators."""
 
     kind: Kind
     code: str
@@ -39,8 +39,8 @@ class Trouble:
 class Turn:
     """The right to one try."""
 
-    began: int  # in tries of this stage
-    probe: bool = False  # it looks for all others whether the trouble is over
+    began: int  # tick of the stage
+    probe: bool = False  # its outcome decides for all waiting records
 
 
 class Pause:
@@ -53,7 +53,7 @@ class Pause:
         wait: Callable[[int], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`wait`: seconds until the next look, after so many failed ones."""
+        """`wait`: seconds until the next probe, after so many failed ones."""
         self._labels = (stage, lane)
         self._wait = wait
         self._sleep = sleep
@@ -61,15 +61,15 @@ class Pause:
         self._failures = 0  # of probes, the first failure included
         self._waiting: deque[asyncio.Future[bool]] = deque()
         self._pacer: asyncio.Task[None] | None = None
-        self._due = False  # the next look may be taken
+        self._due = False  # the next probe may start
         self._tick = 0
         self._passed = self._passed_began = self._shared = 0  # ticks: newest pass, its begin, newest shared failure
         self._shown: str | None = None
-        self._lonely: set[str] = set()  # sites whose records fail while others' pass
+        self._failing_alone: set[str] = set()  # sites whose records fail while others' pass
 
     @property
     def trouble(self) -> Trouble | None:
-        """Why the stage is paused. Nothing before a second record has tried in vain: the first may be a hiccup."""
+        """Why the stage is paused; None until a second record has failed, since the first failure may be transient."""
         return self._trouble if self._failures > 1 else None
 
     @property
@@ -77,7 +77,7 @@ class Pause:
         return self._trouble is not None
 
     async def turn(self) -> Turn:
-        """Return when it is this record's turn to be tried; end it with `passed`, `failed` or `left`."""
+        """Return when the record may be tried; end the turn with `passed`, `failed` or `left`."""
         while self._trouble is not None:
             mine: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
             self._waiting.append(mine)
@@ -93,30 +93,30 @@ class Pause:
         return Turn(self._next())
 
     def passed(self, turn: Turn, site: str | None = None) -> None:
-        """The record went through."""
+        """The record succeeded."""
         self._passed, self._passed_began = self._next(), max(self._passed_began, turn.began)
         if site is not None:
-            self._lonely.discard(site)
+            self._failing_alone.discard(site)
         if turn.probe:
             self._open()
 
     def failed(self, turn: Turn, trouble: Trouble, *, since: int | None, site: str | None = None) -> bool:
-        """The record failed by something that may be a service's fault.
+        """The record failed, possibly by a service's fault.
 
         Args:
-            since: `began` of its first try that failed; None: it is this one.
+            since: `began` of its first failed try; None: it is this one.
 
         Returns:
-            Whether it is alone with that: then the others go on, and it has to wait for itself.
+            Whether it fails alone: the others go on, and it waits alone.
         """
         others_pass = self._passed > self._shared
         if since is not None and others_pass and self._passed_began > since:
             if site is not None:
-                self._lonely.add(site)
-            if turn.probe:  # in doubt the others may try
+                self._failing_alone.add(site)
+            if turn.probe:  # in doubt, let the others try
                 self._open()
             return True
-        if site in self._lonely and others_pass and not turn.probe:
+        if site in self._failing_alone and others_pass and not turn.probe:
             return True
         self._shared = self._next()
         if turn.probe or self._trouble is None:
@@ -126,12 +126,12 @@ class Pause:
                 else Trouble(trouble.kind, trouble.code, trouble.message, self._trouble.since)
             )
             self._failures += 1
-            self._tell()
+            self._report()
             self._pacer = asyncio.create_task(self._pace(), name=f"pause of {self._labels[0]}")
         return False
 
     def left(self, turn: Turn) -> None:
-        """The try was cut off, or ended in a way that says nothing of services: somebody else looks."""
+        """The try was cancelled, or its outcome says nothing about services: another record probes."""
         if turn.probe and self._trouble is not None:
             self._look_is_due()
 
@@ -160,7 +160,7 @@ class Pause:
                 self._due = False
                 first.set_result(True)
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         trouble = self.trouble
         if trouble is None:
             return
@@ -171,7 +171,7 @@ class Pause:
             )
 
     def _show(self, code: str | None) -> None:
-        """One gauge at a time: of the reason that there is now."""
+        """Set the gauge of the current reason and remove that of the last one."""
         if self._shown is not None and self._shown != code:
             metrics.PAUSED.remove(*self._labels, self._shown)
         if code is not None:

@@ -1,4 +1,4 @@
-"""Tells in `worker.pauses` which stages of this process wait, so that `pagewire status` can say so on any machine."""
+"""Publishes to `worker.pauses` which stages of this process are paused, for `pagewire status` on any machine."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ from worker.pause import Pause, Trouble
 log = structlog.get_logger(__name__)
 
 LOOK_EVERY = 1.0  # seconds
-# Seconds after which a pause is told again; whoever reads believes a note for NOTE_TTL (pipelines.operate.status).
-SAY_EVERY = 30.0
+REPEAT_EVERY = 30.0  # seconds; readers drop a note after NOTE_TTL (pipelines.operate.status)
 MAX_REASON = 1_000  # characters
 
 Stages = Mapping[tuple[str, Lane | None], Pause]
 
 
-async def tell(stages: Stages, bus: Producer) -> None:
-    """For ever; cancel it to end it."""
+async def publish_pauses(stages: Stages, bus: Producer) -> None:
+    """Run for ever; cancel it to end it."""
     worker = f"{socket.gethostname()}:{os.getpid()}"
     said: dict[tuple[str, Lane | None], tuple[Trouble, float]] = {}
     loop = asyncio.get_running_loop()
@@ -54,10 +53,10 @@ async def tell(stages: Stages, bus: Producer) -> None:
             )
             try:
                 await bus.send(PAUSES, PAUSES_KEY, note)
-            except Retryable as err:  # told again at the next look
-                log.debug("pause not told", error=str(err))
+            except Retryable as err:  # sent again at the next look
+                log.debug("pause not published", error=str(err))
                 continue
             if trouble is None:
                 del said[stage, lane]
             else:
-                said[stage, lane] = trouble, loop.time() + SAY_EVERY
+                said[stage, lane] = trouble, loop.time() + REPEAT_EVERY

@@ -1,9 +1,9 @@
-"""Runs stages in this process, on one event loop, until a signal, and owns every task of theirs.
+"""Runs stages in this process, on one event loop, until a signal, and owns all their tasks.
 
 ```
  topics exist ─▶ setup ─▶ N apps start ─▶ all have joined their group ─▶ on_ready
                                      SIGTERM, SIGINT ─▶ drain all, stop upstream first, teardown ─▶ 0
-      app crash, defect of ours, standstill ─▶ stop in short ─▶ 1    broker not there at the start ─▶ 3
+      app crash, defect of ours, stall ─▶ stop within limits ─▶ 1       no broker at the start ─▶ 3
 ```
 """
 
@@ -30,7 +30,7 @@ from pipelines.runtime.record import Lane
 from pipelines.runtime.retry import Pause, RetryPolicy, patiently
 from pipelines.runtime.stage import Stage
 from worker.attempts import Attempts
-from worker.cut_logs import CutLogs, tell_at_start
+from worker.cut_logs import CutLogs, report_at_start
 from worker.faust_app import SafeApp
 from worker.guard import Guard
 from worker.health import served
@@ -39,7 +39,7 @@ from worker.loop_watch import LEAST, watch_loop
 from worker.parking import Parking
 from worker.pause import Pause as StagePause
 from worker.pause import Trouble
-from worker.pause_notes import tell
+from worker.pause_notes import publish_pauses
 from worker.settings import WorkerSettings
 from worker.shares import Shares
 from worker.step_limit import step_limits
@@ -53,28 +53,28 @@ EXIT_OK = 0
 EXIT_CRASHED = 1
 EXIT_NO_SERVICE = 3  # docs/reference/commands.md
 
-START_TIMEOUT = 60.0  # seconds for the broker to be there: containers start in any order
+START_TIMEOUT = 60.0  # seconds to wait for the broker: containers start in any order
 START_POLL = 1.0  # seconds
 JOIN_TIMEOUT = 180.0  # seconds for all stages to connect: a broker may go and come back meanwhile
 TEARDOWN_TIMEOUT = 10.0  # seconds per stage
-STOP_TIMEOUT = 15.0  # seconds for all apps, once settled: leaving their groups, closing their clients
+STOP_TIMEOUT = 15.0  # seconds for all settled apps to leave their groups and close their clients
 
 
 async def run_stages(
     stages: Sequence[Stage], settings: WorkerSettings, *, on_ready: Callable[[], None] | None = None
 ) -> int:
-    """Work on the stages' topics until SIGTERM or SIGINT.
+    """Process the stages' topics until SIGTERM or SIGINT.
 
     Args:
         stages: upstream first: they are stopped in this order.
         on_ready: called once, when every stage has joined its group on a broker that answers.
 
     Returns:
-        The exit code for the process: 0 stopped by a signal, 1 something broke (a supervisor should start
-        the process again), 3 no broker within a minute, or a stage's setup raised Retryable for as long.
+        The exit code for the process: 0 stopped by a signal, 1 a failure (a supervisor should start the process
+        again), 3 no broker within a minute, or a stage's setup raised Retryable for as long.
 
     Raises:
-        TopicMismatch: a topic is there, but unfit. SettingsError: the metrics port is taken.
+        TopicMismatch: a topic has wrong settings. SettingsError: the metrics port is taken.
     """
     pauses: dict[Laned, StagePause] = {
         (stage.name, stage.lane): StagePause(stage.name, stage.lane or "", _policy(settings).wait) for stage in stages
@@ -120,7 +120,7 @@ async def _run_stages(
 
 
 class _Process:
-    """The stages at work, and what may end them."""
+    """The running stages, their tasks, and the first failure of one."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class _Process:
         tasks: list[asyncio.Task[str | None]] = [
             asyncio.create_task(self._start(on_ready), name="start"),
             asyncio.create_task(self._watch(), name="watchdog"),
-            asyncio.create_task(self._tell_pauses(), name="pauses"),
+            asyncio.create_task(self._publish_pauses(), name="pauses"),
             asyncio.create_task(watch_loop(self._standstill()), name="watch of the loop"),
             *(asyncio.create_task(self._attend(app), name=f"parking of {app.conf.id}") for app in self._apps),
             *(asyncio.create_task(self._share(app), name=f"shares of {app.conf.id}") for app in self._apps),
@@ -178,14 +178,14 @@ class _Process:
         for signum in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(signum)
         if not clean:
-            # Faust's threads are not daemons: they would keep a process alive that cannot be stopped in order.
+            # Faust's threads are not daemons: they would keep the process alive.
             log.critical("worker did not stop in time")
             sys.stderr.flush()
             os._exit(EXIT_CRASHED)
         return code
 
     def _standstill(self) -> float:
-        """Seconds after which a loop that stands still ends the process: soon where visitors wait."""
+        """Seconds of a blocked loop that end the process: few where visitors wait."""
         visitors_wait = not all(stage.patient for stage in self._stages)
         return LEAST if visitors_wait else max(LEAST, self._settings.stall_timeout)
 
@@ -230,7 +230,7 @@ class _Process:
         )
 
     def _fail(self, err: BaseException) -> None:
-        if isinstance(err, PagewireError):  # from a setup: said in plain words, and no defect of ours
+        if isinstance(err, PagewireError):  # from a setup: no defect of ours, so no traceback
             self._broke(str(err), EXIT_NO_SERVICE if isinstance(err, Retryable) else EXIT_CRASHED)
             return
         log.critical("defect in the worker", exc_info=err)
@@ -250,10 +250,10 @@ class _Process:
 
     async def _start(self, on_ready: Callable[[], None]) -> None:
         for stage in self._stages:
-            self._set_up.append(stage)  # first: a setup that failed half-way may have things to close
+            self._set_up.append(stage)  # first: a setup that fails half-way may have clients to close
             if stage.setup is not None:
                 await patiently(stage.setup, _at_start(stage.name))
-        await tell_at_start(self._cuts, self._stages, self._settings)
+        await report_at_start(self._cuts, self._stages, self._settings)
         try:
             async with asyncio.timeout(JOIN_TIMEOUT):
                 await asyncio.gather(*(app.start() for app in self._apps))
@@ -271,21 +271,21 @@ class _Process:
 
     async def _share(self, app: SafeApp) -> None:
         await self._started.wait()
-        # One site has nobody to share with, and to look ahead is to read the log once more.
+        # One site shares with no other, and early records cost a second read of the log.
         if app.stage.lane == "bulk" and len(self._settings.sites) > 1:
             await Shares(app.stage, self._bus, lambda: _partitions(app), lambda: app.consumer).attend(app.in_flight)
 
-    async def _tell_pauses(self) -> None:
+    async def _publish_pauses(self) -> None:
         await self._started.wait()
-        await tell(self._pauses, self._sender)
+        await publish_pauses(self._pauses, self._sender)
 
     async def _watch(self) -> str:
         await self._started.wait()
         return await watch([_Watched(app, self._settings) for app in self._apps], self._settings, self._cuts)
 
     async def _stop(self) -> bool:
-        """Whether all came to its end in time."""
-        # All drain and commit side by side, within the limits of one; then there is nothing left to wait for.
+        """Stop all apps; returns whether all ended in time."""
+        # All drain and commit concurrently, within the limits of one.
         settled = await asyncio.gather(
             *(app.consumer.settle(for_good=True) for app in self._apps), return_exceptions=True
         )
@@ -302,12 +302,12 @@ class _Process:
         for stage in self._set_up:
             if stage.teardown is not None:
                 clean &= await _within(TEARDOWN_TIMEOUT, _ending(stage.teardown), f"teardown of {stage.name}")
-        self._attempts.close()  # whatever was cut off, was cut off by us
+        self._attempts.close()  # we have cancelled the unfinished tries ourselves
         return clean
 
 
 class _Watched:
-    """A stage for the watchdog."""
+    """A stage as the watchdog sees it."""
 
     def __init__(self, app: SafeApp, settings: WorkerSettings) -> None:
         self._app = app
@@ -326,9 +326,9 @@ def _policy(settings: WorkerSettings) -> RetryPolicy:
 
 
 def _at_start(name: str | None = None) -> Pause:
-    """For START_TIMEOUT from now on. `name`: of the stage that waits, where it is to be told.
+    """Retry for START_TIMEOUT from now on. `name`: of the waiting stage, to log each wait.
 
-    Who refuses us is told in any case, once: that is not over by itself as a start is.
+    A refusal by Kafka is logged in any case, once, because it does not end by itself.
     """
     deadline = asyncio.get_running_loop().time() + START_TIMEOUT
     told: set[str] = set()
@@ -362,7 +362,7 @@ async def _ending(teardown: Callable[[], Awaitable[None]]) -> None:
 
 
 async def _within(seconds: float, ending: Coroutine[object, object, object], what: str) -> bool:
-    # Not wait_for: Faust swallows the cancellation with which that would end it.
+    # Not wait_for: Faust swallows the cancellation.
     task = asyncio.create_task(ending, name=what)
     await asyncio.wait((task,), timeout=seconds)
     if not task.done():

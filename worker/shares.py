@@ -1,19 +1,19 @@
-"""Fair shares: while one site's records fill what is fetched, those of others that wait behind them have turns as well.
+"""Fair shares: while one site's records fill the window, records of other sites behind them start early.
 
 ```
  position                     the log of a partition, of our lane
     │ town  town  town  town  ...  town │ museum museum │ school │ ...
     ▼                                     │               │
- fetched, in the window      looked at, noted by site: in turn, some at a time
+ fetched, in the window      scanned, noted by site: started in turn, some at a time
     ▼                                     ▼               ▼
- InFlight, its window         InFlight, a second window beside it: early records
+ InFlight, its window         InFlight, a second window: early records
 ```
-Nothing of this outlives the process, and nothing that is promised rests on it. What may be committed is, as ever, the
-lowest fetched offset that is not finished; an early record is one that is found to be at work, or finished, when it is
-fetched. If the process dies, it is worked on again, which ends the same. If the look at the log fails, everybody waits
-their turn. Order between records of one page is not kept by this, as it is not by parking: revisions decide.
+All of this ends with the process, and no guarantee depends on it. The lowest fetched offset that is not finished is
+committed, as without it; the fetch skips early records. After a crash they are processed again, with the same result.
+If the scan of the log fails, all sites wait their turn. The order of a page's records is not kept, as it is not by
+parking: revisions decide.
 
-For the lane of bulk work: there an import stands before others' for hours. See docs/decisions/036-shares.md.
+This runs in the bulk lane, where an import delays other sites for hours. See docs/decisions/036-shares.md.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ log = structlog.get_logger(__name__)
 
 LOOK_EVERY = 0.2  # seconds
 AFTER_FAILURE = 5.0  # seconds
-IDLE_LOOKS = 150  # without anything to look at, until the connections are closed
-LOOKED_AT = 10_000  # records of a partition in one look, before others have their turn again
+IDLE_LOOKS = 150  # looks without a backlog until the connections are closed
+LOOKED_AT = 10_000  # records of a partition in one look; then the other partitions follow
 
 
 class Fetches(Protocol):
     """What fetches the partitions (faust_app.py)."""
 
     def read_to(self, topic: str, partition: int) -> int | None:
-        """Where the next fetch begins; None: nothing was fetched of it yet."""
+        """The offset of the next fetch; None before the first one."""
         ...
 
     def goes_on(self, topic: str, partition: int) -> bool:
@@ -54,7 +54,7 @@ class Fetches(Protocol):
         ...
 
     def early(self, record: Record) -> bool:
-        """The record is put to work now, and not to be handed on when it is fetched; False: somebody has done so."""
+        """Start the record now, and skip it when it is fetched. False: it was started before."""
         ...
 
 
@@ -64,7 +64,7 @@ class Shares:
     def __init__(
         self, stage: Stage, bus: PickingBus, own: Callable[[], Collection[Partition]], fetches: Callable[[], Fetches]
     ) -> None:
-        """`own`: the partitions (topic by the broker's name) that are this process's now."""
+        """`own`: the partitions (topic by the broker's name) that this process owns now."""
         self._stage = stage
         self._bus = bus
         self._own = own
@@ -78,7 +78,7 @@ class Shares:
         self._topics = {bus.name(topic): topic for topic in stage.routes}
 
     async def attend(self, in_flight: InFlight) -> None:
-        """Give turns, for ever; cancel it to end it."""
+        """Start early records, for ever; cancel it to end it."""
         try:
             while True:
                 await asyncio.sleep(LOOK_EVERY)
@@ -92,8 +92,8 @@ class Shares:
             await self._close()
 
     async def look(self, in_flight: InFlight) -> None:
-        """Note what waits behind what was fetched, and put to work whose turn it is. Raises: Retryable."""
-        if in_flight.epoch != self._epoch:  # partitions were shared out: what was early is forgotten
+        """Scan the log behind the fetched records, and start those of the next sites. Raises: Retryable."""
+        if in_flight.epoch != self._epoch:  # a rebalance has dropped the early records
             self._epoch = in_flight.epoch
             for partition in list(self._read):
                 self._forget(partition)
@@ -113,7 +113,7 @@ class Shares:
                 await self._close()
 
     def _behind(self, in_flight: InFlight) -> Mapping[Partition, int]:
-        """Partitions that are not fetched to their end, and from where on the log is to be looked at."""
+        """Partitions that are not fetched to their end, and the offsets to scan from."""
         own, fetches = set(self._own()), self._fetches()
         behind: dict[Partition, int] = {}
         for partition in own | self._read.keys():
@@ -123,7 +123,7 @@ class Shares:
                 self._forget(partition)
             else:
                 self._read[partition] = position
-                behind[partition] = self._backlog.known_to(partition, position)
+                behind[partition] = self._backlog.scan_from(partition, position)
         return behind
 
     def _forget(self, partition: Partition) -> None:
@@ -143,7 +143,7 @@ class Shares:
                 if record.lane == self._stage.lane and (site := site_of(record)) is not None:
                     self._backlog.note((name, record.partition), record.offset, site)
         for number, end in until.items():
-            self._backlog.looked((name, number), end)
+            self._backlog.scanned((name, number), end)
 
     async def _give_turns(self, partition: Partition, scan: PickingScan, in_flight: InFlight) -> None:
         while True:
@@ -156,9 +156,9 @@ class Shares:
                 return
 
     async def _begin(self, partition: Partition, stretch: Stretch, scan: PickingScan, in_flight: InFlight) -> bool:
-        """Whether others may have their turn now."""
+        """Start records of the stretch; returns whether the next site may follow."""
         records = [record async for some in scan.pick(partition[1], stretch.start, stretch.end) for record in some]
-        # From here on without a pause, so that nothing of it is fetched in between, and nothing drained.
+        # No await from here on, so that no fetch and no drain comes in between.
         position = self._fetches().read_to(*partition)
         if in_flight.epoch != self._epoch or position is None or not in_flight.room_early(partition):
             return False

@@ -1,15 +1,15 @@
-"""Interrupts a handler that does not let go of the event loop: everything else in the process waits for it.
+"""Interrupts a handler that blocks the event loop, and with it the whole process.
 
 ```
  SIGPROF, after every TICK of processor time ─▶ the same step as at the last tick? ─▶ at its limit ─▶ StepTooLong
                                                                                        raised inside the handler
 ```
-A step is what a task runs between two awaits. Python runs a signal's handler between two bytecodes of the main thread,
-and inside a regular expression that backtracks, too; an exception from there comes out of the code that spins. So the
-record becomes a dead letter like any other that can never be worked on, and the process goes on.
+A step is the code of a task between two awaits. Python runs a signal's handler between two bytecodes of the main
+thread, and also inside a backtracking regular expression; its exception is raised in the code that spins. So the record
+becomes a dead letter with a permanent error, and the process goes on.
 
-Processor time is counted, not the clock: a busy machine, or a process that was frozen, interrupts nobody. Native code
-that keeps the interpreter's lock without asking for signals cannot be interrupted: loop_watch.py ends its process.
+Processor time is counted, not wall time, so a busy machine or a frozen process causes no interrupt. Native code that
+holds the interpreter's lock without checking signals cannot be interrupted: loop_watch.py ends its process.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class StepTooLong(Permanent):
 
 @contextmanager
 def step_limits() -> Iterator[None]:
-    """While it is entered, tries are held to the limit of their stage. For the main thread."""
+    """Enforce the step limits of the stages inside the block. For the main thread."""
     before = signal.signal(signal.SIGPROF, _Ticks())
-    signal.siginterrupt(signal.SIGPROF, False)  # native code in other threads must not see its calls interrupted
+    signal.siginterrupt(signal.SIGPROF, False)  # native code in other threads must not be interrupted
     signal.setitimer(signal.ITIMER_PROF, TICK, TICK)
     try:
         yield
@@ -48,7 +48,7 @@ def step_limits() -> Iterator[None]:
 
 
 class _Ticks:
-    """The signal's handler; it knows the step that it has seen last."""
+    """The signal's handler; it remembers the last step."""
 
     def __init__(self) -> None:
         self._step: FrameType | None = None
@@ -63,7 +63,7 @@ class _Ticks:
             return
         assert limit is not None
         if now - self._since >= limit:
-            self._since = now  # a handler that catches this, and spins on, is interrupted again
+            self._since = now  # a handler that catches this and goes on is interrupted again
             raise StepTooLong(f"{limit:g} s of processor time without letting others work")
 
 

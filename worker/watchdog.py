@@ -1,12 +1,11 @@
-"""Ends a worker that has silently stopped working, so that its supervisor starts a fresh one.
+"""Ends a worker that has silently stopped working, so that its supervisor starts a new one.
 
-So it does when a topic was deleted, or deleted and created again, under the worker: the client would go on waiting for
-offsets that never come.
+It also ends a worker whose topic was deleted, or deleted and created again: the client would wait for offsets that
+never come.
 
-It asks the broker, through its own clients, and believes nothing the worker says of itself, but for one
-thing: a handler at work within its time limit is not a stall, nor is one that waits while its stage is paused. Each
-partition counts for itself: one that stands still among others that move is a stall, too. An event loop that stands
-still takes the watchdog with it: loop_watch.py.
+The watchdog reads offsets from the broker, through clients of its own. From the worker it takes only one thing: a
+handler within its time limit, or in a paused stage, is no stall. Each partition counts separately: one that does not
+move is a stall even if others move. A blocked event loop blocks the watchdog, too: see loop_watch.py.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from worker.settings import WorkerSettings
 
 log = structlog.get_logger(__name__)
 
-LOOKS_PER_STALL = 6  # looks within the time after which a stall is one
+LOOKS_PER_STALL = 6  # looks within the time limit of a stall
 NAMED = 5  # partitions in the reason
-SURE = 2.0  # seconds; a topic that is missing for as long is gone
+SURE = 2.0  # seconds after which a missing topic counts as deleted
 
 
 class Watched(Protocol):
@@ -39,7 +38,7 @@ class Watched(Protocol):
 
     @property
     def topics(self) -> Sequence[str]:
-        """What it reads."""
+        """The topics that it reads."""
         ...
 
     def assigned(self) -> Collection[TopicPartition]:
@@ -47,7 +46,7 @@ class Watched(Protocol):
         ...
 
     def busy(self, partition: TopicPartition) -> bool:
-        """Whether a handler is at work within its time limit on which the partition waits."""
+        """Whether the partition waits for a handler within its time limit."""
         ...
 
 
@@ -59,7 +58,7 @@ class Stall:
         self._since: dict[TopicPartition, float] = {}
         self._committed: dict[TopicPartition, int] = {}
 
-    def looked(
+    def update(
         self,
         now: float,
         committed: dict[TopicPartition, int],
@@ -68,10 +67,10 @@ class Stall:
         *,
         together: bool = False,
     ) -> tuple[list[TopicPartition], float] | None:
-        """Partitions that stand still, and for how many seconds, once that is over the limit; else None.
+        """Partitions that have not moved for longer than the limit, and for how many seconds at most; else None.
 
         Args:
-            together: they are others' partitions: any that moves is a sign of life for all.
+            together: other workers own the partitions: if one moves, none is stalled.
         """
         moved = {tp for tp in behind if committed.get(tp) != self._committed.get(tp)}
         self._committed = committed
@@ -82,18 +81,18 @@ class Stall:
         late = {tp: now - since for tp, since in self._since.items() if now - since >= self._limit}
         return (sorted(late), max(late.values())) if late else None
 
-    def could_not_look(self) -> None:
-        """The broker is away: that is no stall of ours."""
+    def reset(self) -> None:
+        """The broker is away: that is no stall of the worker."""
         self._since = {}
 
 
 class Ends:
-    """Where the logs ended at the last look."""
+    """The end offsets of the logs at the last look."""
 
     def __init__(self) -> None:
         self._seen: dict[TopicPartition, int] = {}
 
-    def looked(self, ends: Mapping[TopicPartition, int]) -> str | None:
+    def update(self, ends: Mapping[TopicPartition, int]) -> str | None:
         """The topic whose log has become shorter, if one has."""
         shorter = next((tp.topic for tp, end in ends.items() if end < self._seen.get(tp, 0)), None)
         self._seen.update(ends)
@@ -101,7 +100,7 @@ class Ends:
 
 
 async def _lost_topic(broker: Broker, stages: Sequence[Watched], ends: Ends) -> str | None:
-    """What became of a topic that is not what it was; None: all are."""
+    """The reason to end because a topic was deleted or cut; None: no topic was."""
     wanted = {name for stage in stages for name in stage.topics}
     there = await broker.topics()
     if not wanted <= there.keys():
@@ -109,15 +108,12 @@ async def _lost_topic(broker: Broker, stages: Sequence[Watched], ends: Ends) -> 
         there = await broker.topics()
     if missing := sorted(wanted - there.keys()):
         return f"topic {', '.join(missing)} was deleted under this worker"
-    again = ends.looked(await broker.ends(TopicPartition(name, n) for name in wanted for n in there[name]))
+    again = ends.update(await broker.ends(TopicPartition(name, n) for name in wanted for n in there[name]))
     return f"topic {again} was deleted and created again, or cut, under this worker" if again else None
 
 
 async def watch(stages: Sequence[Watched], settings: WorkerSettings, cuts: CutLogs) -> str:
-    """Look again and again; return what stands still, or is gone, when something is.
-
-    Runs until then; cancel it to end it.
-    """
+    """Watch until a stage stalls or a topic is gone, and return the reason; cancel it to end it."""
     stalls = [(stage, Stall(settings.stall_timeout)) for stage in stages]
     ends = Ends()
     broker: Broker | None = None
@@ -136,7 +132,7 @@ async def watch(stages: Sequence[Watched], settings: WorkerSettings, cuts: CutLo
                     own = own or await _partitions(broker, stage)
                     committed = {tp: at for tp, at in (await broker.committed(stage.group)).items() if tp in own}
                     behind = await broker.behind(stage.group, own)
-                    if stalled := stall.looked(monotonic(), committed, behind, stage.busy, together=together):
+                    if stalled := stall.update(monotonic(), committed, behind, stage.busy, together=together):
                         still, seconds = stalled
                         where = ", ".join(f"{tp.topic}[{tp.partition}]" for tp in still[:NAMED])
                         waiting = sum(behind[tp] for tp in still)
@@ -144,14 +140,14 @@ async def watch(stages: Sequence[Watched], settings: WorkerSettings, cuts: CutLo
             except Retryable as err:
                 log.warning("watchdog cannot look", error=str(err))
                 for _, stall in stalls:
-                    stall.could_not_look()
+                    stall.reset()
     finally:
         if broker is not None:
             await broker.stop()
 
 
 async def _partitions(broker: Broker, stage: Watched) -> set[TopicPartition]:
-    """All that the stage reads, however many there are by now."""
+    """All current partitions of the stage's topics."""
     there = await broker.topics()
     return {TopicPartition(name, number) for name in stage.topics for number in there.get(name, ())}
 

@@ -1,1 +1,1 @@
-"""Conversations: a question goes into the log, its answer comes out of it, and both are kept."""
+"""Conversations: send a question to the log, read its answer from the log, and keep both."""

@@ -1,19 +1,19 @@
-"""Ask: a question goes into the log, and its answer is followed out of it.
+"""Sends a question to the log and follows its answer.
 
     ask ─▶ query.requests ─▶ rephrase ─▶ retrieve ─▶ answer ─▶ answer.events ─▶ follow ─▶ visitor
 
-A position names a place in `answer.events`: `partition.offset.attempt`. Whoever holds one can go on from there at any
-gateway: what was missed is read from the log, the rest comes as it is written.
+A position is a place in `answer.events`: `partition.offset.attempt`. A reader can continue from it at any gateway:
+missed events are read from the log, later ones arrive as they are written.
 
-Two workers may write one answer for a while: one that was given up does not know it yet. Later attempts win, and
-within an attempt the sequence decides (`Order`), so that a reader never sees a piece twice or out of its place.
+Two workers may write one answer for a while, when one has lost its partition and does not know yet. The later attempt
+wins, and within an attempt the sequence decides (`Order`), so that a reader never sees a piece twice or out of order.
 
-An answer's events stand in one partition, unless the topic got partitions meanwhile: its worker may have heard of them
-earlier or later than the gateway, or in the middle of the answer. So offsets are remembered by partition, and what is
-missing in the partition of a position is looked for in the one where its request's events would go now.
+An answer's events are in one partition, unless partitions were added to the topic: the worker may see them earlier or
+later than the gateway, also in the middle of an answer. So offsets are kept by partition, and the events after a
+position are read from its partition and from the one to which the request's events go now.
 
-A gateway reads its own share of the partitions only, and gives requests ids whose events fall into it. Where a reader
-comes with an answer that another gateway has asked for, its partition is followed as long as they listen.
+A gateway reads only its own share of the partitions, and makes request ids whose events fall into it. For an answer
+that another gateway has requested, it follows the partition as long as a reader listens.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from schemas.answer import Accepted, Answered, AnswerEvent, Failed, WrittenToken
 from schemas.query import LogPlace, Question, Stop
 from schemas.topics import REQUESTS, STOPS
 
-ID_BYTES = 16  # 128 bits: whoever holds a request id may read its answer, so nobody must guess one
-ID_TRIES = 10_000  # until one falls into our share: a hundred times as many as there may be gateways
-ENDS = (Answered, Failed)  # all of an answer, or that there is none
-BUFFERED = 250  # events kept for a slow reader, about as many KB; past that it goes on from the log
+ID_BYTES = 16  # 128 bits: a request id gives access to its answer, so it must not be guessable
+ID_TRIES = 10_000  # until an id falls into our share: a hundred times as many as there may be gateways
+ENDS = (Answered, Failed)  # the whole answer, or its failure
+BUFFERED = 250  # events kept for a slow reader, about as many KB; beyond that it continues from the log
 
 
 class BadPosition(Permanent):
@@ -48,13 +48,13 @@ class BadPosition(Permanent):
 
 
 class UnknownAnswer(Permanent):
-    """No such answer for who asks for it."""
+    """The answer does not exist, or belongs to another visitor."""
 
     code = "unknown-answer"
 
 
 class Position(NamedTuple):
-    """The last event a reader has seen."""
+    """The position of the last event that a reader has seen."""
 
     partition: int
     offset: int
@@ -74,27 +74,27 @@ class Position(NamedTuple):
 
 @dataclass(slots=True)
 class Followed:
-    """An answer event and where the reader stands after it (opaque, goes into the SSE id)."""
+    """An answer event and the reader's position after it (opaque, goes into the SSE id)."""
 
     position: str
     event: AnswerEvent | WrittenToken
-    more: bool = False  # the next one is here as well, and nothing will be waited for before it
+    more: bool = False  # the next event is available without a wait
 
 
 class Order:
-    """Which of an answer's events a reader sees, in the order of the log.
+    """Selects the events that a reader sees, in the order of the log.
 
-    Of the newest attempt, the next in sequence; others repeat what was seen, or belong to a second writer. The events
-    that end an answer hold all of it, or say that there is none: the first of them is taken wherever its writer was.
+    It takes the next event in sequence of the newest attempt; others are repetitions, or come from a second writer. The
+    event that ends an answer contains all of it, or its failure: the first one is taken, whatever its sequence.
     """
 
     def __init__(self, attempt: int) -> None:
         self.attempt = attempt
-        self._next: int | None = None  # None: the first that comes
+        self._next: int | None = None  # None: any first event
         self._ended = False
 
     def takes(self, event: AnswerEvent | WrittenToken) -> bool:
-        """Whether `event` is the next one; if so, what follows it is expected from now on."""
+        """Whether `event` is the next one; if so, the one after it is expected then."""
         ends = _ends(event)
         if event.attempt < self.attempt or (event.attempt == self.attempt and not self._follows(event, ends)):
             return False
@@ -110,7 +110,7 @@ def _ends(event: AnswerEvent | WrittenToken) -> bool:
 
 
 class _Listener:
-    """What the tail has delivered for one request and its reader has not taken yet."""
+    """Records of one request that the tail has delivered and the reader has not taken yet."""
 
     def __init__(self) -> None:
         self._records: list[Record] = []
@@ -126,19 +126,19 @@ class _Listener:
             self._waiting.set_result(None)
 
     async def ready(self) -> None:
-        """Returns when there is one to take."""
+        """Return when there is a record to take."""
         if not self._records:
             self._waiting = asyncio.get_running_loop().create_future()
             await self._waiting
 
     def take(self) -> list[Record]:
-        """All there are."""
+        """Take all records."""
         taken, self._records = self._records, []
         return taken
 
 
 class Asker:
-    """Asks and follows. One per process: start it first, close it last."""
+    """Sends questions and follows answers. One per process: start it first, close it last."""
 
     def __init__(self, sender: Sender, reader: LogReader, make_tail: MakeSharedTail) -> None:
         self._sender = sender
@@ -155,7 +155,7 @@ class Asker:
         await self._tail.aclose()
 
     def new_id(self) -> str:
-        """An id for a request, whose events fall into our share; if it takes too long to find one, anywhere."""
+        """A request id whose events fall into our share; after too many tries, one of any partition."""
         own = self._tail.own
         for _ in range(ID_TRIES):
             request_id = secrets.token_urlsafe(ID_BYTES)
@@ -164,7 +164,7 @@ class Asker:
         return request_id
 
     async def here(self, request_id: str) -> str:
-        """A position before every event of an answer that nobody has asked for yet. Raises: Retryable."""
+        """A position before all events of a future answer. Raises: Retryable."""
         partition = self._tail.partition_of(request_id)
         async with self._tail.following((partition,)):
             return str(self._here(partition))
@@ -173,7 +173,7 @@ class Asker:
         return Position(partition, self._tail.position(partition) - 1, 1)
 
     async def stop(self, site: str, request_id: str) -> None:
-        """Tell whoever writes this answer of `site` that nobody wants more of it; it ends with what is there.
+        """Request that the worker stops writing this answer of `site`; the answer ends with the text so far.
 
         Raises:
             Retryable: the broker does not take it.
@@ -190,7 +190,7 @@ class Asker:
         partition = self._tail.partition_of(request_id)
         async with self._listening(request_id, partition) as listener:
             start = self._here(partition)
-            # Whoever has to look for what is written of it need not look for the beginning.
+            # A reader of the log starts at the question, not at the begin of the partition.
             begins = LogPlace(partition=partition, offset=start.offset + 1)
             question = question.model_copy(update={"begins": begins})
             await self._sender.send(REQUESTS, question.conversation_id, question)
@@ -202,23 +202,23 @@ class Asker:
                     yield followed
 
     async def resume(self, site: str, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
-        """Follow on after `position`, on any gateway; after `""` from the first event that is kept.
+        """Continue after `position`, on any gateway; after `""` from the first event that is kept.
 
         Raises:
             BadPosition: no position.
-            UnknownAnswer: it is another site's, which its first event tells.
-            Retryable: the log cannot be read; its partition is not known here yet.
+            UnknownAnswer: it belongs to another site, by its first event.
+            Retryable: the log cannot be read, or its partition is not known here yet.
         """
         start = self._place(request_id, position)
         async with self._listening(request_id, start.partition) as listener:
-            listener.overrun = True  # what came before is in the log only
+            listener.overrun = True  # earlier events are in the log only
             records = self._records(request_id, _from(start), listener)
             async with aclosing(_in_order(site, records, start)) as events:
                 async for followed in events:
                     yield followed
 
     async def recorded(self, site: str, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
-        """What the log holds after `position` now, without waiting for more. Raises: as `resume`."""
+        """The events in the log after `position`, without waiting for more. Raises: as `resume`."""
         start = self._place(request_id, position)
         async with self._following(request_id, start.partition):
             records = self._backlog(request_id, _from(start))
@@ -232,24 +232,24 @@ class Asker:
         return Position.parse(position)
 
     def _following(self, request_id: str, partition: int) -> AbstractAsyncContextManager[None]:
-        """Where the answer began, and where its events would go now."""
+        """Follow the partition in which the answer began, and the one to which its events go now."""
         return self._tail.following({partition, self._tail.partition_of(request_id)})
 
     async def _records(
         self, request_id: str, start: dict[int, int], listener: _Listener
     ) -> AsyncGenerator[list[Record], None]:
-        """Records of the request from `start` (by partition) on, each once: what the listener missed from the log, the
-        rest as it comes, those together that are there together.
+        """Records of the request from `start` (by partition), each once: those that the listener missed from the log,
+        the others as they arrive, in batches.
         """
         while True:
             if listener.overrun:
                 listener.overrun = False
-                # Everything from here on reaches the listener, so log and tail meet without a gap.
+                # All later records reach the listener, so there is no gap between log and tail.
                 async with aclosing(self._backlog(request_id, start)) as backlog:
                     async for records in backlog:
                         yield records
             await listener.ready()
-            if listener.overrun:  # while we waited: what is there is not the next
+            if listener.overrun:  # while we waited: the buffered records are not the next ones
                 continue
             new: list[Record] = []
             for record in listener.take():
@@ -260,7 +260,7 @@ class Asker:
                 yield new
 
     async def _backlog(self, request_id: str, start: dict[int, int]) -> AsyncGenerator[list[Record], None]:
-        """Records of the request in the log, from `start` on, which is moved on; its present partition comes last."""
+        """Records of the request in the log, from `start`, which is advanced; the current partition is last."""
         start.setdefault(self._tail.partition_of(request_id), 0)
         for partition in list(start):
             async with aclosing(self._replay.of_key(request_id.encode(), partition, start[partition])) as backlog:
@@ -288,18 +288,18 @@ class Asker:
 
 
 def _from(seen: Position) -> dict[int, int]:
-    """Where to read on, by partition: at the event that was seen last, for if it was the final one, nothing follows."""
+    """The offset to continue from, by partition: that of the last seen event, which may be the final one."""
     return {seen.partition: max(0, seen.offset)}
 
 
 async def _in_order(
     site: str, batches: AsyncGenerator[list[Record], None], seen: Position
 ) -> AsyncGenerator[Followed, None]:
-    """The events after the one that was seen, to the final one. Raises: UnknownAnswer: they are not the site's."""
+    """The events after the last seen one, up to the final one. Raises: UnknownAnswer: they belong to another site."""
     order = Order(seen.attempt)
     async with aclosing(batches):
         async for records in batches:
-            told: list[Followed] = []
+            events: list[Followed] = []
             over = False
             for record in records:
                 event = read_event(record.value)
@@ -308,12 +308,12 @@ async def _in_order(
                 if not order.takes(event):
                     continue
                 if record.partition != seen.partition or record.offset > seen.offset:
-                    if told:
-                        told[-1].more = not _ends(event)  # an answer's end is kept before it is handed on
-                    told.append(Followed(str(Position(record.partition, record.offset, event.attempt)), event))
+                    if events:
+                        events[-1].more = not _ends(event)  # the end of an answer is stored before it is passed on
+                    events.append(Followed(str(Position(record.partition, record.offset, event.attempt)), event))
                 if over := event.final:
                     break
-            for followed in told:
+            for followed in events:
                 yield followed
             if over:
                 return

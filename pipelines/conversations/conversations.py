@@ -1,11 +1,10 @@
-"""Conversations: what a visitor asked and was answered, kept so that it can be read, continued and taken back.
+"""Conversations: stores a visitor's questions and answers, so that they can be read, continued and undone.
 
-    question ─▶ pending ─▶ log ─▶ answer.events ─▶ answer, seen by whoever follows ─▶ answered
-                   └─ nobody followed to the end: completed from answer.events when next looked at
+    question ─▶ pending ─▶ log ─▶ answer.events ─▶ answer, seen by a reader ─▶ answered
+                   └─ no reader until the end: completed from answer.events at the next read
 
-The log is the truth, what is kept here a copy of it: each step may be done twice, by any gateway, and a gateway that
-dies leaves nothing that another cannot complete. A conversation is found under its site and its owner only, so that
-an id that came into other hands leads nowhere.
+The log is the truth, the store a copy of it: each step may be done twice, by any gateway, and another gateway completes
+the work of one that dies. A conversation is found by its site and owner only, so its id alone gives no access.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ from pipelines.conversations.turns import (
     changed_turn,
     completed,
     continued,
-    heard_after,
     history,
     is_open,
     last_turn,
     may_read,
     readable,
     shown,
-    taken_back,
     untitled,
     wants_title,
+    with_language_of,
+    without_turn,
 )
 from pipelines.runtime.errors import Permanent, Retryable
 from schemas.answer import Accepted, AnswerEvent, Failed
@@ -55,9 +54,9 @@ from schemas.query import Question
 
 log = structlog.get_logger(__name__)
 
-NOTE_TIMEOUT = 2.0  # seconds that the end of an answer may wait for being kept
-TRIES = 5  # to write what others write at the same time
-GRACE = timedelta(seconds=30)  # after a deadline, in which a stage may still say that it has passed
+NOTE_TIMEOUT = 2.0  # seconds to store the end of an answer before it is passed on
+TRIES = 5  # of a write that conflicts with others
+GRACE = timedelta(seconds=30)  # after a deadline, in which a stage may still report that it has passed
 LISTED = 200  # conversations
 
 
@@ -78,60 +77,60 @@ class AnswerUnderWay(Permanent):
 
 
 class NoTurn(Permanent):
-    """The conversation has no question to take back or to ask again."""
+    """The conversation has no question to undo or to repeat."""
 
     code = "no-turn"
 
 
 class ConversationChanged(Retryable):
-    """Somebody else wrote it first."""
+    """Another process has written the conversation meanwhile."""
 
     code = "conversation-changed"
 
 
 @dataclass(frozen=True)
 class VersionedConversation:
-    """A conversation, and which version of it was read; None: a new one."""
+    """A conversation and its version in the store; None: a new one."""
 
     conversation: Conversation
     version: tuple[int, int] | None = None
 
 
 class ConversationStore(Protocol):
-    """Keeps conversations (adapters.elastic.conversations). All raise Retryable."""
+    """Stores conversations (adapters.elastic.conversations). All methods raise Retryable."""
 
     async def get(self, owner: ConversationOwner, conversation_id: str) -> VersionedConversation | None: ...
 
     async def of_answer(self, owner: ConversationOwner, request_id: str) -> VersionedConversation | None:
-        """The one with this answer."""
+        """The owner's conversation with this answer."""
         ...
 
     async def with_answer(self, site: str, request_id: str) -> VersionedConversation | None:
-        """The one of this site with this answer, whosever it is: for those who look after the site."""
+        """The site's conversation with this answer, of any owner: for operators."""
         ...
 
     async def put(self, kept: VersionedConversation, *, at_once: bool = False) -> None:
-        """Write if the version is still the one that was read.
+        """Write if the stored version is still the one that was read.
 
         Args:
-            at_once: lists show the change as soon as this returns, otherwise within a second.
+            at_once: lists show the change when this returns, otherwise within a second.
 
         Raises:
-            ConversationChanged: it is not.
+            ConversationChanged: the stored version is another one.
         """
         ...
 
     async def delete(self, owner: ConversationOwner, conversation_id: str) -> bool:
-        """Whether there was one."""
+        """Delete it; returns whether it existed."""
         ...
 
     async def list(self, owner: ConversationOwner, limit: int) -> list[ConversationSummary]:
-        """The newest first."""
+        """The owner's conversations, newest first."""
         ...
 
 
 class Recorded(Protocol):
-    """Reads what is in the log of an answer (pipelines.conversations.ask.Asker)."""
+    """Reads an answer's events from the log (pipelines.conversations.ask.Asker)."""
 
     def recorded(self, site: str, request_id: str, position: str) -> AsyncGenerator[Followed, None]: ...
 
@@ -140,8 +139,8 @@ class Conversations:
     """One per process.
 
     Args:
-        messages: how many of a conversation the stages keep in mind.
-        titles: writes titles; none where there is no model.
+        messages: how many of a conversation the stages read.
+        titles: writes titles; None without a model.
     """
 
     def __init__(
@@ -159,7 +158,7 @@ class Conversations:
         self._clock = clock
 
     async def begin(self, owner: ConversationOwner, question: Question, position: str) -> None:
-        """Keep the first question of a conversation. One that cannot be kept is answered nevertheless."""
+        """Store the first question of a conversation. If that fails, the question is answered all the same."""
         try:
             await self._store.put(VersionedConversation(begun(owner, question, position)))
         except Retryable as err:
@@ -174,12 +173,12 @@ class Conversations:
         replaces: str | None = None,
         languages: Sequence[str] = (),
     ) -> Question:
-        """Keep a further question; it, with the history it is asked in.
+        """Store a further question; returns it with the history.
 
         Args:
-            replaces: the request whose question this asks again.
-            languages: the site's, where who asks has named none: what no words tell ("sauna?") is in the
-                conversation's.
+            replaces: the request whose question this one repeats.
+            languages: the site's, if the visitor's program has named no language. A question whose words do not show
+                its language ("sauna?") gets that of the conversation.
 
         Raises:
             UnknownConversation, AnswerUnderWay. Retryable: without its conversation a question cannot be understood.
@@ -190,12 +189,12 @@ class Conversations:
             if (last := last_turn(kept.conversation)) and last.state == "pending" and now < last.deadline:
                 raise AnswerUnderWay(last.request_id)
             if languages and last is not None:
-                question = heard_after(last, question, languages)
+                question = with_language_of(last, question, languages)
             conversation = continued(kept.conversation, question, position, replaces=replaces)
             try:
                 await self._store.put(replace(kept, conversation=conversation))
             except ConversationChanged:
-                continue  # most likely by another question, which is found under way now
+                continue  # most likely by another question, which the next read finds
             return question.model_copy(update={"history": history(conversation, self._messages, question.groups)})
         raise ConversationChanged("the conversation is written by others all the time; try again")
 
@@ -207,12 +206,12 @@ class Conversations:
         *,
         titled: bool = False,
     ) -> AsyncGenerator[Followed, None]:
-        """The events; when the answer's end comes by, it is kept before it is handed on.
+        """Pass on the events; the end of the answer is stored before it is passed on.
 
-        A question that the log did not take is taken back: nobody will answer it.
+        If the log does not take the question, the turn is removed, because it gets no answer.
 
         Args:
-            titled: whether a conversation that has just begun gets a title, in the background.
+            titled: whether a new conversation gets a title, in the background.
         """
         outcome, heard = Outcome(), False
         async with aclosing(events):
@@ -234,12 +233,12 @@ class Conversations:
     async def _note(
         self, owner: ConversationOwner, question: Question, change: Callable[[Conversation, str], Conversation]
     ) -> Conversation | None:
-        """Change the question's turn, if it is kept and can be: the log knows as well."""
+        """Change the question's turn if possible; the log has the answer anyway."""
         try:
             async with asyncio.timeout(NOTE_TIMEOUT):
                 return await self._change(owner, question.conversation_id, lambda it: change(it, question.request_id))
         except UnknownConversation:
-            pass  # never kept, or deleted meanwhile
+            pass  # never stored, or deleted meanwhile
         except (Retryable, TimeoutError) as err:
             log.warning("an answer is kept later, from the log", error=str(err))
         return None
@@ -262,12 +261,12 @@ class Conversations:
         return shown((await self._settled(await self._get(owner, conversation_id))).conversation, owner.groups)
 
     async def list(self, owner: ConversationOwner, utc_offset: timedelta) -> ConversationList:
-        """By the days of somebody whose clock is `utc_offset` ahead of UTC. Raises: Retryable."""
+        """The conversations by day, for a clock `utc_offset` ahead of UTC. Raises: Retryable."""
         summaries = await self._store.list(owner, LISTED)
         return by_day(summaries, self._clock(), utc_offset)
 
     async def ids(self, owner: ConversationOwner) -> Sequence[str]:
-        """Of the newest conversations, those too that show nothing any more. Raises: Retryable."""
+        """Ids of the newest conversations, also of those without a visible turn. Raises: Retryable."""
         return [one.conversation_id for one in await self._store.list(owner, LISTED)]
 
     async def rename(self, owner: ConversationOwner, conversation_id: str, title: str) -> ConversationDetail:
@@ -279,19 +278,19 @@ class Conversations:
         return shown(await self._change(owner, conversation_id, titled, at_once=True), owner.groups)
 
     async def requests(self, owner: ConversationOwner, conversation_id: str) -> tuple[str, ...]:
-        """Of all its questions, those that are shown no more as well. Raises: UnknownConversation, Retryable."""
+        """Request ids of all its questions, also of hidden ones. Raises: UnknownConversation, Retryable."""
         conversation = (await self._get(owner, conversation_id)).conversation
         return tuple(turn.request_id for turn in conversation.turns)
 
     async def delete(self, owner: ConversationOwner, conversation_id: str) -> StoredTurn | None:
-        """The last question that was shown. Raises: UnknownConversation, Retryable."""
+        """Delete it; returns its last visible turn. Raises: UnknownConversation, Retryable."""
         turn = last_turn((await self._get(owner, conversation_id)).conversation)
         if not await self._store.delete(owner, conversation_id):
             raise UnknownConversation("no such conversation")
         return turn
 
     async def last(self, owner: ConversationOwner, conversation_id: str) -> StoredTurn:
-        """The last question that is shown, its answer if its owner may read it.
+        """The last visible turn, with the answer if the owner may read it.
 
         Raises:
             UnknownConversation, NoTurn, Retryable.
@@ -302,7 +301,7 @@ class Conversations:
         return readable(turn, owner.groups)
 
     async def undo(self, owner: ConversationOwner, conversation_id: str) -> tuple[ConversationDetail, StoredTurn]:
-        """Take back the last question and its answer; what is left, and what was taken.
+        """Remove the last question and its answer; returns the rest, and the removed turn.
 
         Raises:
             UnknownConversation, NoTurn, Retryable.
@@ -310,17 +309,17 @@ class Conversations:
         turn = await self.last(owner, conversation_id)
 
         def without(conversation: Conversation) -> Conversation:
-            return taken_back(conversation, turn.request_id)
+            return without_turn(conversation, turn.request_id)
 
         return shown(await self._change(owner, conversation_id, without, at_once=True), owner.groups), turn
 
     async def rate(
         self, owner: ConversationOwner, request_id: str, feedback: Feedback, conversation_id: str | None = None
     ) -> str:
-        """Keep what the visitor says of an answer; the conversation's id.
+        """Store the visitor's rating of an answer; returns the conversation's id.
 
         Args:
-            conversation_id: whose answer it is, as for `stopped` and `accepted`; None: that is searched for.
+            conversation_id: of the answer, as for `stopped` and `accepted`; None: it is searched for.
 
         Raises:
             UnknownAnswer, Retryable.
@@ -329,7 +328,7 @@ class Conversations:
         return await self._change_answer(owner, kept, lambda it: changed_turn(it, request_id, feedback=feedback))
 
     async def stopped(self, owner: ConversationOwner, request_id: str, conversation_id: str | None = None) -> None:
-        """The visitor waits no more: the next question may come. Raises: UnknownAnswer, Retryable."""
+        """The visitor has stopped the answer: the next question is allowed. Raises: UnknownAnswer, Retryable."""
 
         def without_waiting(conversation: Conversation) -> Conversation:
             turn = next(turn for turn in conversation.turns if turn.request_id == request_id)
@@ -340,7 +339,7 @@ class Conversations:
     async def accepted(
         self, owner: ConversationOwner, request_id: str, conversation_id: str | None = None
     ) -> tuple[Accepted, str]:
-        """The answer's first event, which is not in the log, and where in it the others begin.
+        """The answer's first event, which is not in the log, and the position of the others.
 
         Raises:
             UnknownAnswer, Retryable.
@@ -352,7 +351,7 @@ class Conversations:
         return Accepted(request_id=request_id, conversation_id=conversation.conversation_id), turn.position
 
     async def whose(self, site: str, request_id: str) -> tuple[ConversationOwner, str] | None:
-        """The owner and the id of the conversation with this answer; None: it is not kept (any more)."""
+        """The owner and the id of the conversation with this answer; None: it is not stored (any more)."""
         kept = await self._store.with_answer(site, request_id)
         if kept is None:
             return None
@@ -389,7 +388,7 @@ class Conversations:
         at_once: bool = False,
         kept: VersionedConversation | None = None,
     ) -> Conversation:
-        """`kept`: as it was just read."""
+        """Apply a change and write it. `kept`: as it was just read."""
         for _ in range(TRIES):
             kept = kept or await self._get(owner, conversation_id)
             changed = change(kept.conversation)
@@ -404,7 +403,7 @@ class Conversations:
         raise ConversationChanged("the conversation is written by others all the time; try again")
 
     async def _settled(self, kept: VersionedConversation) -> VersionedConversation:
-        """Complete what nobody has followed to its end."""
+        """Complete turns whose answer no reader followed to its end."""
         conversation = kept.conversation
         for turn in conversation.turns:
             if is_open(turn):
@@ -412,18 +411,18 @@ class Conversations:
                 conversation = completed(conversation, turn.request_id, outcome)
         if conversation == kept.conversation:
             return kept
-        with suppress(ConversationChanged):  # the log stays true: whoever looks next completes it
+        with suppress(ConversationChanged):  # the next read completes it from the log
             await self._store.put(replace(kept, conversation=conversation))
         return await self._get(ConversationOwner(conversation.site, conversation.owner), conversation.conversation_id)
 
     async def _outcome(self, site: str, turn: StoredTurn) -> Outcome:
         outcome = Outcome()
-        # A place in another log (the conversation was restored, or the topic has got partitions) holds nothing of it.
+        # The position is from another log (the conversation was restored, or partitions were added).
         with suppress(BadPosition):
             async with aclosing(self._answers.recorded(site, turn.request_id, turn.position)) as events:
                 async for followed in events:
                     outcome = outcome.after(followed.event.event)
         if outcome.end is None and self._clock() > turn.deadline + GRACE:
-            # Nothing will come any more, and the log is not searched for it again.
+            # No event will follow, so the log is not searched again.
             return replace(outcome, end=Failed(code="timeout", message=""))
         return outcome

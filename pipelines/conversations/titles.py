@@ -1,8 +1,8 @@
-"""Titles: a conversation is called by its first question until a model, where there is one, has found a better name.
+"""Titles: a conversation's title is its first question until a model, if there is one, has written a better one.
 
-    an answer is kept ─▶ (in the background) TitleWriter ─▶ still called by its question? ─▶ its title
+    answer stored ─▶ (in the background) TitleWriter ─▶ is the title still the question? ─▶ new title
 
-Nobody waits for it: the visitor has the answer by then, and where no title comes of it the question stays one.
+It runs after the visitor has the answer. Without a result the question stays the title.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from schemas.conversation import StoredTurn
 
 log = structlog.get_logger(__name__)
 
-AT_ONCE = 20  # titles that are being written; beyond that, the question stays one
+AT_ONCE = 20  # titles in work; beyond that, the question stays the title
 
 
 class TitleWriter(Protocol):
-    """Finds titles (pipelines.query.titles.ModelTitles)."""
+    """Writes titles (pipelines.query.titles.ModelTitles)."""
 
     async def write(self, site: str, lang: str, question: str, answer: str) -> str | None:
-        """A title in the language, on one line and without markup; None: there is none."""
+        """A title in the language, on one line and without markup; None: no title."""
         ...
 
 
 class Titles:
-    """Writes them in the background. One per process; close it."""
+    """Writes titles in the background. One per process; close it."""
 
     def __init__(self, writer: TitleWriter) -> None:
         self._writer = writer
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, site: str, turn: StoredTurn, keep: Callable[[str], Awaitable[object]]) -> None:
-        """Look for a title of what was asked and answered; `keep` gets it, if there is one."""
+        """Write a title of the turn; `keep` stores it, if there is one."""
         if len(self._tasks) >= AT_ONCE:
             return
         task = asyncio.create_task(self._write(site, turn, keep), name="title")
@@ -45,7 +45,7 @@ class Titles:
         task.add_done_callback(self._tasks.discard)
 
     async def _write(self, site: str, turn: StoredTurn, keep: Callable[[str], Awaitable[object]]) -> None:
-        # What some groups alone may read must not stand in a title, which is shown whoever its visitor is by now.
+        # An answer for some access groups must not show in the title, because the visitor may lose the groups.
         answer = "" if turn.groups else turn.answer
         try:
             title = await self._writer.write(site, turn.lang, turn.question, answer)

@@ -1,4 +1,4 @@
-"""Turns: what happens to a conversation's questions and answers, and how they look."""
+"""Turns: pure functions that change and show a conversation's questions and answers."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from schemas.query import MAX_HISTORY, MAX_QUESTION, Question, Turn
 from text.language import language_of, tells_language
 from text.sentences import cut
 
-KEPT_TURNS = 100  # of a conversation; the oldest fall off
+KEPT_TURNS = 100  # of a conversation; older ones are dropped
 TITLE_CHARS = 80  # of the first question
-TITLED_WITHIN = 3  # turns, after whose answers a title is looked for until there is one
-CITED_PAGES = 3  # of an answer, that a further question may be about
+TITLED_WITHIN = 3  # turns whose answers may give the title
+CITED_PAGES = 3  # of an answer, to which a further question may refer
 
 
 @dataclass(frozen=True)
 class ConversationOwner:
-    """Whose conversations: a visitor, or the program that a key was given to; and what they may read now."""
+    """The owner of conversations, a visitor or a program with a key, and the access groups of now."""
 
     site: str
     name: str
@@ -38,7 +38,7 @@ class ConversationOwner:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an answer's events have said so far."""
+    """The result of an answer's events so far."""
 
     rephrased: str | None = None
     grade: int | None = None
@@ -46,7 +46,7 @@ class Outcome:
 
     @property
     def courteous(self) -> bool:
-        """Whether nothing was asked of the website."""
+        """Whether the message was a courtesy and no question."""
         return isinstance(self.end, Answered) and self.end.strategy == "courtesy"
 
     def after(self, event: Event) -> Outcome:
@@ -69,24 +69,24 @@ def begun(owner: ConversationOwner, question: Question, position: str) -> Conver
         title=first_title(question.question),
         created_at=question.asked_at,
         updated_at=question.asked_at,
-        turns=(asked_turn(question, position),),
+        turns=(open_turn(question, position),),
     )
 
 
 def first_title(question: str) -> str:
-    """What a conversation is called by its first question."""
+    """The title that a conversation gets from its first question."""
     return " ".join(question.split())[:TITLE_CHARS]
 
 
 def untitled(conversation: Conversation) -> bool:
-    """Whether nobody has given it another title than its first question."""
+    """Whether its title is still the first question."""
     return conversation.title == first_title(conversation.turns[0].question)
 
 
 def wants_title(conversation: Conversation, request_id: str) -> StoredTurn | None:
     """The turn of this request, if a title is wanted and can be made from it.
 
-    Looked for at the first answer, and where that was of no use ("Hello", or a model that was away) at the next two.
+    The first answer gives the title; if it is of no use ("Hello", or a model that was away), one of the next two.
     """
     if len(conversation.turns) > TITLED_WITHIN or not untitled(conversation):
         return None
@@ -97,14 +97,14 @@ def wants_title(conversation: Conversation, request_id: str) -> StoredTurn | Non
 def continued(
     conversation: Conversation, question: Question, position: str, *, replaces: str | None = None
 ) -> Conversation:
-    """With one more question, or (`replaces`: a request) with one asked again."""
-    turn = asked_turn(question, position).model_copy(update={"replaces": replaces})
+    """The conversation with one more question, or (`replaces`: a request) with one asked again."""
+    turn = open_turn(question, position).model_copy(update={"replaces": replaces})
     turns = (*conversation.turns, turn)[-KEPT_TURNS:]
     return conversation.model_copy(update={"turns": turns, "updated_at": question.asked_at})
 
 
-def asked_turn(question: Question, position: str) -> StoredTurn:
-    """A question nobody has answered yet."""
+def open_turn(question: Question, position: str) -> StoredTurn:
+    """A turn without an answer yet."""
     return StoredTurn(
         request_id=question.request_id,
         question=question.question,
@@ -118,24 +118,24 @@ def asked_turn(question: Question, position: str) -> StoredTurn:
     )
 
 
-def heard_after(last: StoredTurn, question: Question, languages: Sequence[str]) -> Question:
-    """A further question whose language nobody has named: what its words do not tell is as it was before.
+def with_language_of(last: StoredTurn, question: Question, languages: Sequence[str]) -> Question:
+    """A further question without a language: if its words do not show one, it gets that of the last turn.
 
     Args:
         languages: the site's.
     """
-    told = tells_language(question.question, languages)
+    shown_by_words = tells_language(question.question, languages)
     lang = language_of(question.question, (last.lang, *languages))
-    return question.model_copy(update={"lang": lang, "guessed": not told and last.guessed})
+    return question.model_copy(update={"lang": lang, "guessed": not shown_by_words and last.guessed})
 
 
 def is_open(turn: StoredTurn) -> bool:
-    """Whether its answer may still be in the log. One that was stopped ends with what was written until then."""
+    """Whether its answer may still come from the log. A stopped one ends with the text written until then."""
     return not turn.removed and (turn.state == "pending" or (turn.state == "stopped" and turn.rephrased is None))
 
 
 def completed(conversation: Conversation, request_id: str, outcome: Outcome) -> Conversation:
-    """With the answer's end, if there is one. The first end stays, but an answer is better than none."""
+    """The conversation with an answer's end, if there is one. The first end stays, but an answer replaces an error."""
     turn = next((turn for turn in conversation.turns if turn.request_id == request_id), None)
     if turn is None or outcome.end is None or turn.state == "answered":
         return conversation
@@ -165,7 +165,7 @@ def completed(conversation: Conversation, request_id: str, outcome: Outcome) -> 
 
 
 def changed_turn(conversation: Conversation, request_id: str, **update: object) -> Conversation:
-    """With another turn in the place of this one."""
+    """The conversation with a changed turn."""
     turns = tuple(
         turn.model_copy(update=update) if turn.request_id == request_id else turn for turn in conversation.turns
     )
@@ -173,10 +173,10 @@ def changed_turn(conversation: Conversation, request_id: str, **update: object) 
 
 
 def visible(conversation: Conversation) -> tuple[StoredTurn, ...]:
-    """The turns that are shown, oldest first.
+    """The visible turns, oldest first.
 
-    One that was asked again gives way to its new answer and to the wait for it; where that came to nothing, it is back:
-    no answer is lost to a question that could not be asked.
+    A repeated question hides its earlier turn, also while the new answer is awaited. If the repetition fails, the
+    earlier turn is visible again.
     """
     kept = [turn for turn in conversation.turns if not turn.removed]
     again = {turn.replaces for turn in kept}
@@ -189,8 +189,8 @@ def visible(conversation: Conversation) -> tuple[StoredTurn, ...]:
     )
 
 
-def taken_back(conversation: Conversation, request_id: str) -> Conversation:
-    """Without a turn, and without the earlier answers to its question."""
+def without_turn(conversation: Conversation, request_id: str) -> Conversation:
+    """The conversation without a turn and the earlier answers to its question."""
     for turn in reversed(conversation.turns):
         if turn.request_id == request_id:
             conversation = changed_turn(conversation, request_id, removed=True)
@@ -199,17 +199,17 @@ def taken_back(conversation: Conversation, request_id: str) -> Conversation:
 
 
 def last_turn(conversation: Conversation) -> StoredTurn | None:
-    """The last one that is shown."""
+    """The last visible turn."""
     return next(reversed(visible(conversation)), None)
 
 
 def may_read(turn: StoredTurn, groups: Iterable[str]) -> bool:
-    """Whether somebody of these access groups may: a right that ends takes its answers along."""
+    """Whether a visitor with these access groups may read the answer; lost groups hide old answers, too."""
     return set(turn.groups) <= set(groups)
 
 
 def readable(turn: StoredTurn, groups: Iterable[str]) -> StoredTurn:
-    """The turn, without what was answered to access groups that are not among these."""
+    """The turn, without an answer for access groups that are not among these."""
     if may_read(turn, groups):
         return turn
     asked = turn.model_dump(include={"request_id", "question", "lang", "asked_at", "state", "feedback", "removed"})
@@ -218,25 +218,25 @@ def readable(turn: StoredTurn, groups: Iterable[str]) -> StoredTurn:
 
 
 def history(conversation: Conversation, messages: int, groups: Iterable[str] = ()) -> tuple[Turn, ...]:
-    """What was said, as much of it as is read and may be: questions without an answer say nothing."""
+    """The newest answered turns that these groups may read, as the stages read them."""
     allowed = tuple(groups)
     answered = [turn for turn in visible(conversation) if turn.answer and may_read(turn, allowed)]
-    return newest([_said(conversation.site, turn) for turn in answered], messages)
+    return newest([_turn(conversation.site, turn) for turn in answered], messages)
 
 
-def _said(site: str, turn: StoredTurn) -> Turn:
+def _turn(site: str, turn: StoredTurn) -> Turn:
     cited = dict.fromkeys(page_key(site, source.lang, source.page_id) for source in turn.sources)
     return Turn(question=turn.question, answer=turn.answer, lang=turn.lang, pages=tuple(cited)[:CITED_PAGES])
 
 
-def newest(said: Sequence[Turn], messages: int) -> tuple[Turn, ...]:
-    """The newest questions with their answers, oldest first: as much as rewriting and answering read.
+def newest(turns: Sequence[Turn], messages: int) -> tuple[Turn, ...]:
+    """The newest questions with their answers, oldest first, for rewriting and answering.
 
-    At most `messages` messages and `MAX_HISTORY` characters; the oldest that is kept may be cut at its end.
+    At most `messages` messages and `MAX_HISTORY` characters; the oldest one may be cut at its end.
     """
     kept: list[Turn] = []
     left = MAX_HISTORY
-    for turn in reversed(said[-((messages + 1) // 2) :] if messages else []):
+    for turn in reversed(turns[-((messages + 1) // 2) :] if messages else []):
         asked = cut(turn.question, min(left, MAX_QUESTION))
         answered = cut(turn.answer, left - len(asked))
         if not asked:
@@ -249,7 +249,7 @@ def newest(said: Sequence[Turn], messages: int) -> tuple[Turn, ...]:
 
 
 def shown(conversation: Conversation, groups: Iterable[str] = ()) -> ConversationDetail:
-    """As its visitor sees it, who has these access groups now."""
+    """The conversation as a visitor with these access groups sees it."""
     allowed = tuple(groups)
     return ConversationDetail(
         **conversation.model_dump(include={"conversation_id", "title", "created_at", "updated_at"}),
@@ -269,7 +269,7 @@ def summary(conversation: Conversation) -> ConversationSummary:
 
 
 def by_day(summaries: Sequence[ConversationSummary], now: datetime, utc_offset: timedelta) -> ConversationList:
-    """Sorted into today, yesterday and so on, as a calendar where the visitor is counts them."""
+    """The conversations by today, yesterday and so on, in the visitor's time zone."""
     there = timezone(utc_offset)
     today = now.astimezone(there).date()
     groups: dict[str, list[ConversationSummary]] = {"today": [], "yesterday": [], "last_week": [], "older": []}

@@ -28,7 +28,7 @@ def wins(a: ChangeRef, b: ChangeRef) -> bool:
 
 def having_met(winner: Head, loser: Origin) -> Head:
     """The head, which remembers where the loser stands."""
-    return winner.model_copy(update={"losers": winner.losers.furthest(loser.beside(winner.origin))})
+    return winner.model_copy(update={"losers": winner.losers.latest(loser.in_partitions_of(winner.origin))})
 
 
 def head_of(
@@ -59,15 +59,15 @@ def head_of(
         losers = before.behind(origin, for_sure=not newer(change, before.change))
     elif before is not None:
         # At a replay the page's last products may stand further back than those at hand.
-        origin = origin.furthest(before.origin.beside(origin))
-        end = end.furthest(before.end.beside(origin))
-        losers = before.losers.beside(origin, for_sure=True)
+        origin = origin.latest(before.origin.in_partitions_of(origin))
+        end = end.latest(before.end.in_partitions_of(origin))
+        losers = before.losers.in_partitions_of(origin, for_sure=True)
     copies = {place.change for place in places.values()}
     unplaced = before is not None and before.unplaced and before.change == change
     if (unplaced or len(copies) > 1) and end.embeddings:
         # What the index before this one had met, or the rest of the other copies, may stand behind it. A copy that is
         # sent now will stand behind it all.
-        losers = losers.furthest(Origin(embeddings=end.embeddings + 1, embeddings_in=at.embeddings_in))
+        losers = losers.latest(Origin(embeddings=end.embeddings + 1, embeddings_in=at.embeddings_in))
     return Head(
         change=part.change,
         state="deleted" if part.change.op == "delete" else "live",

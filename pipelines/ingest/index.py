@@ -141,7 +141,7 @@ async def _apply(
     if len(places) < part.parts:
         outcome = await _incomplete(part, before, store, origin, now)
         # Another index may be live when the next part comes, one that knows nothing of the losers.
-        return Outcome(outcome.receipt, again=change) if head.outlived else outcome
+        return Outcome(outcome.receipt, again=change) if head.needs_requeue else outcome
     part, whole = narrowed(part, before), True
     if gone or part.parts > 1:
         # Before the head: once it stands, nothing is left to be done again.
@@ -167,7 +167,7 @@ async def _apply(
         chunks=head.cost,
         notes=part.notes,
     )
-    return Outcome(receipt, again=change if head.outlived else None)
+    return Outcome(receipt, again=change if head.needs_requeue else None)
 
 
 async def _incomplete(
@@ -184,7 +184,7 @@ async def _incomplete(
         # Its other parts went with another copy. The log ends with it or with a later one, so it is sent again itself.
         await _met(part, before, store, origin)
         return Outcome(again=part.change)
-    if origin.embeddings > before.end.beside(origin).embeddings:
+    if origin.embeddings > before.end.in_partitions_of(origin).embeddings:
         await store.keep(part, place_of(origin))  # one more copy of what is shown
         await _extend(part, before, store, origin)
     if part.part < part.parts - 1:
@@ -216,7 +216,7 @@ async def _extend(part: PageEmbeddings, shown: Head, store: PageStore, at: Origi
 
     Raises: HeadConflict, Retryable, Permanent.
     """
-    end = at.beside(shown.origin).embeddings
+    end = at.in_partitions_of(shown.origin).embeddings
     if end > shown.last_part and not shown.unplaced:  # a copy follows in any case
         await store.write(part.model_copy(update={"chunks": ()}), shown.model_copy(update={"last_part": end}))
 
@@ -226,7 +226,7 @@ async def _met(part: PageEmbeddings, shown: Head, store: PageStore, at: Origin) 
     head = having_met(shown, at)
     if head != shown:
         await store.write(part.model_copy(update={"chunks": ()}), head)
-    return Outcome(again=shown.change if head.outlived else None)
+    return Outcome(again=shown.change if head.needs_requeue else None)
 
 
 async def _lost(
@@ -241,10 +241,10 @@ async def _lost(
         await store.remove(change, left)
         await store.refresh()  # the winner's refresh may have made them visible
     head = having_met(winner, origin)
-    if (head.outlived or head.ahead) and head != winner:
+    if (head.needs_requeue or head.ahead) and head != winner:
         await store.write(part.model_copy(update={"chunks": ()}), head)
     receipt = ReceiptEvent(change=change, state="superseded", at=now())
-    return Outcome(receipt, again=winner.change if head.outlived else None)
+    return Outcome(receipt, again=winner.change if head.needs_requeue else None)
 
 
 async def _misfit(
@@ -266,7 +266,7 @@ def _told(part: PageEmbeddings, shown: Head, now: Callable[[], datetime]) -> Out
     by us, who died between the head and the receipt.
     """
     receipt = ReceiptEvent(change=part.change, state="searchable", at=now(), chunks=shown.cost, notes=part.notes)
-    return Outcome(receipt, again=part.change if shown.unplaced or shown.outlived else None)
+    return Outcome(receipt, again=part.change if shown.unplaced or shown.needs_requeue else None)
 
 
 def _addresses(counts: Mapping[FieldName, int], but: Mapping[FieldName, int] | None = None) -> list[ChunkAddress]:

@@ -1,1 +1,1 @@
-"""What operators do to a running system: rebuild an index, audit it, settle dead letters, read the status."""
+"""Operators' acts on a running system: rebuild an index, audit it, settle dead letters, read the status."""

@@ -1,9 +1,9 @@
-"""Keys that are made and revoked while the system runs: known to every gateway within seconds.
+"""Keys that are created and revoked while the system runs; every gateway knows them within seconds.
 
     create, revoke ─▶ store ◀── look, every REFRESH seconds ── known ◀── every request, without waiting
 
-Where the store is away, the keys that were known last stay good: an outage must lock nobody out. A key's end is kept
-with it, so a key that expires does so in an outage, too.
+While the store is away, the last known keys stay valid, so that an outage locks no program out. A key carries its
+expiry date, so it expires in an outage, too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Literal, Protocol
 import structlog
 
 from pipelines.runtime.errors import PagewireError, Permanent
-from pipelines.runtime.regularly import Regularly
+from pipelines.runtime.periodic_task import PeriodicTask
 from schemas.access_key import CreatedKey, KeptKey, ListedKey, NewKey, Scope, digest_of, key_id
 
 log = structlog.get_logger(__name__)
@@ -27,7 +27,7 @@ REFRESH = 5.0  # seconds between two looks: a key works, or stops working, every
 LOOK_TIMEOUT = 5.0  # seconds for one look
 MAX_KEYS = 1_000
 KEY_BYTES = 32  # 256 bits
-PREFIX = "pwk_"  # so that scanners for leaked secrets can tell what it is
+PREFIX = "pwk_"  # by which scanners for leaked secrets recognise it
 # The admin key's own name, and what callers without a key are called.
 RESERVED = frozenset({"admin", "visitor"})
 
@@ -39,13 +39,13 @@ class KeyTaken(Permanent):
 
 
 class TooManyKeys(Permanent):
-    """No more keys are kept; revoke those that nobody needs."""
+    """The store is full; revoke unused keys."""
 
     code = "too-many-keys"
 
 
 class KeyInFile(Permanent):
-    """The key stands in pagewire.yaml: it is revoked by taking it out there."""
+    """The key is in pagewire.yaml: remove it there to revoke it."""
 
     code = "key-in-file"
 
@@ -57,14 +57,14 @@ class UnknownKey(Permanent):
 
 
 class KeyStore(Protocol):
-    """Where they are kept (adapters.elastic.access_keys). All raise Retryable."""
+    """Stores keys (adapters.elastic.access_keys). All methods raise Retryable."""
 
     async def all(self) -> Sequence[KeptKey]:
         """The oldest first."""
         ...
 
     async def add(self, key: KeptKey) -> bool:
-        """False: there is one of this name."""
+        """False: the name is taken."""
         ...
 
     async def remove(self, name: str) -> bool:
@@ -84,7 +84,7 @@ class FiledKey:
 
 
 class AccessKeys:
-    """One per process. `filed`: the keys of pagewire.yaml; `now`: the time that all gateways go by."""
+    """One per process. `filed`: the keys of pagewire.yaml; `now`: the gateways' common time."""
 
     def __init__(self, store: KeyStore, filed: Iterable[FiledKey], now: Callable[[], datetime]) -> None:
         self._store = store
@@ -92,15 +92,15 @@ class AccessKeys:
         self._names = RESERVED | {key.name for key in self._filed}
         self._now = now
         self._known: tuple[KeptKey, ...] = ()
-        self._keeping = Regularly("access keys", REFRESH, self.look)
+        self._keeping = PeriodicTask("access keys", REFRESH, self.look)
 
     def known(self) -> Sequence[KeptKey]:
-        """Those that were made and are good at this moment, as far as is known here."""
+        """The valid created keys, as far as this process knows them."""
         now = self._now()
         return [key for key in self._known if key.name not in self._names and not key.over(now)]
 
     async def create(self, new: NewKey, by: str) -> CreatedKey:
-        """Make a key; it works here at once.
+        """Create a key; it works in this process at once.
 
         Raises:
             KeyTaken, TooManyKeys, Retryable.
@@ -109,7 +109,7 @@ class AccessKeys:
             where = "is a name of ours" if new.name in RESERVED else "stands in pagewire.yaml"
             raise KeyTaken(f"{new.name!r} {where}; choose another name")
         if len(await self._store.all()) >= MAX_KEYS:
-            raise TooManyKeys(f"there are {MAX_KEYS:,} keys already; revoke those that nobody needs")
+            raise TooManyKeys(f"there are {MAX_KEYS:,} keys already; revoke unused ones")
         secret = PREFIX + secrets.token_urlsafe(KEY_BYTES)
         kept = KeptKey(**dict(new), sha256=digest_of(secret), created_at=self._now(), created_by=by)
         if not await self._store.add(kept):
@@ -118,7 +118,7 @@ class AccessKeys:
         return CreatedKey(**dict(self._listed(kept)), key=secret)
 
     async def revoke(self, name_or_id: str) -> ListedKey:
-        """Take a key away; here it stops working at once.
+        """Revoke a key; in this process it stops working at once.
 
         Raises:
             UnknownKey, KeyInFile, Retryable.
@@ -133,7 +133,7 @@ class AccessKeys:
         raise UnknownKey("no key has this name or id")
 
     async def list(self) -> list[ListedKey]:
-        """Those of pagewire.yaml as well. Raises: Retryable."""
+        """All keys, with those of pagewire.yaml. Raises: Retryable."""
         filed = [
             ListedKey(
                 id=key_id(key.sha256),
@@ -149,7 +149,7 @@ class AccessKeys:
         return [*filed, *(self._listed(key) for key in await self._store.all())]
 
     async def look(self) -> bool:
-        """Read them once; whether there was an answer. Those that are known stay until there is a new one."""
+        """Read the keys once; returns whether the store answered. Without an answer the known keys stay."""
         try:
             async with asyncio.timeout(LOOK_TIMEOUT):
                 self._known = tuple(await self._store.all())
@@ -159,7 +159,7 @@ class AccessKeys:
         return True
 
     async def start(self) -> None:
-        """Look, and look again from time to time."""
+        """Look now, and again from time to time."""
         await self._keeping.start()
 
     async def aclose(self) -> None:

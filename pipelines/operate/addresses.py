@@ -1,4 +1,4 @@
-"""Addresses of pages: whether two of them, as people copy them, lead to the same page."""
+"""Addresses of pages: whether two of them, as people copy them, are of the same page."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from urllib.parse import unquote, urlsplit
 
 
 def is_address(text: str) -> bool:
-    """Whether this is no page id but a page's address in the web."""
+    """Whether this is a web address, and no page id."""
     return "://" in text
 
 
 def same_address(a: str, b: str) -> bool:
-    """Whatever their scheme, fragment, escapes and last slash; one without a host is of any host."""
+    """Ignores scheme, fragment, escapes and the last slash; an address without a host matches any host."""
     (host, *rest), (other, *others) = _parts(a), _parts(b)
     return rest == others and (not host or not other or host == other)
 

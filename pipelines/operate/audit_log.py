@@ -1,9 +1,9 @@
-"""The audit log: every act of an operator, an editor, a command is noted once it is over, whatever came of it.
+"""The audit log: records every act of an operator, an editor or a command after its end, with its outcome.
 
     act ─▶ a log line, in any case
         └▶ store (append-only), if it is there
 
-The act does not depend on the log: where the store is away, the line in the process's log is all there is.
+The act does not depend on the log: without the store, only the log line of the process remains.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from schemas.audit_log import Action, ActOutcome, AuditEntry, AuditFilter, Audit
 
 log = structlog.get_logger(__name__)
 
-KEEP_TIMEOUT = 3.0  # seconds that whoever acts waits for the store
+KEEP_TIMEOUT = 3.0  # seconds that an act waits for the store
 
 
 class AuditStore(Protocol):
-    """Where entries are kept (adapters.elastic.audit_log). All raise Retryable."""
+    """Stores entries (adapters.elastic.audit_log). All methods raise Retryable."""
 
     async def put(self, entry: AuditEntry) -> None: ...
 
@@ -38,13 +38,13 @@ class AuditStore(Protocol):
 
 @dataclass
 class Act:
-    """What is going on. Whoever acts may say the target when it is known."""
+    """An act in progress. Set `target` when it is known."""
 
     target: str = ""
 
 
 class AuditLog:
-    """Notes and reads acts. One per process; `now`: the time that all gateways go by."""
+    """Records and reads acts. One per process; `now`: the gateways' common time."""
 
     def __init__(self, store: AuditStore, now: Callable[[], datetime]) -> None:
         self._store = store
@@ -54,7 +54,7 @@ class AuditLog:
     async def act(
         self, who: str, via: Via, action: Action, site: str | None = None, target: str = ""
     ) -> AsyncIterator[Act]:
-        """Note what is done in the context. Its errors go on as they are."""
+        """Record the act that runs inside the block. Its errors are raised unchanged."""
         act = Act(target)
         code = ""
         try:
@@ -85,5 +85,5 @@ class AuditLog:
         try:
             async with asyncio.timeout(KEEP_TIMEOUT):
                 await self._store.put(entry)
-        except Exception as err:  # noqa: BLE001 - whatever it is: what was done is done, and stays so
+        except Exception as err:  # noqa: BLE001 - the act is done, and must not fail because of its record
             log.warning("the audit log cannot be written; the line before this one is all there is", error=repr(err))

@@ -1,10 +1,10 @@
-"""Switching a site's chat off and on while the system runs: heeded by every gateway and worker within seconds.
+"""Switches a site's chat off and on while the system runs; every gateway and worker follows within seconds.
 
     throw ─▶ store ◀── look, every REFRESH seconds ── known ◀── every question, without waiting
-                                                        └─▶ the event that ends answers under way
+                                                        └─▶ the event that ends running answers
 
-Where the store is away, what was known last stays so. A process that starts in that time answers until the store is
-back: without it nothing can be found to answer with.
+While the store is away, the last known state stays. A process that starts in that time takes the chat for switched on
+until the store is back; without the store it finds no pages to answer from.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from pipelines.operate.states import State, States
 from pipelines.runtime.errors import PagewireError, Permanent
-from pipelines.runtime.regularly import Regularly
+from pipelines.runtime.periodic_task import PeriodicTask
 from schemas.base import problems
 from schemas.chat_switch import ChatState, ChatSwitch
 
@@ -39,7 +39,7 @@ class ChatSwitches:
     """One per process.
 
     Args:
-        enabled: by site, what pagewire.yaml says. now: the time that all gateways go by.
+        enabled: `chat.enabled` of pagewire.yaml, by site. now: the gateways' common time.
     """
 
     def __init__(self, store: States, enabled: Mapping[str, bool], now: Callable[[], datetime]) -> None:
@@ -47,16 +47,16 @@ class ChatSwitches:
         self._enabled = enabled
         self._now = now
         self._known: dict[str, ChatSwitch] = {}
-        # Of sites with answers under way, which hold them: one of each site that was ever asked would be thousands.
+        # Only of sites with running answers, which hold the events: there may be thousands of sites.
         self._off: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
-        self._keeping = Regularly("chat switches", REFRESH, self.look)
+        self._keeping = PeriodicTask("chat switches", REFRESH, self.look)
 
     def off(self, site: str) -> bool:
-        """Whether no question of this site is to be answered, as far as is known here."""
+        """Whether the site's chat is switched off, as far as this process knows."""
         return not self.state(site).on
 
     def went_off(self, site: str) -> asyncio.Event:
-        """Set while it is switched off. The file's word is none that could change."""
+        """An event that is set while the chat is switched off by the switch; the file does not change."""
         event = self._off.get(site)
         if event is None:
             event = self._off[site] = asyncio.Event()
@@ -65,7 +65,7 @@ class ChatSwitches:
         return event
 
     def state(self, site: str) -> ChatState:
-        """As far as is known here; waits for nothing."""
+        """The state as far as this process knows it, without waiting."""
         switch = self._known.get(site)
         thrown = {"changed_at": switch.changed_at, "changed_by": switch.changed_by} if switch else {}
         if not self._enabled.get(site, True):
@@ -74,10 +74,10 @@ class ChatSwitches:
         return ChatState.model_validate({"site": site} | said | thrown)
 
     async def throw(self, site: str, *, on: bool, by: str) -> ChatState:
-        """Switch the chat of a site; here it is so at once.
+        """Switch the chat of a site; this process follows at once.
 
         Raises:
-            ChatOffInFile: it cannot be switched on. Retryable: nothing was changed, as far as is known.
+            ChatOffInFile: it cannot be switched on. Retryable: probably nothing was changed.
         """
         if on and not self._enabled.get(site, True):
             raise ChatOffInFile(f"sites.{site}.chat.enabled is false in pagewire.yaml: change it there and start anew")
@@ -87,7 +87,7 @@ class ChatSwitches:
         return self.state(site)
 
     async def look(self) -> bool:
-        """Read them once; whether there was an answer. Those that are known stay until there is a new one."""
+        """Read the switches once; returns whether the store answered. Without an answer the known ones stay."""
         try:
             async with asyncio.timeout(LOOK_TIMEOUT):
                 self._take(_read(await self._store.all("chat")))
@@ -97,7 +97,7 @@ class ChatSwitches:
         return True
 
     async def start(self) -> None:
-        """Look, and look again from time to time."""
+        """Look now, and again from time to time."""
         await self._keeping.start()
 
     async def aclose(self) -> None:
@@ -106,7 +106,7 @@ class ChatSwitches:
     def _take(self, switches: Iterable[ChatSwitch]) -> None:
         for switch in switches:
             before = self._known.get(switch.site)
-            # A look that began before a switch was thrown here must not bring back what was before it.
+            # A look that began before a switch here must not restore the state before it.
             if before is not None and before.changed_at > switch.changed_at:
                 continue
             if before is None or before.on != switch.on:
@@ -117,7 +117,7 @@ class ChatSwitches:
 
 
 def _read(states: Sequence[State]) -> Iterable[ChatSwitch]:
-    """One that this version cannot read keeps nobody from reading the others."""
+    """The switch of a state; None if this version cannot read it."""
     for state in states:
         try:
             yield ChatSwitch.stored(state.value)

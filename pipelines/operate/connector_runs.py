@@ -1,8 +1,8 @@
-"""Connectors' runs: noted when they begin and when they end, so that others than their terminal know of them.
+"""Connectors' runs: stored at their begin and end, so that the console can show them.
 
     import, reconcile, watch ─▶ began ─▶ ... ─▶ ended, or failed ─▶ state `connector-run` ◀── console
 
-The run does not depend on its note: where that cannot be kept, a line in the log is all there is.
+The run does not depend on the store: if the write fails, only a log line remains.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from schemas.connector_run import ConnectorRun, RunKind
 
 log = structlog.get_logger(__name__)
 
-NOTE_TIMEOUT = 3.0  # seconds that a run waits for its note
+NOTE_TIMEOUT = 3.0  # seconds that a run waits for the store
 
 
 @dataclass
 class Came:
-    """What came of a run. Whoever runs says so before its end."""
+    """The outcome of a run; the connector sets it before the end."""
 
     sent: int = 0
     deleted: int = 0
@@ -36,7 +36,7 @@ class Came:
 
 
 class ConnectorRuns:
-    """One per process. `now`: the time that all gateways go by."""
+    """One per process. `now`: the gateways' common time."""
 
     def __init__(self, states: States, now: Callable[[], datetime]) -> None:
         self._states = states
@@ -49,14 +49,14 @@ class ConnectorRuns:
 
     @asynccontextmanager
     async def run(self, site: str, connector: str, what: RunKind, by: str) -> AsyncIterator[Came]:
-        """Note what is done in the context. Its errors go on as they are."""
+        """Record the run inside the block. Its errors are raised unchanged."""
         run = ConnectorRun(site=site, connector=connector, what=what, by=by, began_at=self._now())
         await self._note(run)
         came, code, error = Came(), "", ""
         try:
             yield came
         except asyncio.CancelledError:
-            code = "" if what == "watch" else "stopped"  # a watch is ended like that
+            code = "" if what == "watch" else "stopped"  # a watch has no other end
             raise
         except Exception as err:
             code, error = str(getattr(err, "code", "internal")), str(err)

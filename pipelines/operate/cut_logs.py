@@ -1,10 +1,10 @@
-"""Cut logs: messages that were deleted from a topic before a stage had read them, and what to do about it.
+"""Cut logs: messages that were deleted from a topic before a stage had read them, and the remedy.
 
-Nothing waits any more, and the receipts of what is gone say `queued` for ever. It comes of a retention that somebody
-has put on a topic of ours, or of `kafka-delete-records`.
+No message waits any more, but the receipts of the deleted ones stay `queued`. The cause is a retention that was set on
+one of our topics, or `kafka-delete-records`.
 
-While the stage's commit lies before the oldest message that is kept, anybody sees it. Once the stage goes on, only what
-its worker has noted in `worker.pauses` tells of it, for the day that this topic keeps.
+While the stage's commit lies before the oldest kept message, the broker shows the loss. Once the stage goes on, only
+its worker's note in `worker.pauses` shows it, which that topic keeps for a day.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from schemas.topics import CHANGES, TOPICS, Topic
 
-# The others lose what is too old to be wanted.
+# The other topics lose only messages that are too old to matter.
 KEPT = tuple(topic for topic in TOPICS if topic.retention_ms is None)
 
 SAVE_AGAIN = (
@@ -24,17 +24,17 @@ REPAIR = "`pagewire audit SITE --repair` sends what is missing through the stage
 
 
 def what_to_do(topic: Topic) -> str:
-    """The command that mends it."""
+    """The command that repairs it."""
     return SAVE_AGAIN if topic is CHANGES else REPAIR
 
 
 def gone(committed: Mapping[int, int], begins: Mapping[int, int]) -> dict[int, int]:
-    """How many offsets a stage has not read and never will, by partition; of a compacted topic fewer messages."""
+    """Deleted offsets that a stage has not read, by partition; a compacted topic has fewer messages than offsets."""
     return {p: begins[p] - at for p, at in sorted(committed.items()) if begins.get(p, 0) > at}
 
 
 def sentence(group: str, topic: Topic, name: str, missed: Mapping[int, int]) -> str:
-    """For people; `name`: the topic's at the broker."""
+    """The report in words; `name`: of the topic at the broker."""
     partitions = ", ".join(map(str, sorted(missed)))
     return (
         f"up to {sum(missed.values()):,} messages of {name}[{partitions}] were deleted before {group} had read them: "

@@ -1,9 +1,9 @@
-"""States: small things that all processes must know of each other while the system runs, each of a kind and a name.
+"""States: small values that all processes share while the system runs, each with a kind and a name.
 
-chat            a site           whether its chat was switched off
-connector-run   site/connector   its last run, and what came of it
-last-use        a key            when it was used last
-audit-run       a site           its last audit, how far it is, who is at work on it
+chat            a site           whether its chat is switched off
+connector-run   site/connector   its last run, and the outcome
+last-use        a key            time of its last use
+audit-run       a site           its last audit, with progress and owner
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Kind = Literal["chat", "connector-run", "last-use", "audit-run"]
 
 @dataclass(frozen=True)
 class State:
-    """What is kept under a name, and which version of it was read."""
+    """A stored value and its version."""
 
     name: str
     value: Mapping[str, Any]
@@ -27,20 +27,20 @@ class State:
 
 
 class States(Protocol):
-    """Where they are kept (adapters.elastic.states). All raise Retryable."""
+    """Stores states (adapters.elastic.states). All methods raise Retryable."""
 
     async def all(self, kind: Kind) -> Sequence[State]:
-        """As they were a second ago at the latest."""
+        """All states of a kind, at most a second old."""
         ...
 
     async def get(self, kind: Kind, name: str) -> State | None:
-        """As it is now."""
+        """The current state."""
         ...
 
     async def put(self, kind: Kind, name: str, value: Wire) -> None:
-        """In the place of what was there. Readers of all see it at once."""
+        """Replace the state. `all` shows it at once."""
         ...
 
     async def replace(self, kind: Kind, name: str, value: Wire, before: State | None) -> State | None:
-        """In the place of what was read before (None: nothing was there). None: it is another by now, and stays."""
+        """Replace the version that was read (None: none). Returns None if the stored version is another one."""
         ...

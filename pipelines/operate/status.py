@@ -1,4 +1,4 @@
-"""Status: how far behind the stages are, how fresh the sites, what is dead. Asked of the servers, never guessed."""
+"""Status: lag of the stages, freshness of the sites, open dead letters; read from the servers."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from schemas.topics import PAUSES, Topic, all_topics
 from schemas.worker import CUTS_KEY, PAUSES_KEY, PauseNote
 
 RATE_SECONDS = 60.0  # over which a rate is taken
-NOTE_TTL = 75.0  # seconds; a worker that waits says so every 30, one that died says nothing more
-CUT_TTL = timedelta(days=1)  # as long as the topic keeps it; time enough for somebody to read it
-FIRST_LOOK = 0.5  # seconds between the two looks a first rate needs: as often workers say how far they are
+NOTE_TTL = 75.0  # seconds; a paused worker repeats its note every 30, unless it died
+CUT_TTL = timedelta(days=1)  # as long as the topic keeps the note
+FIRST_LOOK = 0.5  # seconds between the first two looks for a rate: workers commit as often
 
 
 class StatusIndex(Protocol):
-    """What is asked of Elasticsearch (adapters.elastic.bundle.Elastic). Both raise Retryable."""
+    """Elasticsearch for the status (adapters.elastic.bundle.Elastic). Both methods raise Retryable."""
 
     async def ping(self) -> None:
         """Return when it answers and all its primaries are there."""
         ...
 
     async def site_statuses(self, sites: Sequence[str]) -> Sequence[SiteStatus]:
-        """Of each site, in this order; what is wrong with one is its `problem`."""
+        """The status of each site, in this order; a fault is its `problem`."""
         ...
 
 
@@ -56,10 +56,10 @@ class StatusReader:
         await self._stack.aclose()
 
     async def status(self, sites: Sequence[str] | None = None) -> SystemStatus:
-        """What can be said now; a service that does not answer shows as false, with nothing of it.
+        """The status now; a service that does not answer is false, and its part is empty.
 
         Args:
-            sites: of these, which cost time each; by default of all.
+            sites: only these, because each costs time; default: all.
         """
         looks = (
             self._stages(),
@@ -71,7 +71,7 @@ class StatusReader:
         stages, looked, *wrong = await asyncio.gather(*looks, return_exceptions=True)
         problems = [line for lines in wrong if not isinstance(lines, BaseException) for line in lines]
         if isinstance(looked, Retryable):
-            problems.append(f"Elasticsearch: {looked}")  # away, or refusing our key
+            problems.append(f"Elasticsearch: {looked}")  # away, or it refuses our key
         for part in (stages, looked, *wrong):
             if isinstance(part, BaseException) and not isinstance(part, Retryable):
                 raise part
@@ -85,7 +85,7 @@ class StatusReader:
         )
 
     async def ready(self) -> tuple[bool, dict[str, str]]:
-        """Whether Kafka and Elasticsearch answer, and what is wrong with each that does not."""
+        """Whether Kafka and Elasticsearch answer, and the error of each that does not."""
         wrong: dict[str, str] = {}
         try:
             await (await self._connected()).partitions(())
@@ -113,7 +113,7 @@ class StatusReader:
         (then, before), (now, after) = self._looks[0], self._looks[-1]
         stages = []
         for group, entry in all_groups():
-            # A topic's dead letters are of both lanes: told once.
+            # A topic's dead letters belong to both lanes, and are listed once.
             buried = () if group.lane == "bulk" else entry.reads
             stages.append(
                 StageStatus(
@@ -130,7 +130,7 @@ class StatusReader:
         return tuple(stages)
 
     async def _paused(self) -> tuple[str, ...]:
-        """Which stages wait, as their workers say."""
+        """The paused stages, from their workers' notes."""
         newest = {(n.worker, n.stage, n.lane): n for n in await self._notes(PAUSES_KEY, timedelta(seconds=NOTE_TTL))}
         return tuple(
             f"stage {note.stage}{' (bulk)' if note.lane == 'bulk' else ''} of {note.worker} is paused since "
@@ -140,7 +140,7 @@ class StatusReader:
         )
 
     async def _cut(self) -> tuple[str, ...]:
-        """What was deleted before a stage had read it: where the stage has not gone on yet, and where it has."""
+        """Messages deleted before a stage had read them: from the broker, and from workers' notes."""
         client, found = await self._connected(), dict[str, str]()
         begins = {
             topic: {number: begin for number, (begin, _) in spans.items()}
@@ -161,7 +161,7 @@ class StatusReader:
         return tuple(found.values())
 
     async def _notes(self, key: str, age: timedelta) -> list[PauseNote]:
-        """What workers said of themselves, the oldest first."""
+        """The workers' notes, oldest first."""
         since = datetime.now(UTC) - age
         if PAUSES not in await (await self._connected()).partitions([PAUSES]):
             return []
@@ -174,7 +174,7 @@ class StatusReader:
         return notes
 
     def _with_parked(self, sites: Iterable[SiteStatus]) -> tuple[SiteStatus, ...]:
-        """With what is parked of each, as of the look that `_stages` took, and why."""
+        """The sites with their parked messages, as of the look of `_stages`, and the reasons."""
         counts: defaultdict[str | None, list[OpenLetterCount]] = defaultdict(list)
         for letters in self._letters.counts():
             if letters.parked:
@@ -190,14 +190,14 @@ class StatusReader:
         return tuple(found)
 
     async def _moved(self, client: BrokerView) -> None:
-        """Look, so that there are two looks at least."""
+        """Look, at least twice, so that there is a rate."""
         if not self._looks:
             await self._look(client)
             await asyncio.sleep(FIRST_LOOK)
         await self._look(client)
 
     async def _look(self, client: BrokerView) -> None:
-        """Remember how far every stage is."""
+        """Store the progress of every stage."""
         groups = [group for group, _ in all_groups()]
         offsets = await asyncio.gather(*map(client.committed, groups))
         done = {group: sum(its.values()) for group, its in zip(groups, offsets, strict=True)}
@@ -206,8 +206,10 @@ class StatusReader:
             self._looks.popleft()
 
     async def _unfit_topics(self) -> list[str]:
-        """Nothing waits in a topic that is not there, so its stage would look well; one with few copies may be lost,
-        and more workers than partitions idle."""
+        """Missing topics, topics with too few copies, and those with fewer partitions than wanted.
+
+        A stage with a missing topic has no lag, so its status would look good.
+        """
         topics, broker = list(all_topics()), await self._connected()
         there = await broker.partitions(topics)
         missing = [self._bus.name(topic) for topic in topics if topic not in there]

@@ -1,1 +1,1 @@
-"""What all pipelines share: what a stage, a record, an error, a lane and the bus are."""
+"""Shared by all pipelines: stages, records, errors, lanes and the bus."""

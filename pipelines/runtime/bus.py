@@ -1,4 +1,4 @@
-"""What the rooms ask of Kafka; adapters.kafka answers, and in tests what stands in for it."""
+"""Kafka as the pipelines use it: protocols that adapters.kafka and the tests' fakes implement."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Producer(Protocol):
     async def send_bytes(
         self, topic: Topic, key: bytes | None, value: bytes | None, headers: Headers, *, partition: int | None = None
     ) -> None:
-        """As `send`, of a message as it is; by default into the partition of its key."""
+        """As `send`, with the message's bytes; by default into the partition of its key."""
         ...
 
 
 class LogReader(Protocol):
-    """Reads stretches of a topic, by position or by key (adapters.kafka.log.LogReader)."""
+    """Reads parts of a topic, by position or by key (adapters.kafka.log.LogReader)."""
 
     async def read(self, partition: int, start: int, end: int | None = None) -> list[Record]:
         """Records from `start` up to, not including, `end` (default: the end of the log now). Raises: Retryable."""
@@ -55,7 +55,7 @@ class LogReader(Protocol):
         """Records of one key written at `since_ms` (since 1970) or later.
 
         Args:
-            begins: a partition, and an offset in it before which the key has none.
+            begins: a partition, and an offset in it before which the key has no records.
 
         Raises:
             Retryable.
@@ -64,7 +64,7 @@ class LogReader(Protocol):
 
 
 class RecentLog(Protocol):
-    """Reads what was written last to a topic (adapters.kafka.log.LogReader)."""
+    """Reads the newest records of a topic (adapters.kafka.log.LogReader)."""
 
     async def since(self, since_ms: int) -> Sequence[Record]:
         """Records written at `since_ms` (since 1970) or later. Raises: Retryable."""
@@ -87,7 +87,7 @@ class LogTail(Protocol):
         ...
 
     async def catch_up(self, key: str, seconds: float) -> None:
-        """Return when all that stood in the topic about the key has been delivered, or after so many seconds."""
+        """Return when all records of the key that are in the topic now are delivered, or after so many seconds."""
         ...
 
 
@@ -96,11 +96,11 @@ class SharedTail(LogTail, Protocol):
 
     @property
     def own(self) -> frozenset[int]:
-        """Those of this process's share, which are always followed; none: any will do."""
+        """This process's share of partitions, which is always followed; none: any partition will do."""
         ...
 
     def following(self, partitions: Iterable[int]) -> AbstractAsyncContextManager[None]:
-        """Meanwhile these are followed, too, and `position` knows them. Raises, when entered: Retryable."""
+        """Follow these partitions, too, inside the block; `position` knows them. Raises, when entered: Retryable."""
         ...
 
 
@@ -128,10 +128,10 @@ class LogScan(Protocol):
 
 
 class PickingScan(LogScan, Protocol):
-    """As well reads single stretches of it, and little else."""
+    """Also reads single stretches of it."""
 
     async def identity(self) -> str | None:
-        """The broker's id of the topic, another one when it is made anew; None: it gives none."""
+        """The broker's id of the topic, which changes when it is created anew; None: the broker gives none."""
         ...
 
     def pick(self, partition: int, start: int, end: int) -> AsyncGenerator[list[Record], None]:
@@ -150,14 +150,14 @@ class Lag(Protocol):
 
 
 class BrokerView(Protocol):
-    """What the broker itself says of our topics and stages, never a worker's own books. All raise Retryable."""
+    """The broker's own view of our topics and stages. All methods raise Retryable."""
 
     async def partitions(self, topics: Iterable[Topic]) -> dict[Topic, set[int]]:
         """Partitions of the topics that are there."""
         ...
 
     async def short_of_copies(self, topics: Iterable[Topic]) -> Sequence[str]:
-        """Which topics have fewer copies than wanted, or fewer in sync than they have: a sentence each."""
+        """A sentence for each topic with too few copies, or with copies out of sync."""
         ...
 
     async def short_of_partitions(self, topics: Iterable[Topic]) -> Sequence[str]:
@@ -169,7 +169,7 @@ class BrokerView(Protocol):
         ...
 
     async def committed(self, group: StageGroup) -> dict[tuple[Topic, int], int]:
-        """Where a stage would go on, by topic and partition; without a commit it is absent."""
+        """The committed offsets of a stage, by topic and partition; without a commit there is none."""
         ...
 
     async def lags(self, groups: Sequence[StageGroup]) -> Mapping[StageGroup, Lag]:
@@ -178,7 +178,7 @@ class BrokerView(Protocol):
 
 
 class Bus(Protocol):
-    """Opens what is needed of Kafka (adapters.kafka.bus.KafkaBus)."""
+    """Opens readers, scans and views of Kafka (adapters.kafka.bus.KafkaBus)."""
 
     def name(self, topic: Topic) -> str:
         """The broker's name of a topic, as records and dead letters carry it."""

@@ -1,4 +1,4 @@
-"""How pages are cut: by the ingest stages, and reckoned with by the query stages, which never import each other."""
+"""The settings of the chunker, which both the ingest and the query stages use."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Counts that several processes share: each counts for itself, and knows what the others said last.
+"""Counts that several processes share: each keeps its own and the latest ones of the others.
 
 ```
- add(name) ─▶ own counts ─▶ news() ─▶ a topic ─▶ take() of all others
+ add(name) ─▶ own counts ─▶ changes() ─▶ a topic ─▶ merge() in all others
                   └────── of(name) = own + the others' ◀──────┘
 ```
 A grow-only counter, kept by process (Shapiro et al., "A comprehensive study of Convergent and Commutative Replicated
-Data Types", 2011, 3.1.1): said twice or out of order it is the same, so a topic may repeat itself. What nobody has
-heard of yet is missing: a limit over shared counts lets through what comes in at several processes within a moment.
+Data Types", 2011, 3.1.1): duplicates and any order give the same result. Counts in transit are missing, so several
+processes together may exceed a limit for a moment.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ KEPT = 1  # periods before and after the current one: clocks differ, and message
 class _Period:
     def __init__(self) -> None:
         self.own: Counter[str] = Counter()
-        self.unsaid: set[str] = set()
+        self.unsent: set[str] = set()
         self.others: defaultdict[str, dict[str, int]] = defaultdict(dict)  # process -> name -> count
-        self.of_others: Counter[str] = Counter()  # their sum, which is asked for at every question
+        self.of_others: Counter[str] = Counter()  # their sum, which every question reads
 
 
 class SharedCounts:
@@ -35,7 +35,7 @@ class SharedCounts:
 
     Args:
         seconds: of a period; periods begin with 1970 and are UTC's days where these are 86,400.
-        now: Unix time, which has to be about the same for all processes.
+        now: Unix time; the processes' clocks should agree within a period.
     """
 
     def __init__(self, seconds: int, now: Callable[[], float] = time.time) -> None:
@@ -45,14 +45,14 @@ class SharedCounts:
         self._periods: defaultdict[int, _Period] = defaultdict(_Period)
 
     def of(self, name: str) -> int:
-        """This period's count, as far as it is known here."""
+        """This period's count, as far as this process knows it."""
         period = self._current()
         return period.own[name] + period.of_others[name]
 
     def add(self, name: str, count: int = 1) -> None:
         period = self._current()
         period.own[name] += count
-        period.unsaid.add(name)
+        period.unsent.add(name)
 
     def left(self) -> float:
         """Seconds until the period ends."""
@@ -63,22 +63,22 @@ class SharedCounts:
         """Unix time at which the period began."""
         return self._now() // self.seconds * self.seconds
 
-    def news(self) -> list[Counts]:
-        """What has changed since the last call, for the others. What could not be said goes back by `unsaid`."""
-        said = []
+    def changes(self) -> list[Counts]:
+        """Changes since the last call, for the other processes. Give unsent ones back by `unsent`."""
+        changed = []
         for number, period in self._periods.items():
-            if period.unsaid:
-                counts = {name: period.own[name] for name in period.unsaid}
-                said.append(Counts(process=self._process, period=number, seconds=self.seconds, counts=counts))
-                period.unsaid = set()
-        return said
+            if period.unsent:
+                counts = {name: period.own[name] for name in period.unsent}
+                changed.append(Counts(process=self._process, period=number, seconds=self.seconds, counts=counts))
+                period.unsent = set()
+        return changed
 
-    def unsaid(self, counts: Counts) -> None:
+    def unsent(self, counts: Counts) -> None:
         if counts.period in self._periods:
-            self._periods[counts.period].unsaid |= counts.counts.keys()
+            self._periods[counts.period].unsent |= counts.counts.keys()
 
-    def take(self, counts: Counts) -> None:
-        """What a process has said. Of other periods than those around now, and our own, it changes nothing."""
+    def merge(self, counts: Counts) -> None:
+        """Merge another process's counts. Our own, and those of periods long past or ahead, are ignored."""
         self._current()
         around = abs(counts.period - self._number()) <= KEPT
         if counts.process == self._process or counts.seconds != self.seconds or not around:

@@ -1,10 +1,10 @@
-"""Says this process's counts to the others, and hears theirs.
+"""Exchanges this process's counts with the others over a topic.
 
 ```
- SharedCounts.news() ─ every `every` seconds ─▶ topic ─▶ tail of every process ─▶ SharedCounts.take()
-                                                  └─ read back at the start: what was counted before it
+ SharedCounts.changes() ─ every `every` seconds ─▶ topic ─▶ tail of every process ─▶ SharedCounts.merge()
+                                                     └─ read back at the start: earlier counts
 ```
-Nobody waits for it. Without a broker each process counts for itself, and goes on telling when there is one again.
+It runs in the background. Without a broker each process uses its own counts, and sends them when the broker is back.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from schemas.topics import Topic
 
 log = structlog.get_logger(__name__)
 
-EVERY = 0.5  # seconds between two looks at what there is to say
-AGAIN = 2.0  # seconds after which a broker that was away is asked again
-LAST_WORD = 2.0  # seconds for what is unsaid when the process ends
+EVERY = 0.5  # seconds between two sends
+AGAIN = 2.0  # seconds until the next try without a broker
+LAST_SEND = 2.0  # seconds for the last counts when the process ends
 SKEW = 60.0  # seconds by which a broker's clock may be behind ours
 
 
@@ -35,7 +35,7 @@ class LateProducer(Producer, Protocol):
     """A producer that may not have been started yet (adapters.kafka.KafkaSender)."""
 
     async def start(self) -> None:
-        """Nothing where it runs. Raises: Retryable: no broker."""
+        """Does nothing if it runs. Raises: Retryable: no broker."""
         ...
 
 
@@ -44,7 +44,7 @@ class CountsExchange:
 
     Args:
         bus: started when there is a broker.
-        before: reads the topic; None: what was counted before the start does not matter.
+        before: reads the topic; None: counts before the start are not needed.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class CountsExchange:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         with suppress(TimeoutError, PagewireError):
-            async with asyncio.timeout(LAST_WORD):
+            async with asyncio.timeout(LAST_SEND):
                 await self._bus.start()
                 await self._say()
         if self._listening:
@@ -96,7 +96,7 @@ class CountsExchange:
     async def _listen(self) -> None:
         """Raises: Retryable: no broker."""
         await self._bus.start()
-        await self._tail.start()  # before the look back: nothing falls between the two
+        await self._tail.start()  # before the look back, so that no record is missed in between
         try:
             if self._before is not None:
                 since = round((self._counts.began() - SKEW) * 1000)
@@ -108,18 +108,18 @@ class CountsExchange:
         self._listening = True
 
     async def _say(self) -> None:
-        """Raises: Retryable, Permanent; it is said at the next try then."""
-        news = self._counts.news()
-        for n, counts in enumerate(news):
+        """Send the changes; after an error they go with the next call. Raises: Retryable, Permanent."""
+        changes = self._counts.changes()
+        for n, counts in enumerate(changes):
             try:
                 await self._bus.send(self._topic, counts.process, counts)
             except BaseException:
-                for each in news[n:]:
-                    self._counts.unsaid(each)
+                for each in changes[n:]:
+                    self._counts.unsent(each)
                 raise
 
     def _deliver(self, record: Record) -> None:
         try:
-            self._counts.take(Counts.decode(record.value))
+            self._counts.merge(Counts.decode(record.value))
         except WireError as err:
             log.warning("not counts", partition=record.partition, offset=record.offset, error=str(err))

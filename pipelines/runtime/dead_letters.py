@@ -1,11 +1,11 @@
-"""Dead letters: the message untouched, and in its headers why it could not be worked on, or why it is parked.
+"""Dead letters: the unchanged message, with headers that say why it failed or is parked.
 
-In the manner of Kafka Connect's `__connect.errors.*`: key, value and headers stay byte for byte, so that
-a redrive can put the message back as it was. What became of a letter is a record of its own, a mark, behind it:
+As with Kafka Connect's `__connect.errors.*`, key, value and headers stay byte for byte, so that a redrive can put the
+message back as it was. The outcome of a letter is a record of its own behind it, a mark:
 
 ```
  <topic>.dlq   letter 17 ─ letter 18 ─ mark {settles: 17, action: redriven}
- <topic>       the message of 17 again, in its old partition, with pagewire.redriven.* telling of the failures before
+ <topic>       the message of 17 again, in its old partition, with its earlier failures in pagewire.redriven.*
 ```
 """
 
@@ -34,7 +34,7 @@ UNEXPLAINED_CODE = "unexplained"
 class DeadLetter:
     """Why and where a record failed. Times are UTC.
 
-    `attempts` and `first_failed_at` are of its whole life, `redrives` times put back included.
+    `attempts` and `first_failed_at` cover its whole life, across `redrives`.
     """
 
     stage: str
@@ -49,12 +49,12 @@ class DeadLetter:
     first_failed_at: datetime
     last_failed_at: datetime
     redrives: int = 0
-    parked: bool = False  # not dead: its stage takes it up again by itself
+    parked: bool = False  # not dead: its stage retries it by itself
 
 
 @dataclass(frozen=True)
 class Mark:
-    """What became of the letter at offset `settles` of the mark's own partition."""
+    """The outcome of the letter at offset `settles` of the mark's own partition."""
 
     settles: int
     action: Action
@@ -63,20 +63,20 @@ class Mark:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """Something in a dead letter topic that is neither."""
+    """A record in a dead letter topic that is neither a letter nor a mark."""
 
     why: str
 
 
 def kind_of(error: BaseException) -> Kind:
-    """Whose trouble an error of a handler is."""
+    """The kind of a handler's error."""
     if isinstance(error, PagewireError):
         return error.kind
     return Kind.RECORD if isinstance(error, WireError) else Kind.UNKNOWN
 
 
 def code_of(error: BaseException) -> str:
-    """The stable code of an error of a handler."""
+    """The stable code of a handler's error."""
     if isinstance(error, PagewireError):
         return error.code
     return WIRE_ERROR_CODE if isinstance(error, WireError) else UNEXPLAINED_CODE
@@ -124,12 +124,12 @@ def to_headers(original: Headers, letter: DeadLetter) -> Headers:
 
 
 def original_headers(headers: Headers) -> Headers:
-    """The headers without what we added: as the message first came."""
+    """The headers as the message first came, without ours."""
     return tuple((name, value) for name, value in headers if not name.startswith((PREFIX, HISTORY_PREFIX)))
 
 
 def redrive_headers(headers: Headers, letter: DeadLetter) -> Headers:
-    """The original headers and the letter's past, so that a new failure goes on counting."""
+    """The original headers and the letter's history, so that a new failure continues the counts."""
     past = {
         "times": letter.redrives + 1,
         "attempts": letter.attempts,
@@ -167,10 +167,10 @@ def from_headers(headers: Headers) -> DeadLetter:
 
 
 def entry(record: Record) -> DeadLetter | Mark | Unreadable:
-    """What a record of a dead letter topic is. Anybody may have written it: nothing in it is trusted."""
+    """Parse a record of a dead letter topic. Any program may have written it, so nothing in it is trusted."""
     names = {name for name, _ in record.headers}
     try:
-        # The errors first: a message may bring headers of any name, and those are kept beside them.
+        # The letter's headers first: a message may bring headers of any name, and keeps them.
         if PREFIX + "stage" not in names and MARK_PREFIX + "settles" in names:
             return _mark(record)
         return from_headers(record.headers)
@@ -179,7 +179,7 @@ def entry(record: Record) -> DeadLetter | Mark | Unreadable:
 
 
 def redrives_of(headers: Headers) -> int:
-    """How often the message was put back."""
+    """How often the message was redriven."""
     return _history(headers)[0]
 
 

@@ -1,4 +1,4 @@
-"""The embedder as the stages need it: ingest makes vectors of chunks by it, query compares questions with them."""
+"""The embedder as the stages use it: ingest embeds chunks, query embeds questions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Embedder(Protocol):
 
     @property
     def spec(self) -> str:
-        """Its name in the settings: `lite`, `bge-m3`, `openai:MODEL`."""
+        """The embedder's name in the settings: `lite`, `bge-m3`, `openai:MODEL`."""
         ...
 
     @property
@@ -26,23 +26,23 @@ class Embedder(Protocol):
 
     @property
     def dims(self) -> int:
-        """Length of its vectors; known once it was started."""
+        """Length of the vectors; known after the start."""
         ...
 
     async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Matrix32:
         """Embed texts of pages: shape (len(texts), dims).
 
         Args:
-            urgent: Overtakes calls that are not; one that is at work is waited for, a chunk or two.
+            urgent: Overtakes waiting calls that are not urgent, but not a running one (a chunk or two).
 
         Raises:
             Retryable: its service is away or busy.
-            Permanent: it refuses, or answers with something that is no set of vectors.
+            Permanent: it refuses, or its answer is no set of vectors.
         """
         ...
 
     async def query(self, text: str) -> Matrix32:
-        """Embed a question: shape (dims,). Overtakes `passages` that wait. Raises as `passages` does."""
+        """Embed a question: shape (dims,). Overtakes waiting `passages`. Raises as `passages` does."""
         ...
 
 
@@ -50,9 +50,9 @@ class SiteEmbedders(Protocol):
     """Which embedder a site's live index was built with (adapters.embedders.registry)."""
 
     async def for_site(self, site: str) -> Embedder:
-        """At most two seconds behind a promotion."""
+        """The embedder of the live index; at most two seconds behind a promotion."""
         ...
 
     async def for_new(self, site: str) -> Embedder:
-        """By a look at the index that begins now: for what will be written to it."""
+        """The embedder for writes to the index: reads the index now, without a cache."""
         ...

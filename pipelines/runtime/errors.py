@@ -1,7 +1,7 @@
-"""One base, two branches: what may be tried again and what never will; and of which kind a stage's failure is.
+"""The errors: one base class, two branches (`Retryable`, `Permanent`), and the kinds of a stage's failures.
 
-What a stage does about a failure follows from its kind alone, and the table of that is `WAYS`: nowhere else is it
-decided. An exception says its kind by its class, so whoever raises it knows best, and the worker knows no service.
+The kind of a failure alone decides what a stage does with the record: see the table `WAYS`. The class of an exception
+gives its kind, so the code that raises it decides, and the worker knows no service.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """Whose trouble a failure is."""
+    """The cause of a failure."""
 
-    RECORD = "record"  # the message itself: it will fail again, here and anywhere
+    RECORD = "record"  # the message itself: it will fail everywhere
     SERVICE = "service"  # Kafka, Elasticsearch, a model: away, overloaded, full, refusing our credentials
-    SETTING = "setting"  # something that somebody has to configure; the message names it
-    SITE = "site"  # one site's index, model or limit; the other sites' records go through
-    MOMENT = "moment"  # another writer, a promotion: over in a moment, and this record's alone
-    UNKNOWN = "unknown"  # nobody foresaw it, or it may be either
+    SETTING = "setting"  # a wrong or missing setting; the message names it
+    SITE = "site"  # one site's index, model or limit; other sites' records pass
+    MOMENT = "moment"  # another writer, a promotion: affects this record alone, and only for a moment
+    UNKNOWN = "unknown"  # unforeseen, or any of these
 
 
 class Way(StrEnum):
@@ -27,8 +27,8 @@ class Way(StrEnum):
     BURY = "bury"  # a dead letter at once
     PAUSE = "pause"  # the whole stage waits, and tries one record at a time, with growing pauses, until one passes
     PARK = "park"  # put aside durably with the site's later ones; comes back by itself, others go on
-    AGAIN = "again"  # this record alone is tried again, for `retry_for` seconds; then parked
-    PAUSE_THEN_BURY = "pause, then bury"  # as PAUSE; a dead letter once it failed alone, while others went through
+    AGAIN = "again"  # this record alone is retried, for `retry_for` seconds; then parked
+    PAUSE_THEN_BURY = "pause, then bury"  # as PAUSE; a dead letter once it failed alone, while others passed
 
 
 WAYS: Mapping[Kind, Way] = {
@@ -42,7 +42,7 @@ WAYS: Mapping[Kind, Way] = {
 
 
 class PagewireError(Exception):
-    """Something Pagewire can explain. `code` is stable, for scripts and problem documents."""
+    """Base of all errors that Pagewire explains. `code` is stable, for scripts and problem documents."""
 
     code = "error"
     kind = Kind.UNKNOWN
@@ -63,13 +63,13 @@ class Permanent(PagewireError):
 
 
 class WrongUse(Permanent):
-    """Whoever called must put something right first: a setting, an argument, a file."""
+    """The caller has to correct a setting, an argument or a file first."""
 
     code = "wrong-use"
     kind = Kind.SETTING
 
 
-# For messages about a setting that is wrong while we run: nothing else can be done about it from here.
+# For messages about a setting that is found wrong while the process runs.
 READ_AT_START = "a process reads it at its start, so restart this one when it was changed"
 READ_AGAIN = READ_AT_START + "; only what stands in a file of its own (`..._FILE`) is read again by itself"
 

@@ -1,10 +1,10 @@
-"""Files below a folder that others may write to: which there are, and what is in them, never what lies elsewhere.
+"""Lists and reads files below a folder that others may write to, and never files outside of it.
 
     walk ─▶ Found…          read ─▶ resolved ─▶ opened segment by segment ─▶ a file? small enough? ─▶ bytes
 
-Between a look at a path and its opening anybody may put a link there. So links are resolved first, and then every
-segment of what they lead to is opened without following any: what is read lies in the folder, or is refused. Whatever
-is wrong with a file concerns that file alone: `reason` says it, and the others go on.
+Between the check of a path and its opening, another process may put a link there. So links are resolved first, and then
+every segment of the result is opened without following links: a file outside the folder is refused. An error concerns
+one file alone: `reason` describes it, and the other files follow.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from pydantic import ValidationError
 
 from schemas.base import problems
 
-LOST = "lost+found"  # of a file system's repair; only root may list it
+LOST = "lost+found"  # from repairs of the file system; only root may list it
 LONGEST_REASON = 300  # characters
 NO_FILE = "not a regular file"
 ELSEWHERE = "leads out of its folder"
 
 
 class Unfit(ValueError):
-    """The file is not read, and why, for an editor."""
+    """Why a file is not read, for an editor."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a look at the folder met: a file that can be read, or `problem` says why not."""
+    """An entry of the folder: a readable file, or `problem` says why not."""
 
     path: Path
-    kind: Literal["file", "link", "folder"]  # a link that leads nowhere we go; a folder that cannot be listed
-    stat: os.stat_result | None = None  # None: nobody may look
+    kind: Literal["file", "link", "folder"]  # a link that is not followed; a folder that cannot be listed
+    stat: os.stat_result | None = None  # None: no permission
     problem: str = ""
 
 
 class Folder:
-    """One folder. Where its own path leads through links they are followed: whoever set it meant that."""
+    """One folder. Links in its own path are followed, because an operator has set it."""
 
     def __init__(self, path: Path) -> None:
         """Raises: OSError, RuntimeError: links in a circle."""
@@ -50,12 +50,12 @@ class Folder:
         self.path = path.resolve()
 
     def relative(self, path: Path) -> str:
-        """The name of a file below the folder, with what cannot be printed escaped; every other name is itself."""
+        """The name of a file below the folder, with unprintable characters escaped."""
         name = os.fsencode(path.relative_to(self.path).as_posix()).decode("utf-8", "backslashreplace")
         return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in name)
 
     def walk(self) -> Iterator[Found]:
-        """All files, in a stable order, without hidden ones. Folders that are links are passed over.
+        """All files, in a stable order, without hidden ones. Links to folders are skipped.
 
         Raises:
             OSError: the folder itself cannot be listed.
@@ -68,7 +68,7 @@ class Folder:
                     waiting += _listed(entry.path)
                 elif (found := self._found(entry)) is not None:
                     yield found
-            except FileNotFoundError:  # gone since it was listed
+            except FileNotFoundError:  # deleted since it was listed
                 continue
             except OSError as err:
                 yield Found(Path(entry.path), "folder", problem=f"cannot be listed: {err.strerror}")
@@ -102,7 +102,7 @@ class Folder:
             path: absolute, or below the folder.
 
         Raises:
-            Unfit: it lies elsewhere, is hidden, no file, larger than `most` bytes, or was written to meanwhile.
+            Unfit: it lies outside, is hidden, no file, larger than `most` bytes, or was written to meanwhile.
             OSError, ValueError: it cannot be opened.
         """
         with self._open(path) as file:
@@ -121,11 +121,11 @@ class Folder:
             return file.read(size)
 
     def _resolved(self, path: Path) -> Path:
-        """Raises: Unfit: it lies elsewhere, or is hidden. OSError, ValueError."""
+        """Raises: Unfit: it lies outside, or is hidden. OSError, ValueError."""
         if path.is_relative_to(self._set):
             path = path.relative_to(self._set)
         asked = Path(os.path.normpath(self.path / path))
-        if not asked.is_relative_to(self.path):  # nobody is told whether there is such a file
+        if not asked.is_relative_to(self.path):  # the message must not say whether the file exists
             raise Unfit(ELSEWHERE)
         try:
             real = asked.resolve(strict=True)
@@ -149,7 +149,7 @@ class Folder:
                 inner = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
                 os.close(here)
                 here = inner
-            # Without O_NONBLOCK a pipe that somebody put there would be waited for.
+            # Without O_NONBLOCK, opening a pipe would wait for a writer.
             handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=here)
         finally:
             os.close(here)
@@ -161,19 +161,19 @@ class Folder:
 
 
 def reason(err: Exception) -> str:
-    """Whatever reading or parsing a file raised, in one line, without places of this machine."""
+    """An error of reading or parsing a file, in one line, without paths of this machine."""
     if isinstance(err, ValidationError):
         return problems(err)
     if isinstance(err, RecursionError):
         return "nested too deep"
     if isinstance(err, OSError) and err.strerror:
         return f"cannot be read: {err.strerror}"
-    said = " ".join(str(err).split())[:LONGEST_REASON]
-    return said if isinstance(err, ValueError) and said else f"{type(err).__name__}: {said}"
+    message = " ".join(str(err).split())[:LONGEST_REASON]
+    return message if isinstance(err, ValueError) and message else f"{type(err).__name__}: {message}"
 
 
 def _listed(place: str | Path) -> list[os.DirEntry[str]]:
-    """What is in one folder, the first one last. Raises: OSError."""
+    """The entries of one folder in reverse order. Raises: OSError."""
     with os.scandir(place) as entries:
         return sorted((entry for entry in entries if not _hidden(entry.name)), key=lambda e: e.name, reverse=True)
 

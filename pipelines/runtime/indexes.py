@@ -1,4 +1,4 @@
-"""A generation of a site's index: what it is called and what it says of itself."""
+"""A generation of a site's index: its name and its metadata."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ WRITE_SUFFIX = ".write"
 
 
 class IndexUnfit(Retryable):
-    """The site's index is not as it must be, and guessing could lose pages: somebody has to look."""
+    """The site's index is not as expected, and guessing could lose pages: an operator has to look at it."""
 
     code = "index-unfit"
     kind = Kind.SITE
 
 
 class IndexGone(IndexUnfit):
-    """The site had pages, and its index is no longer there."""
+    """The site had pages, and its index is gone."""
 
     code = "index-gone"
 
 
 @dataclass(frozen=True)
 class IndexInfo:
-    """What an index holds, from `_meta` of its mapping."""
+    """The metadata of an index, from `_meta` of its mapping."""
 
     name: str
     site: str
-    embedder: str  # as in settings.embedder: how to get the model
+    embedder: str  # as in settings.embedder
     model: str  # its fingerprint
     dims: int
     chunker: str  # fingerprint
-    held_until: datetime | None = None  # a promotion is under way: no receipt is given before
+    held_until: datetime | None = None  # a promotion runs: no receipt before this time
     created_at: datetime | None = None
     mapped: bool = True  # its mapping knows all that is written; that of an older version is completed with a write
     analysis: str = ""  # text.words.ANALYSIS of the software that made it; empty before there was one
@@ -47,12 +47,12 @@ class IndexInfo:
 
     @property
     def concrete(self) -> str:
-        """What Elasticsearch calls the index in its answers."""
+        """The name of the index in Elasticsearch's answers."""
         return self.shared or self.name
 
     @property
     def mark(self) -> dict[str, str]:
-        """What each document of it says, to be told from those of other sites in the same index."""
+        """The fields by which its documents differ from those of other sites in the same index."""
         return {"generation": self.name} if self.shared else {}
 
     @property
@@ -65,12 +65,12 @@ class IndexInfo:
 
     @property
     def by_language(self) -> bool:
-        """Whether its stems are those of the pages' languages; else they are words' first letters, whatever those."""
+        """Whether its stems are those of the pages' languages; else they are the words' first letters."""
         return self.analysis == ANALYSIS
 
     @property
     def cut(self) -> Chunker:
-        """Raises: IndexUnfit: made by a chunker this version does not know."""
+        """The chunker of the index. Raises: IndexUnfit: this version does not know it."""
         try:
             return Chunker.of(self.chunker)
         except ValueError as err:

@@ -1,4 +1,4 @@
-"""Log lines (not Kafka's logs) of every process: one an event, with stage, record and trace, never message contents."""
+"""Log lines of every process: one per event, with stage, record and trace, never with message contents."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from pydantic import BeforeValidator, Field
 
 from pipelines.runtime.settings import SettingsGroup
 
-# Libraries that tell of the same outage ten times a second, or of every line they read, and tell nothing new when all
-# is well.
-# Faust's services log under the module of the subclass, ours.
+# Libraries that log the same outage ten times a second, or every line they read. Faust's services log under the module
+# of our subclass.
 CHATTY = (
     "uvicorn",
     "aiokafka",
@@ -29,7 +28,7 @@ CHATTY = (
     "opentelemetry",
     "urllib3",
 )
-# What a new broker says until it has made its own topics, a second after the first worker asked.
+# Logged until a new broker has made its own topics, about a second.
 EXPECTED = ("GroupCoordinatorNotAvailableError", "Marking the coordinator dead")
 OUTAGE_LOGS_PER = 10.0  # seconds between two lines from the same place of a chatty library
 
@@ -46,7 +45,7 @@ class LogSettings(SettingsGroup):
 
 
 class OncePer(logging.Filter):
-    """Lets one line per place in the code through per period, and counts what it held back."""
+    """Passes one line per place in the code and period, and counts the others."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
@@ -73,7 +72,7 @@ class OncePer(logging.Filter):
 
 
 class _Stderr(logging.StreamHandler[TextIO]):
-    """Writes to what is `sys.stderr` now: a progress bar puts itself in its place, and lines stand above it."""
+    """Writes to the current `sys.stderr`: a progress bar replaces it, and keeps log lines above itself."""
 
     @property
     def stream(self) -> TextIO:
@@ -86,7 +85,7 @@ class _Stderr(logging.StreamHandler[TextIO]):
 
 def configure(settings: LogSettings) -> None:
     """Send structlog's and the libraries' logs to stderr, as text or JSON lines."""
-    import structlog  # whoever needs the settings alone waits for no library
+    import structlog  # here, because the settings alone do not need it
 
     level = getattr(logging, settings.log_level.upper())
     shared: list[structlog.typing.Processor] = [
@@ -106,8 +105,8 @@ def configure(settings: LogSettings) -> None:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
     )
-    # A traceback by rich, structlog's default, holds the values of all variables, visitors' words and keys among them,
-    # and takes many seconds of a loop that has others to serve.
+    # A traceback by rich, structlog's default, contains the values of all variables, with visitors' words and keys, and
+    # blocks the event loop for many seconds.
     plain = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
     render: list[structlog.typing.Processor] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()] if settings.log_json else [plain]

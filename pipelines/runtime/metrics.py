@@ -1,5 +1,6 @@
-"""What a worker counts, for Prometheus and for the console. A stage without lanes leaves that label empty, and so do
-many sites theirs (`metrics_sites`)."""
+"""A worker's metrics, for Prometheus and the console. The label `lane` is empty for stages without lanes, and `site`
+where there are many sites (`metrics_sites`).
+"""
 
 from __future__ import annotations
 
@@ -97,6 +98,6 @@ CALL_TOKENS = Histogram(
 
 
 def begin(stage: str, lane: str) -> None:
-    """Say 0 of what has not happened yet: the first dead letter is an increase only where there was a 0 before it."""
+    """Export 0 for each series: Prometheus sees the first dead letter as an increase only after a 0."""
     for outcome in OUTCOMES:
         EVENTS.labels(stage, lane, outcome)

@@ -1,4 +1,4 @@
-"""A message as a stage gets it: raw bytes and where they stand in the log."""
+"""A message as a stage receives it: raw bytes and their position in the log."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Record:
     value: bytes | None
     headers: Headers = ()
     timestamp_ms: int = 0
-    # True only where nobody can have begun on it before: the first try, and the message came after its
-    # partition was assigned to this worker (so no earlier owner saw it).
+    # True only if no earlier try is possible: this is the first one, and the message was written after its partition
+    # was assigned to this worker.
     fresh: bool = False
     attempt: int = 1  # tries of this worker, from 1
-    # Partition and offset, among the dead letters of its topic, where it was parked; None: it comes from the topic.
+    # Where it was parked: partition and offset among the dead letters of its topic; None: it comes from the topic.
     letter: tuple[int, int] | None = None
 
     def header(self, name: str) -> bytes | None:
@@ -56,7 +56,7 @@ class Record:
 
 
 def lane_of(headers: Iterable[tuple[str, bytes | None]]) -> Lane:
-    """The lane that headers name; a record without one, or with one nobody knows, is a save."""
+    """The lane that headers name; a record without one, or with an unknown one, is a save."""
     lane: Lane = "save"
     for name, value in headers:
         if name == LANE_HEADER:
@@ -65,6 +65,6 @@ def lane_of(headers: Iterable[tuple[str, bytes | None]]) -> Lane:
 
 
 def in_lane(headers: Headers, lane: Lane) -> Headers:
-    """The headers with this lane instead of whatever they named. A save needs no header."""
+    """The headers with this lane; a save needs no header."""
     others = tuple((name, value) for name, value in headers if name != LANE_HEADER)
     return others if lane == "save" else (*others, (LANE_HEADER, lane.encode()))

@@ -1,8 +1,7 @@
-"""How long to wait before the next try, and how often to try: the one place.
+"""How often to retry, and how long to wait before.
 
-Our own few lines: stamina retries functions that raise, with waits of its own. Here a failed try may be a part of an
-answer (adapters.elastic.writer), has to be counted and told of (worker.guard), or says itself how long to
-wait (Retry-After).
+No library: stamina retries functions that raise, with waits of its own. Here a failed try may be a part of an answer
+(adapters.elastic.writer), has to be counted and reported (worker.guard), or brings its own wait (Retry-After).
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ _SECONDS = re.compile(r"\d+(?:\.\d*)?")
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How long and how often a message is tried before it is a dead letter. Seconds."""
+    """How often, and for how many seconds, a message is retried before it is a dead letter."""
 
     tries: int
     retry_for: float
     first_wait: float = 0.2
-    longest_wait: float = 15.0  # an outage's end is noticed this late at most
+    longest_wait: float = 15.0  # the end of an outage is noticed within this time
 
     def wait(self, failures: int) -> float:
-        """Before the next try, after so many failures."""
+        """Seconds before the next try, after so many failures."""
         return backoff(failures, self.first_wait, self.longest_wait)
 
 
@@ -46,13 +45,13 @@ def doubled(failures: int, first: float, longest: float = inf) -> float:
 
 
 def backoff(failures: int, first: float, longest: float) -> float:
-    """Between half and all of what is `doubled`: what failed together must not come back together."""
+    """Seconds between half and all of `doubled`, by chance: calls that failed together must not retry together."""
     whole = doubled(failures, first, longest)
     return random.uniform(whole / 2, whole)  # noqa: S311 - spreads load, guards no secret
 
 
 async def patiently(work: Callable[[], Awaitable[Value]], pause: Pause) -> Value:
-    """Do it until it works. Raises: Retryable: the one after which there is no more try."""
+    """Repeat `work` until it succeeds or `pause` ends it. Raises: Retryable: the last failure."""
     failures = 0
     while True:
         try:
@@ -66,22 +65,22 @@ async def patiently(work: Callable[[], Awaitable[Value]], pause: Pause) -> Value
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a server asks for (RFC 9110, 10.2.3): a number, or a date by its own clock. None: it does not say.
+    """Seconds of a Retry-After header (RFC 9110, 10.2.3): a number, or a date by the server's clock; None without it.
 
     Args:
         headers: of its answer, in small letters or for any spelling.
     """
-    said = headers.get("retry-after", "").strip()
-    if _SECONDS.fullmatch(said):
-        return float(said)
-    until = http_date(said)
+    value = headers.get("retry-after", "").strip()
+    if _SECONDS.fullmatch(value):
+        return float(value)
+    until = http_date(value)
     if until is None:
         return None
     return max(0.0, (until - (http_date(headers.get("date", "")) or datetime.now(UTC))).total_seconds())
 
 
 def http_date(text: str) -> datetime | None:
-    """When, as servers write it; None for what is no date."""
+    """A date as servers write it; None if it is none."""
     try:
         found = parsedate_to_datetime(text)
     except (ValueError, OverflowError):

@@ -1,6 +1,6 @@
-"""The one door for secrets: how long they must be, how they are read from files, and how files of ours are made.
+"""All about secrets: their least length, reading them from files, and creating files of our own.
 
-Errors name the setting and the file and say how long a secret is, never what it is.
+Errors name the setting, the file and the length of a secret, never the secret.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ log = structlog.get_logger(__name__)
 
 MAKE = "openssl rand -base64 32"
 MADE_BYTES = 32  # 256 bits: as strong as the HMAC it feeds
-SHORTEST_KEY = 16  # characters of a key by which somebody is let in
-SHORTEST_SIGNING = 32  # characters of what signs
-LONGEST = 64 * 1024  # bytes of a file; a key is shorter, and whoever names a disk image should be told
-OTHERS = 0o007  # rights of everybody; a group's are what Kubernetes gives its volumes
+SHORTEST_KEY = 16  # characters of a key that grants access
+SHORTEST_SIGNING = 32  # characters of a key that signs
+LONGEST = 64 * 1024  # bytes of a file; a larger one, such as a disk image, is a mistake
+OTHERS = 0o007  # permissions of others; Kubernetes gives its volumes those of the group
 
 
 def strong(secret: SecretStr, shortest: int) -> SecretStr:
@@ -33,17 +33,17 @@ def strong(secret: SecretStr, shortest: int) -> SecretStr:
 
 
 def not_empty(secret: SecretStr) -> SecretStr:
-    """Raises: ValueError: an empty secret, which is a mistake wherever it comes from."""
+    """Raises: ValueError: it is empty."""
     if not secret.get_secret_value().strip():
         raise ValueError("is empty; leave it out where there is none")
     return secret
 
 
-def read(path: Path, said: str) -> str:
+def read(path: Path, setting: str) -> str:
     """The secret in a file, without the line's end.
 
     Args:
-        said: How the setting is called that names the file.
+        setting: The name of the setting that names the file.
 
     Raises:
         SettingsError.
@@ -53,44 +53,44 @@ def read(path: Path, said: str) -> str:
             content = file.read(LONGEST + 1)
         secret = content.decode("utf-8").strip()
     except OSError as err:
-        raise SettingsError(f"{said}: {path} cannot be read: {err.strerror}") from None
+        raise SettingsError(f"{setting}: {path} cannot be read: {err.strerror}") from None
     except UnicodeDecodeError:
-        raise SettingsError(f"{said}: {path} is not UTF-8 text") from None
+        raise SettingsError(f"{setting}: {path} is not UTF-8 text") from None
     if not secret:
-        raise SettingsError(f"{said}: {path} is empty")
+        raise SettingsError(f"{setting}: {path} is empty")
     if len(content) > LONGEST or len(secret.splitlines()) > 1:
-        raise SettingsError(f"{said}: {path} must hold the secret alone, on one line")
+        raise SettingsError(f"{setting}: {path} must hold the secret alone, on one line")
     return secret
 
 
-def kept(path: Path, said: str, shortest: int) -> SecretStr:
-    """The secret in a file of ours, which is made where there is none, readable by its owner alone.
+def kept(path: Path, setting: str, shortest: int) -> SecretStr:
+    """The secret in a file of our own; a missing file is created, readable by its owner alone.
 
     Args:
-        said: How the setting is called that takes its place.
+        setting: The name of the setting that replaces the file.
 
     Raises:
-        SettingsError: it cannot be read or made, or is not good enough.
+        SettingsError: it cannot be read or created, or the secret is too weak.
     """
     try:
         if not path.exists():
             _make(path)
         rights = path.stat().st_mode
     except OSError as err:
-        raise SettingsError(f"{said}: {path} cannot be read or made: {err.strerror}") from None
+        raise SettingsError(f"{setting}: {path} cannot be read or made: {err.strerror}") from None
     if rights & OTHERS:
         log.warning("others than its owner can read a secret", file=str(path), remedy=f"chmod o= {path}")
     try:
-        return strong(SecretStr(read(path, said)), shortest)
+        return strong(SecretStr(read(path, setting)), shortest)
     except SettingsError as err:
         why = str(err)
     except ValueError as err:
-        why = f"{said}: {path} {err}"
+        why = f"{setting}: {path} {err}"
     raise SettingsError(f"{why}; without the file the next start makes one: rm {path}")
 
 
 def _make(path: Path) -> None:
-    """Written whole, then linked into place: of two processes that start at once, both read one secret."""
+    """Write the file, then link it into place: two processes that start at once read the same secret."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
@@ -108,7 +108,7 @@ def _make(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Names of files are durable when their folder is. Raises: OSError."""
+    """Make the names of a folder's files durable. Raises: OSError."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,10 +1,10 @@
 """The servers' clock: one time for all gateways, whatever the clocks of their machines say.
 
-    look: asked ──── answered: it is T there ─▶ T at the middle of the two, and this machine's steady seconds since
+    look: request ──── answer: time T ─▶ T at the middle of the two, plus this machine's steady seconds since
 
-Saves without a revision are numbered by it, and questions get their deadline by it: a gateway an hour ahead would
-otherwise win over whoever saves after it, and one an hour behind have its questions given up before they are read.
-Until the first look succeeds, and only until then, this machine's own clock has to do.
+It gives the revision of saves without one, and the deadline of questions. With its own clock, the saves of a gateway an
+hour ahead would win over later ones, and the questions of a gateway an hour behind would expire before a worker reads
+them. Until the first look succeeds, this machine's own clock is used.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from pipelines.runtime.metrics import CLOCK_AHEAD
 
 log = structlog.get_logger(__name__)
 
-LOOK_EVERY = 60.0  # seconds; two steady clocks part by some milliseconds in them
+LOOK_EVERY = 60.0  # seconds, in which two steady clocks drift apart by some milliseconds
 LOOK_AGAIN = 5.0  # seconds after a look that failed
-OFF = timedelta(seconds=2)  # of this machine's clock, from which on its operator is told
+OFF = timedelta(seconds=2)  # deviation of this machine's clock that is logged
 
 
 def steady_seconds() -> float:
-    """Seconds that never jump, and go on where the machine sleeps, if it can tell those."""
+    """Seconds that never jump, and where possible count while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
@@ -36,7 +36,7 @@ class ServersClock:
     """Call it for the time. One per process.
 
     Args:
-        ask: what time it is for the servers. Raises: PagewireError.
+        ask: returns the servers' time. Raises: PagewireError.
         here: this machine's clock. steady: its seconds, which never jump.
     """
 
@@ -59,7 +59,7 @@ class ServersClock:
         return there + timedelta(seconds=self._steady() - at)
 
     async def look(self) -> bool:
-        """Ask once; whether there was an answer. What is known stays until there is a new one."""
+        """Ask once; returns whether there was an answer. Without one the known time stays."""
         asked = self._steady()
         try:
             there = await self._ask()
@@ -75,7 +75,7 @@ class ServersClock:
         return True
 
     async def start(self) -> None:
-        """Look, and look again from time to time."""
+        """Look now, and again from time to time."""
         found = await self.look()
         self._keeping = asyncio.create_task(self._keep(found), name="servers' clock")
 

@@ -1,7 +1,8 @@
-"""What all groups of settings have in common, and the group that every room asks: which sites there are.
+"""The base of all groups of settings, and the groups that all rooms share, such as the sites.
 
-Each group stands next to what it sets, and a room takes its own group alone. `wiring.settings.Settings` is all of them
-in one, flat: so a setting has one name wherever it is read, in pagewire.yaml and in the environment.
+Each group is defined next to the code that it configures, and a room receives its own group only.
+`wiring.settings.Settings` inherits all groups, flat, so a setting has one name everywhere: in the code, in
+pagewire.yaml and in the environment.
 """
 
 from __future__ import annotations
@@ -20,31 +21,34 @@ from pipelines.runtime.near_names import some_of
 from schemas.base import GivenLang, Lang, SiteId
 from schemas.privacy import QuestionLogging
 
-# What a model is asked for: a prompt each.
+# The steps that call a model, with a prompt each.
 StepName = Literal[
     "rephrase", "answer", "courtesy", "translate", "decide", "think", "self-ask", "react", "tools", "judge", "title"
 ]
-# Steps that end an answer: where a model has thought its room away, they are asked again with more of it.
+# Steps that write an answer: if a model spends all tokens on thinking, they are repeated with more tokens.
 ROOMY: frozenset[StepName] = frozenset({"answer", "courtesy"})
-READERS: Mapping[StepName, str] = {"rephrase": "the conversation", "answer": "the sources"}  # what they may read of
+READERS: Mapping[StepName, str] = {
+    "rephrase": "the conversation",
+    "answer": "the sources",
+}  # the steps with a limit, and what it limits
 StrategyName = Literal["plain", "retrieval-gate", "self-ask", "react", "chain-of-thought", "tools"]
 
-# Whether a model is asked with the tools of its server's API: tried and remembered, always, or never.
+# Whether calls use the tools of the server's API: tried and remembered, always, or never.
 ToolCalling = Literal["auto", "native", "text"]
 
 
-# Who is asked whether sources bear a model's sentence out, beside the rules.
+# The judge that checks, in addition to the rules, whether the sources support a model's sentence.
 JudgeName = Literal["none", "model", "reranker"]
 
 
 class SettingsGroup(BaseModel):
-    """Frozen, and refuses what it does not know."""
+    """Frozen; refuses unknown settings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 def _not_empty(written: object) -> object:
-    if written == "":  # as a path it would be the current folder
+    if written == "":  # as a path it is the current folder
         raise ValueError("is empty")
     return written
 
@@ -56,14 +60,14 @@ def _at_home(path: Path) -> Path:
         raise ValueError("there is no such home folder") from None
 
 
-HOST_NAME = re.compile(r"([A-Za-z0-9_-]+\.)*[0-9-]*[A-Za-z_][A-Za-z0-9_-]*")  # its last part is no number
+HOST_NAME = re.compile(r"([A-Za-z0-9_-]+\.)*[0-9-]*[A-Za-z_][A-Za-z0-9_-]*")  # the last part is no number
 
-# Of this machine; `~` is the user's home, for neither YAML nor Docker's .env know that.
+# A path on this machine. `~` is expanded here, because YAML and Docker's .env do not.
 LocalPath = Annotated[Path, BeforeValidator(_not_empty), AfterValidator(_at_home)]
 
 
 class RetentionSettings(SettingsGroup):
-    """How long what visitors said is kept, in days."""
+    """How long visitors' questions and answers are kept, in days."""
 
     conversations: int = Field(
         default=90,
@@ -80,7 +84,7 @@ class RetentionSettings(SettingsGroup):
 
 
 class SamplingSettings(SettingsGroup):
-    """How many of a site's answers the stage `judge` has judged."""
+    """How many of a site's answers the stage `judge` judges."""
 
     share: float = Field(
         default=0.0,
@@ -104,7 +108,7 @@ class SamplingSettings(SettingsGroup):
 
 
 class StepSettings(SettingsGroup):
-    """How one step asks its model. What is not set is as for all sites, and there as the `PAGEWIRE_LLM_*` say."""
+    """How one step calls its model. Unset fields are those of all sites, and there those of `PAGEWIRE_LLM_*`."""
 
     model: str | None = Field(default=None, min_length=1, description="A model of the same server.")
     temperature: float | None = Field(default=None, ge=0, le=2, description="0 says the same to the same question.")
@@ -119,7 +123,7 @@ class StepSettings(SettingsGroup):
     )
 
     def over(self, other: StepSettings) -> StepSettings:
-        """These, and where they say nothing the other's."""
+        """These settings; the other's for unset fields."""
         return other.model_copy(update={name: value for name, value in self if value is not None})
 
 
@@ -135,7 +139,7 @@ Steps = Annotated[dict[StepName, StepSettings], AfterValidator(_known_to_read)]
 
 
 class Site(SettingsGroup):
-    """One website, as the stages know it."""
+    """One website, as the stages see it."""
 
     languages: tuple[GivenLang, ...] = Field(default=("en",), min_length=1, description="The first is the default.")
     title: str = Field(default="", description="Shown to visitors; default: the site's id.")
@@ -211,18 +215,18 @@ class Site(SettingsGroup):
         return value
 
     @model_validator(mode="after")
-    def _said_once(self) -> Self:
+    def _set_once(self) -> Self:
         answer = self.steps.get("answer", StepSettings())
         for name, same, other in (
             ("answer_tokens", self.answer_tokens, ("max_tokens", answer.max_tokens)),
             ("context_chars", self.context_chars, ("context_chars", answer.context_chars)),
         ):
             if same is not None and other[1] is not None:
-                raise ValueError(f"{name} and steps.answer.{other[0]} say the same thing: set one of them")
+                raise ValueError(f"{name} and steps.answer.{other[0]} are the same setting: set one of them")
         return self
 
     def reached_by(self, lang: str) -> str:
-        """How to reach somebody, in a language or in the site's own; empty where it does not say."""
+        """The contact text, in a language or in the site's own; empty without one."""
         own = self.languages[0]
         tried = (lang, lang.partition("-")[0], own, own.partition("-")[0])
         return next((self.contact[each] for each in tried if each in self.contact), "")
@@ -260,23 +264,23 @@ class SitesSettings(SettingsGroup):
             raise UnknownSite(f"unknown site {name!r}; {sites}", name, self.sites) from None
 
     def label(self, site: str) -> str:
-        """What metrics call a site."""
+        """The label of a site in metrics."""
         return site if len(self.sites) <= self.metrics_sites else ""
 
     @property
     def labels(self) -> frozenset[str]:
-        """Of all sites."""
+        """The labels of all sites."""
         return frozenset(map(self.label, self.sites))
 
 
 class HomeSettings(SettingsGroup):
-    """Where this machine keeps what is ours."""
+    """The folder of our files on this machine."""
 
     home: LocalPath = Field(default=Path(".pagewire"), description="Folder of all local state.")
 
 
 class ListenSettings(SettingsGroup):
-    """Where this process listens."""
+    """The address on which this process listens."""
 
     host: str = Field(default="127.0.0.1", description="Address of the gateway, and of a worker's metrics.")
 
@@ -295,7 +299,7 @@ class ListenSettings(SettingsGroup):
 
 
 class RetrySettings(SettingsGroup):
-    """How long a message is tried, by a stage as by a rebuild."""
+    """How often and how long a stage or a rebuild retries a message."""
 
     tries: int = Field(
         default=6,

@@ -1,6 +1,6 @@
 """Spans by OpenTelemetry's API and its semantic conventions for HTTP, messaging, databases and generative AI.
 
-Only what stands here gets into a span. Errors are named by their code: their messages may quote what a visitor wrote.
+All attributes of spans are set here. Errors are named by their code: their messages may quote a visitor's words.
 https://opentelemetry.io/docs/specs/semconv/
 """
 
@@ -38,18 +38,18 @@ from schemas.answer import Usage
 from schemas.keys import page_of_part, parse_page_key
 from schemas.topics import Topic
 
-# Not what OTEL_PROPAGATORS names: baggage of strangers would travel through the bus to the model's server.
+# OTEL_PROPAGATORS is ignored: strangers' baggage would travel through the bus to the model's server.
 _W3C = TraceContextTextMapPropagator()
-LONGEST = 512  # characters of either header, which W3C Trace Context says are to be handed on
-# https://www.w3.org/TR/trace-context/#tracestate-header. The library writes what does not fit into the log, and there
-# are no words of strangers.
+LONGEST = 512  # characters of either header, which W3C Trace Context requires to pass on
+# https://www.w3.org/TR/trace-context/#tracestate-header. Checked here, because the library logs a malformed header, and
+# our logs hold no strangers' words.
 _KEY = r"(?:[a-z][-_*/a-z0-9]{0,255}|[a-z0-9][-_*/a-z0-9]{0,240}@[a-z][-_*/a-z0-9]{0,13})"
 _MEMBER = rf"{_KEY}=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{{0,255}}[\x21-\x2b\x2d-\x3c\x3e-\x7e]"
 _TRACESTATE = re.compile(rf"[ \t]*{_MEMBER}[ \t]*(,[ \t]*{_MEMBER}[ \t]*){{0,31}}")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-# Of Elasticsearch: not there, and somebody was quicker. Both are answers here, no errors.
+# Elasticsearch: not found, and a version conflict. Both are answers here, no errors.
 _EXPECTED = frozenset({404, 409})
-_LINKS = create_key("pagewire-links")  # of spans that begin in this context, in place of a parent
+_LINKS = create_key("pagewire-links")  # of spans that begin in this context, instead of a parent
 
 
 class RequestSpan:
@@ -86,7 +86,7 @@ class SendingSpan:
 class DatabaseSpan:
     def __init__(self, span: Span | None) -> None:
         self._span = span
-        self.told = False  # whether the status says how it ended
+        self.has_status = False  # whether an HTTP status was set
 
     def answered(self, status: int, host: str, port: int) -> None:
         if self._span is None:
@@ -94,13 +94,13 @@ class DatabaseSpan:
         self._span.set_attribute("server.address", host)
         self._span.set_attribute("server.port", port)
         self._span.set_attribute("db.response.status_code", str(status))
-        self.told = True
+        self.has_status = True
         if status >= 400 and status not in _EXPECTED:
             _failed(self._span, str(status))
 
 
 class InferenceSpan:
-    """Counts the call as well, the same by the same names; `about`: operation, provider, requested model."""
+    """Also counts the call in metrics of the same names; `about`: operation, provider, requested model."""
 
     def __init__(self, span: Span, headers: Mapping[str, str], about: tuple[str, str, str]) -> None:
         self._span = span
@@ -127,12 +127,12 @@ class InferenceSpan:
             self._span.set_attribute("gen_ai.response.finish_reasons", (finish,))
 
     def ended(self, error: str) -> None:
-        """`error`: its code; empty where there was none."""
+        """`error`: its code; empty without one."""
         metrics.CALL_SECONDS.labels(*self._about, error).observe(monotonic() - self._begun, _exemplar(self._span))
 
 
 class Spans:
-    """As pipelines.runtime.tracing asks for them."""
+    """Makes the spans of pipelines.runtime.tracing."""
 
     def __init__(self, provider: TracerProvider) -> None:
         self._tracer = provider.get_tracer("pagewire")
@@ -170,7 +170,7 @@ class Spans:
             "pagewire.attempt": record.attempt,
         }
         span = self._start(f"process {record.topic}", SpanKind.CONSUMER, about | _page(record))
-        # A trace of its own (bulk), or a message of somebody without one: log lines have the other id.
+        # A trace of its own (bulk), or a message without one: log lines have the other id.
         if (known := record.trace_id) != format_trace_id(span.get_span_context().trace_id):
             span.set_attribute("pagewire.log_trace_id", known)
         with _current(span):
@@ -178,7 +178,7 @@ class Spans:
 
     @contextmanager
     def sending(self, topic: str, lane: Lane) -> Iterator[SendingSpan]:
-        if lane == "bulk":  # one request brings thousands: whoever works on them links with what sends them
+        if lane == "bulk":  # one request brings thousands, so their processing only links with it
             yield SendingSpan(None)
             return
         about: dict[str, AttributeValue] = {
@@ -211,7 +211,7 @@ class Spans:
             about["db.collection.name"] = collection
         span = self._start(f"{operation} {collection}".strip(), SpanKind.CLIENT, about)
         request = DatabaseSpan(span)
-        with _current(span, lambda: request.told):
+        with _current(span, lambda: request.has_status):
             yield request
 
     @contextmanager
@@ -222,7 +222,7 @@ class Spans:
             "gen_ai.operation.name": operation,
             "gen_ai.request.model": model,
         }
-        provider = "openai" if server else ""  # its interface; whose it is, nobody knows
+        provider = "openai" if server else ""  # the interface; the real provider is unknown
         if server:
             about |= {"gen_ai.provider.name": provider} | _address(server)
         if max_tokens is not None:
@@ -231,7 +231,7 @@ class Spans:
             about["gen_ai.request.temperature"] = temperature
         kind = SpanKind.CLIENT if server else SpanKind.INTERNAL
         span = self._start(f"{operation} {model}", kind, about) if _in_a_trace() else INVALID_SPAN
-        # Never the current one: a generator between two words would leave it behind in its caller's context.
+        # Never the current span: a generator would leave it in its caller's context between two words.
         call = InferenceSpan(span, _headers(set_span_in_context(span, Context())), (operation, provider, model))
         with _ended(span, ended=call.ended):
             yield call
@@ -255,7 +255,7 @@ class Spans:
 
 
 def _extract(traceparent: str | None, tracestate: str | None) -> Context:
-    """Where a trace goes on; whatever is malformed begins a new one."""
+    """The context of a trace's headers; malformed ones begin a new trace."""
     carrier = {}
     if traceparent and len(traceparent) <= LONGEST:
         carrier["traceparent"] = traceparent
@@ -281,7 +281,7 @@ def _linked(contexts: Iterable[Context]) -> Context:
 
 
 def _in_a_trace() -> bool:
-    """Not where the clock is asked, say: such requests would be traces of a single span, without end."""
+    """Whether there is a current span; periodic requests outside of one would make endless traces of a single span."""
     return bool(get_value(_LINKS)) or get_current_span().get_span_context().is_valid
 
 
@@ -289,7 +289,7 @@ def _page(record: Record) -> dict[str, AttributeValue]:
     try:
         key = page_of_part((record.key or b"").decode())
         return {"pagewire.site": parse_page_key(key).site, "pagewire.page": key}
-    except ValueError:  # the id of a conversation, which is nobody else's business
+    except ValueError:  # the id of a conversation, which is private
         return {}
 
 
@@ -312,25 +312,25 @@ def _within(context: Context) -> Iterator[None]:
 
 
 @contextmanager
-def _current(span: Span, told: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """What begins inside is a part of it, and no longer linked with what it is linked with."""
-    with _ended(span, told), _within(set_value(_LINKS, (), set_span_in_context(span))):
+def _current(span: Span, has_status: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Make it the parent of spans that begin inside, which do not inherit its links."""
+    with _ended(span, has_status), _within(set_value(_LINKS, (), set_span_in_context(span))):
         yield
 
 
 @contextmanager
 def _ended(
-    span: Span, told: Callable[[], bool] = lambda: False, ended: Callable[[str], None] = lambda error: None
+    span: Span, has_status: Callable[[], bool] = lambda: False, ended: Callable[[str], None] = lambda error: None
 ) -> Iterator[None]:
-    """`told`: whether the span says already how it ended. `ended` is given the error's code, or nothing."""
+    """End the span. `has_status`: whether the span has its outcome. `ended` receives the error's code, or nothing."""
     code = ""
     try:
         yield
-    except GeneratorExit:  # nobody wants more of it
+    except GeneratorExit:  # the caller wants no more
         raise
     except BaseException as err:
         code = err.code if isinstance(err, PagewireError) else type(err).__name__
-        if not told():
+        if not has_status():
             _failed(span, code)
         raise
     finally:
@@ -339,7 +339,7 @@ def _ended(
 
 
 def _exemplar(span: Span) -> dict[str, str] | None:
-    """None where nobody would find the trace: there is none, or it is not sampled."""
+    """None without a trace, or if it is not sampled."""
     known = span.get_span_context()
     if not (known.is_valid and known.trace_flags.sampled):
         return None

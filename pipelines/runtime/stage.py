@@ -1,10 +1,10 @@
-"""What a stage is: a name, the topics it reads, and a plain async function per topic.
+"""A stage: a name, the topics it reads, and a plain async function per topic.
 
 ```
  topic ─▶ Handler(record, sender) ─▶ sender.send(next topic, ...)      returns   -> acknowledged
-                                                                      raises     -> as the error's kind wants it
+                                                                      raises     -> by the kind of the error
 ```
-Which way each kind of error goes: `pipelines.runtime.errors.WAYS`.
+`pipelines.runtime.errors.WAYS` lists what each kind of error causes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ OnDead = Callable[[Record, DeadLetter, Sender], Awaitable[None]]
 
 
 def by_record_key(record: Record) -> bytes:
-    """Messages of one key in order, different keys side by side."""
+    """The order key of a record: its key, so that only messages of one key are ordered."""
     return record.key or b""
 
 
@@ -55,24 +55,23 @@ class Stage:
 
     name: str
     routes: Mapping[Topic, Handler]
-    # Works on the records of this lane only, the other lane's stage on the rest; None: there is one lane for all.
+    # Only records of this lane are processed, the rest by the other lane's stage; None: all records.
     lane: Lane | None = None
     # Records with the same order key, in the same partition, run one after the other in offset order.
     order_key: Callable[[Record], bytes] = by_record_key
-    # Records of all partitions together that one process works on at once, past a slow one as well; None: as many of
-    # each partition, from its first unfinished one on, as settings.window says. For work that mostly waits.
+    # Records of all partitions together that one process runs at once, also behind a slow one; for work that mostly
+    # waits. None: settings.window records of each partition, from its first unfinished one.
     at_once: int | None = None
-    # Seconds in which a try has to get on (pipelines.runtime.try_limit); default settings.try_timeout. A try that is at
-    # work for longer than settings.drain_timeout is
-    # cut off when partitions move, and starts again elsewhere.
+    # Seconds in which a try has to progress (pipelines.runtime.try_limit); default settings.try_timeout. A try longer
+    # than settings.drain_timeout is cancelled when partitions move, and repeated by the new owner.
     try_timeout: float | None = None
-    # Seconds of processor time that a handler may keep the event loop to itself; then the record is a dead letter
+    # Seconds of processor time for which a handler may block the event loop; then the record is a dead letter
     # (worker.step_limit).
     step_limit: float = 30.0
-    # False where a visitor waits: a record is not held back while a service is away, but tried by itself, so that its
-    # handler can tell the visitor in time; nothing is parked, and what fails `tries` times is a dead letter.
+    # False where a visitor waits: while a service is away, each record is still tried, so that its handler can answer
+    # the visitor in time. No record is parked; after `tries` failures it is a dead letter.
     patient: bool = True
-    # Called after the dead letter is confirmed, for example to tell the visitor. Its errors are logged only.
+    # Called after the dead letter is confirmed, for example to inform the visitor. Its errors are only logged.
     on_dead: OnDead | None = None
     setup: Callable[[], Awaitable[None]] | None = None  # before the first record: load a model, open clients
     teardown: Callable[[], Awaitable[None]] | None = None  # after the last record

@@ -1,4 +1,4 @@
-"""The one map of stages: which topics each reads, in which lanes. Consumer groups follow from it.
+"""The map of all stages: the topics that each reads, and its lanes. Consumer groups follow from it.
 
 cms.changes ─▶ chunk ─▶ ingest.chunks ─▶ embed ─▶ ingest.embeddings ─▶ index      in both lanes
 rebuild.orders ─▶ rebuild      in the bulk lane
@@ -29,13 +29,13 @@ from schemas.topics import (
 
 
 class StageGroup(NamedTuple):
-    """A stage in a lane: what one consumer group does."""
+    """A stage in a lane: one consumer group."""
 
     stage: str
     lane: Lane | None = None
 
     def name(self, prefix: str) -> str:
-        """The consumer group; that of saves has the stage's name alone."""
+        """The name of the consumer group; only that of the bulk lane has a suffix."""
         return f"{prefix}pagewire-{self.stage}" + ("-bulk" if self.lane == "bulk" else "")
 
 
@@ -44,8 +44,8 @@ class StageEntry:
     """One line of the map."""
 
     name: str
-    reads: tuple[Topic, ...]  # the first is its own; the others are looked after on the way
-    lanes: tuple[Lane, ...] = ()  # it is there once for each; none: once for all
+    reads: tuple[Topic, ...]  # the main topic first
+    lanes: tuple[Lane, ...] = ()  # one consumer group for each; none: one for all
 
     @property
     def groups(self) -> tuple[StageGroup, ...]:
@@ -57,7 +57,7 @@ INGEST = (
     StageEntry("embed", (CHUNKS,), lanes=LANES),
     StageEntry("index", (EMBEDDINGS, RECEIPTS), lanes=LANES),
 )
-# No part of the way from a save to its receipt: it fills indexes that are not live yet.
+# Not between a save and its receipt: it fills indexes that are not live yet.
 REBUILD = StageEntry("rebuild", (ORDERS,), lanes=("bulk",))
 QUERY = (
     StageEntry("rephrase", (REQUESTS,)),
@@ -70,7 +70,7 @@ STAGES: dict[str, StageEntry] = {entry.name: entry for entry in (*INGEST, REBUIL
 
 
 def all_groups() -> Iterator[tuple[StageGroup, StageEntry]]:
-    """Every consumer group, upstream first, the saves' of all stages before the bulk lane's."""
+    """Every consumer group, upstream first, the lane of saves before the bulk lane."""
     for lane in LANES:
         yield from ((group, entry) for entry in (*INGEST, REBUILD) for group in entry.groups if group.lane == lane)
     yield from ((group, entry) for entry in QUERY for group in entry.groups)

@@ -1,4 +1,4 @@
-"""The trace id of the work at hand, from the HTTP request to the citation; between processes a Kafka header."""
+"""The trace id of the current work, from the HTTP request to the citation; between processes a Kafka header."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Traces, as the code asks for them; off until `switch_on`, and then each of these is one check that does nothing.
+"""The functions by which the code makes spans. Until `switch_on` each of them only checks that tracing is off.
 
 ```
  HTTP ─▶ request ─▶ sending ─traceparent─▶ Kafka ─▶ following ─▶ processing ─┬▶ sending ─▶ Kafka ─▶ ...
                                                                              ├▶ database     Elasticsearch
                                                                              └▶ inference    a model
 ```
-What a span is called and what it says is in spans.py beside this, the only place that knows OpenTelemetry, and which is
-imported when tracing is switched on. Never in a span: what anybody wrote, keys of access, ids by which an answer or a
+spans.py names the spans and their attributes. It is the only module that knows OpenTelemetry, and it is imported when
+tracing is switched on. Never in a span: texts of visitors or editors, access keys, and ids by which an answer or a
 conversation could be read.
 """
 
@@ -32,11 +32,11 @@ class Request(Protocol):
 
     @property
     def trace_id(self) -> str:
-        """32 hex digits; empty where nothing is traced."""
+        """32 hex digits; empty without a trace."""
         ...
 
     def answered(self, route: str, status: int, site: str) -> None:
-        """`route`: as a template, without its values; empty where none fits."""
+        """`route`: as a template, without its values; empty for an unknown path."""
         ...
 
 
@@ -53,11 +53,11 @@ class Database(Protocol):
 
 
 class Inference(Protocol):
-    """A call of a model. It is nobody's parent, so it may stay open while a generator waits."""
+    """A call of a model. It is never a parent of other spans, so it may stay open while a generator waits."""
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """What tells the model's server of the trace."""
+        """The headers that pass the trace to the model's server."""
         ...
 
     def first_word(self) -> None:
@@ -65,12 +65,12 @@ class Inference(Protocol):
         ...
 
     def answered(self, usage: Usage, finish: str) -> None:
-        """`finish`: why the model stopped, in its server's words; empty: nothing was said of it."""
+        """`finish`: why the model stopped, as its server names it; empty: unknown."""
         ...
 
 
-class _Unseen:
-    """What all of them are while tracing is off."""
+class _NoSpan:
+    """Stands for any span while tracing is off."""
 
     trace_id = ""
     headers: Mapping[str, str] = {}
@@ -82,17 +82,17 @@ class _Unseen:
     def first_word(self) -> None: ...
 
 
-_UNSEEN: AbstractContextManager[Any] = nullcontext(_Unseen())
+_NO_SPAN: AbstractContextManager[Any] = nullcontext(_NoSpan())
 
 
 class _Switch:
-    """One per process, as OpenTelemetry's own."""
+    """One per process, like OpenTelemetry's own."""
 
     spans: Spans | None = None
 
 
 def switch_on(provider: TracerProvider) -> None:
-    """From now on spans go to this provider (adapters.telemetry), which need not be OpenTelemetry's global one."""
+    """Send spans to this provider (adapters.telemetry), which need not be OpenTelemetry's global one."""
     from pipelines.runtime.spans import Spans
 
     _Switch.spans = Spans(provider)
@@ -107,46 +107,47 @@ def is_on() -> bool:
 
 
 def request(method: str, headers: Mapping[str, str]) -> AbstractContextManager[Request]:
-    """Around a request to the gateway; it goes on with the trace that its headers name."""
-    return _UNSEEN if _Switch.spans is None else _Switch.spans.request(method, headers)
+    """Around a request to the gateway; continues the trace of its headers."""
+    return _NO_SPAN if _Switch.spans is None else _Switch.spans.request(method, headers)
 
 
 def following(record: Record) -> AbstractContextManager[None]:
-    """Around all that is done about a record, its waits included: what is traced in it belongs to the sender's trace.
+    """Around all work on a record, with its waits: its spans belong to the sender's trace.
 
-    In the bulk lane it is only linked with it: an import would else be one trace with a span for every page and stage.
+    In the bulk lane they are only linked with it: otherwise an import would be one trace with a span for every page and
+    stage.
     """
-    return _UNSEEN if _Switch.spans is None else _Switch.spans.following(record)
+    return _NO_SPAN if _Switch.spans is None else _Switch.spans.following(record)
 
 
 def processing(record: Record, group: StageGroup, topic: Topic) -> AbstractContextManager[None]:
     """Around one try of a stage at a record of `topic`."""
-    return _UNSEEN if _Switch.spans is None else _Switch.spans.processing(record, group, topic)
+    return _NO_SPAN if _Switch.spans is None else _Switch.spans.processing(record, group, topic)
 
 
 def sending(topic: str, lane: Lane) -> AbstractContextManager[Sending]:
-    """Around a message for a stage, until the broker has it. `topic`: by the broker's name."""
-    return _UNSEEN if _Switch.spans is None else _Switch.spans.sending(topic, lane)
+    """Around a message for a stage, until the broker confirms it. `topic`: by the broker's name."""
+    return _NO_SPAN if _Switch.spans is None else _Switch.spans.sending(topic, lane)
 
 
 def carried() -> Headers:
-    """The trace at hand as headers of a Kafka message."""
+    """The current trace as headers of a Kafka message."""
     return () if _Switch.spans is None else _Switch.spans.carried()
 
 
 def database(operation: str, collection: str, method: str) -> AbstractContextManager[Database]:
-    """Around a request to Elasticsearch; outside of any trace it is none of its own.
+    """Around a request to Elasticsearch; it begins no trace of its own.
 
     Args:
         operation: Elasticsearch's name of the endpoint, `search`.
-        collection: the index; empty where it is several or none.
+        collection: the index; empty for several or none.
     """
-    return _UNSEEN if _Switch.spans is None else _Switch.spans.database(operation, collection, method)
+    return _NO_SPAN if _Switch.spans is None else _Switch.spans.database(operation, collection, method)
 
 
 def http_headers() -> Mapping[str, str]:
-    """The trace at hand as headers of an HTTP request."""
-    return _Unseen.headers if _Switch.spans is None else _Switch.spans.http_headers()
+    """The current trace as headers of an HTTP request."""
+    return _NoSpan.headers if _Switch.spans is None else _Switch.spans.http_headers()
 
 
 def inference(
@@ -156,23 +157,23 @@ def inference(
 
     Args:
         operation: `chat` or `embeddings`.
-        server: its URL; empty: it runs in this process.
+        server: its URL; empty: the model runs in this process.
     """
     if _Switch.spans is None:
-        return _UNSEEN
+        return _NO_SPAN
     return _Switch.spans.inference(operation, model, server, max_tokens, temperature)
 
 
 def exemplar() -> dict[str, str] | None:
-    """The trace at hand as an exemplar of what is counted, if its spans are kept: labels by OpenMetrics' custom."""
+    """The current trace as an exemplar of a metric, with OpenMetrics' usual labels; None if it is not sampled."""
     return None if _Switch.spans is None else _Switch.spans.exemplar()
 
 
 def here() -> object:
-    """Who asks for a piece of work that several share; for `shared`."""
+    """The current context, as a caller of `shared` work."""
     return None if _Switch.spans is None else _Switch.spans.here()
 
 
-def shared(asked: Iterable[object]) -> AbstractContextManager[None]:
-    """Around work that several have asked for (`here`): a part of the one who did, or linked with all of them."""
-    return _UNSEEN if _Switch.spans is None else _Switch.spans.shared(asked)
+def shared(callers: Iterable[object]) -> AbstractContextManager[None]:
+    """Around work for several callers (`here`): part of the only caller's trace, or linked with all of them."""
+    return _NO_SPAN if _Switch.spans is None else _Switch.spans.shared(callers)

@@ -1,10 +1,10 @@
-"""How long one try at a message may take: what it works itself counts, not how long it waits for others.
+"""Limits the time of one try at a message: its own work counts, waiting for others does not.
 
 A page of thousands of chunks needs minutes of the model, and shares it with the pages of all partitions. So a try is
-cut off when for so many seconds it has not got on, and what it waits in line for has not either:
+cancelled only if it, and the queue in which it waits, has made no progress for so many seconds:
 
-    try ── asks the model ── waits in line ── the line moves, moves, its turn ── works ── an answer ── asks again ── ...
-                               └ each of these starts its time anew ┘
+    try ── calls the model ── waits in line ── the line moves, moves, its turn ── works ── an answer ── calls again ── …
+                                └ each of these restarts the time ┘
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Self
 
-TELL_EVERY = 0.5  # seconds; the limits of tries that wait in line are many seconds
+PROGRESS_EVERY = 0.5  # seconds; the limits of waiting tries are many seconds
 
 _current: ContextVar[TryLimit | None] = ContextVar("try_limit", default=None)
 
@@ -25,15 +25,17 @@ _current: ContextVar[TryLimit | None] = ContextVar("try_limit", default=None)
 class TryLimit:
     """The time of one try; a context manager around it that raises TimeoutError."""
 
-    def __init__(self, seconds: float, got_on: Callable[[], None] = lambda: None, *, step: float | None = None) -> None:
+    def __init__(
+        self, seconds: float, on_progress: Callable[[], None] = lambda: None, *, step: float | None = None
+    ) -> None:
         """
         Args:
-            got_on: called when it begins, and whenever its time starts anew.
-            step: seconds of processor time that it may keep the event loop to itself; None: any.
+            on_progress: called at the begin, and whenever the time restarts.
+            step: seconds of processor time for which it may block the event loop; None: no limit.
         """
         self._seconds = seconds
         self.step = step
-        self._got_on = got_on
+        self._on_progress = on_progress
         self._timeout = asyncio.timeout(seconds)
         self._open = False
 
@@ -41,7 +43,7 @@ class TryLimit:
         await self._timeout.__aenter__()
         self._open = True
         self._token = _current.set(self)
-        self._got_on()
+        self._on_progress()
         return self
 
     async def __aexit__(
@@ -53,30 +55,30 @@ class TryLimit:
 
     @property
     def open(self) -> bool:
-        """Whether the try is under way: tasks that it has started may outlive it."""
+        """Whether the try still runs: tasks that it has started may outlive it."""
         return self._open
 
     def expired(self) -> bool:
-        """Whether it has cut the try off."""
+        """Whether the limit has cancelled the try."""
         return self._timeout.expired()
 
     def progressed(self) -> None:
-        """The try has got on, or the line in which it waits: its time starts anew."""
+        """Restart the time: the try, or the line in which it waits, has made progress."""
         if self._open and not self._timeout.expired():
             self._timeout.reschedule(asyncio.get_running_loop().time() + self._seconds)
-            self._got_on()
+            self._on_progress()
 
 
 class Line:
-    """Something that tries wait for together, such as a model: one call that ends is progress for all of them."""
+    """A queue of tries, for example for a model: the end of one call is progress for all of them."""
 
     def __init__(self) -> None:
         self._waiting: Counter[TryLimit] = Counter()
-        self._told = 0.0  # loop time
+        self._last_progress = 0.0  # loop time
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """While the call waits or is at work; leaving without an error tells all who wait that the line has moved."""
+        """Surround a call, with its wait; its end without an error is progress for all waiting tries."""
         limit = _current.get()
         if limit is not None:
             self._waiting[limit] += 1
@@ -90,19 +92,19 @@ class Line:
         if limit is not None:
             limit.progressed()
         now = asyncio.get_running_loop().time()
-        if now >= self._told + TELL_EVERY:
-            self._told = now
+        if now >= self._last_progress + PROGRESS_EVERY:
+            self._last_progress = now
             for waiting in self._waiting:
                 waiting.progressed()
 
 
 def progressed() -> None:
-    """Tell the try in which this is called that it has got on; outside of one (a rebuild, a command) nothing."""
+    """Restart the time of the current try; without one (a rebuild, a command) do nothing."""
     if (limit := _current.get()) is not None:
         limit.progressed()
 
 
 def step_limit() -> float | None:
-    """Seconds of processor time that one step of the try in which this is called may take; None: any, or no try."""
+    """Seconds of processor time that one step of the current try may take; None: no limit, or no try."""
     limit = _current.get()
     return limit.step if limit is not None and limit.open else None

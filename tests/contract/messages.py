@@ -124,6 +124,7 @@ _QUESTION = Question(
     groups=("staff",),
     logged_as="c1",
     ranked=5,
+    importing=True,
     trial=Trial(
         strategy="plain",
         model="large",

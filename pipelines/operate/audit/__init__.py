@@ -1,1 +1,1 @@
-"""The audit: what index and change log do not agree on, and its repair."""
+"""The audit: finds differences between an index and the change log, and repairs them."""

@@ -1,12 +1,12 @@
-"""Audit: does an index hold what the change log says?
+"""Audit: compares an index with the change log.
 
     cms.changes up to now ─▶ ┐
-                             ├─▶ drift ─▶ suspects ─▶ looked at again, until they agree or `settle` is over ─▶ findings
-    the whole index ───────▶ ┘               └── the log since, the index after a refresh
+                             ├─▶ drift ─▶ suspects ─▶ read again, until they agree or `settle` is over ─▶ findings
+    the whole index ───────▶ ┘               └── later records of the log, the index after a refresh
 
-Changes keep coming meanwhile. The index must show what was in the log when the audit began, or something newer that is
-in the log by now; so whatever is under way is a suspect for a moment only. What is read streams through a database on
-disk (`drift`): memory stays flat whatever the size of the site.
+Changes keep coming meanwhile. The index must show the log's state at the begin of the audit, or a newer change that is
+in the log by now; so a change on its way is a suspect for a moment only. All records stream through a database on disk
+(`drift`): memory stays flat whatever the size of the site.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from pipelines.runtime.bus import LogScan
 from pipelines.runtime.errors import Retryable
 
 SETTLE = 20.0  # seconds; some ten times what a save takes from the log to the index
-POLL = 1.0  # seconds between two looks at what does not agree
-LOOK = 500  # pages looked at together
-KEPT = 100  # findings told one by one; all are counted
+POLL = 1.0  # seconds between two reads of the suspects
+LOOK = 500  # pages read together
+KEPT = 100  # findings in the report; all are counted
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -71,7 +71,7 @@ OpenLog = Callable[[], AbstractAsyncContextManager[LogScan]]
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an audit is: records of the log, documents of the index, or pages that do not agree yet."""
+    """Progress of an audit: records of the log, documents of the index, or pages that do not agree yet."""
 
     step: Literal["log", "index", "settling"]
     done: int
@@ -84,7 +84,7 @@ Report = Callable[[Progress], None]
 class Audit:
     """One audit of one index: `async with Audit(...) as audit: report = await audit.run()`. For one task.
 
-    Afterwards `ask` and `changes` serve whoever repairs what was found.
+    Afterwards `ask` and `changes` serve the repair.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Audit:
         self._report = report
         self._thread = ThreadPoolExecutor(1, "audit")  # decoding and SQL, off the loop
         self._stack = AsyncExitStack()
-        self._seen: dict[int, int] = {}  # the log is read up to here
+        self._seen: dict[int, int] = {}  # offsets up to which the log is read
 
     async def __aenter__(self) -> Self:
         """Raises: Retryable: no broker, no room for the database."""
@@ -110,7 +110,7 @@ class Audit:
             stack.callback(self._thread.shutdown, wait=False)
             model, chunker = (self.index.model, self.index.chunker) if self.index else (None, None)
             self._drift = await self._in_thread(IndexDiff, self._site, model, chunker)
-            stack.callback(self._thread.submit, self._drift.close)  # after whatever the thread is at
+            stack.callback(self._thread.submit, self._drift.close)  # after the thread's current work
             self.changes = await stack.enter_async_context(self._open_log())
             self._stack = stack.pop_all()
         return self
@@ -126,16 +126,16 @@ class Audit:
 
     @property
     def drift(self) -> IndexDiff:
-        """Only through `ask`."""
+        """Call its methods through `ask` only."""
         return self._drift
 
     async def run(self, settle: float = SETTLE, *, patience: float = 0.0, keep: int = KEPT) -> AuditReport:
         """Compare.
 
         Args:
-            settle: seconds to wait until what is under way agrees; once more is looked in any case.
-            patience: wait on, for the pipeline, until so many seconds went by without one page more that agrees.
-            keep: findings to tell one by one.
+            settle: seconds to wait until changes on their way agree; suspects are read again at least once.
+            patience: wait for the pipeline until no further page has agreed for so many seconds.
+            keep: findings in the report.
 
         Raises:
             Retryable: a service does not answer, or the index is gone.
@@ -161,7 +161,7 @@ class Audit:
             if not left or monotonic() >= end:
                 break
             await asyncio.sleep(min(POLL, end - monotonic()))
-        return await self._tell(keep, monotonic() - started)
+        return await self._result(keep, monotonic() - started)
 
     async def _read_log(self, ends: Mapping[int, int]) -> None:
         begins = await self.changes.begins()
@@ -175,7 +175,7 @@ class Audit:
         self._report(Progress("log", total, total))
 
     async def _read_tail(self) -> None:
-        """What came into the log since. After the index was read, so that nothing in it is newer than the log."""
+        """Read the log's new records; call it after reading the index, so that the log is newer."""
         ends = await self.changes.ends()
         async for batch in self.changes.read(since=self._seen, until=ends):
             await self.ask(self._drift.add_records, batch)
@@ -193,7 +193,7 @@ class Audit:
         self._report(Progress("index", total, total))
 
     async def _look_again(self) -> None:
-        """Read the pages that do not agree once more: from the index, then what the log got since."""
+        """Read suspect pages again: from the index, then the log's new records."""
         after = ""
         while keys := await self.ask(self._drift.open_pages, after, LOOK):
             after = keys[-1]
@@ -205,7 +205,7 @@ class Audit:
         await self._read_tail()
 
     async def _judge(self) -> int:
-        """Pages that do not agree, without those that never will: their change is a dead letter."""
+        """The number of suspect pages, without those whose change is a dead letter."""
         await self.ask(self._drift.judge)
         after = ""
         while behind := await self.ask(self._drift.behind, after, LOOK):
@@ -216,7 +216,7 @@ class Audit:
             await self.ask(self._drift.mark_failed, failed)
         return await self.ask(self._drift.close_agreeing)
 
-    async def _tell(self, keep: int, seconds: float) -> AuditReport:
+    async def _result(self, keep: int, seconds: float) -> AuditReport:
         pages, deleted = await self.ask(self._drift.pages)
         return AuditReport(
             site=self._site,

@@ -1,11 +1,11 @@
-"""Index diff: what the change log says and what an index holds, side by side in a temporary SQLite database.
+"""Index diff: the change log and an index side by side in a temporary SQLite database.
 
-    cms.changes ─▶ log ─────────────┐ one row per page: the winner, where it stands, what stands on top
+    cms.changes ─▶ log ─────────────┐ one row per page: the winner, its offset, the last offset of the page
                                     ├─▶ judge ─▶ finding
-    index ─▶ head, promised, chunk ─┘            a page without one is closed, the others are looked at again
+    index ─▶ head, promised, chunk ─┘            a page without one is closed, the others are read again
 
-The database lives in an unnamed file that goes with this process, so a million chunks cost disk, not memory (some 50
-bytes each). Nothing here asks a server; `audit` feeds it. Not for use by two threads at once.
+The database is an unnamed file that ends with the process, so a million chunks cost disk, not memory (some 50 bytes
+each). It calls no server; `audit` fills it. Not for use by two threads at once.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Cause = Literal[
 
 
 class Nature(NamedTuple):
-    """What follows from a cause."""
+    """The consequences of a cause."""
 
     kind: Kind
-    behind: bool = False  # the index has not got so far as the log; a change that became a dead letter never will
-    resend: bool = False  # the log's own change (`undone`: the index's delete), sent once more, puts it right
-    doubtful: bool = False  # only the log can be wrong here: a repair has to be asked for by force
+    behind: bool = False  # the index may still catch up with the log, unless the change is a dead letter
+    resend: bool = False  # repaired by sending the log's change (`undone`: the index's delete) again
+    doubtful: bool = False  # only the log can be wrong: repaired with `force` only
 
 
 NATURES: Final[Mapping[Cause, Nature]] = {
@@ -56,7 +56,7 @@ NATURES: Final[Mapping[Cause, Nature]] = {
 
 
 class HeadDocument(NamedTuple):
-    """A head record as it stands in an index."""
+    """A head record in an index."""
 
     id: str
     version: int
@@ -69,7 +69,7 @@ class HeadDocument(NamedTuple):
 
 
 class ChunkDocument(NamedTuple):
-    """A chunk, or any other document that is no head record, as it stands in an index."""
+    """A chunk, or any other document that is no head record, in an index."""
 
     id: str
     version: int
@@ -82,7 +82,7 @@ class ChunkDocument(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """One thing that is not as it should be, at one page."""
+    """One difference at one page."""
 
     page_key: str
     kind: Kind
@@ -94,14 +94,14 @@ class Difference(NamedTuple):
 
 
 class Winner(NamedTuple):
-    """The change that counts for a page, and where it stands in the log."""
+    """The winning change of a page, and its place in the log."""
 
     page_key: str
     partition: int
     offset: int
     revision: int
-    beaten: int | None  # highest revision in the index, where that is newer than the change
-    deleted: int | None = None  # by which revision the index has it deleted, of which the log knows nothing
+    beaten: int | None  # highest revision in the index, if it is newer than the change
+    deleted: int | None = None  # revision of a delete that only the index knows
 
 
 class Document(NamedTuple):
@@ -120,7 +120,7 @@ class IndexDiff:
         self._model = model
         self._chunker = chunker
         self.unreadable = 0  # changes of the site that are none: dead letters
-        # Without a name: a file of its own that is gone with the connection, however the process ends.
+        # Without a name: a file that is gone with the connection, however the process ends.
         self._db = sqlite3.connect("", check_same_thread=False)
         self._db.executescript(sql.SCHEMA)
         with self._db:
@@ -129,10 +129,10 @@ class IndexDiff:
     def close(self) -> None:
         self._db.close()
 
-    # What the log says
+    # The log
 
     def add_records(self, records: Iterable[Record]) -> None:
-        """Take in a stretch of `cms.changes`, in offset order per partition. Other sites' records are passed over."""
+        """Add records of `cms.changes`, in offset order per partition. Other sites' records are skipped."""
         changes: list[tuple[str, int, bool, int, int]] = []
         tops: list[tuple[int, str, int, int]] = []
         for record in records:
@@ -154,13 +154,13 @@ class IndexDiff:
             self._db.executemany(sql.RAISE_TOP, tops)
 
     def log_is_read(self) -> None:
-        """What is added from here on came after the audit began: the index need not show it yet."""
+        """Later records came after the audit began: the index need not show them yet."""
         self._run(sql.LOG_IS_READ)
 
-    # What the index holds
+    # The index
 
     def add_documents(self, heads: Iterable[HeadDocument], chunks: Iterable[ChunkDocument]) -> None:
-        """Take in documents of the index."""
+        """Add documents of the index."""
         in_place: list[HeadDocument] = []
         rows: list[tuple[str, str, int, str, int, int, int]] = []
         for head in heads:
@@ -182,84 +182,84 @@ class IndexDiff:
             )
 
     def forget_documents(self, page_keys: Iterable[str]) -> None:
-        """Forget what the index held of these pages: they are read again."""
+        """Drop these pages' documents: they are read again."""
         keys = [(key,) for key in page_keys]
         with self._db:
             for statement in sql.FORGET:
                 self._db.executemany(statement, keys)
 
     def index_is_read(self) -> None:
-        """Both sides are there: every page is open."""
+        """Both sides are complete: every page is open."""
         self._run(sql.OPEN_ALL)
 
-    # What does not fit
+    # Differences
 
     def judge(self) -> None:
-        """Find what is wrong with the open pages, from what is known of them now."""
+        """Find the differences of the open pages."""
         self._run(*sql.JUDGE)
 
     def behind(self, after: str, limit: int) -> list[tuple[str, int]]:
-        """Pages, in the order of their keys, and the revisions that the index does not show yet."""
+        """Pages that the index does not show yet, in the order of their keys, with the expected revision."""
         return self._db.execute(sql.BEHIND, (after, limit)).fetchall()
 
     def mark_failed(self, page_keys: Iterable[str]) -> None:
-        """These changes ended as dead letters: that the index does not show them is no drift."""
+        """Mark changes that ended as dead letters: their absence from the index is no drift."""
         with self._db:
             self._db.executemany(sql.MARK_FAILED, [(key,) for key in page_keys])
 
     def close_agreeing(self) -> int:
-        """Close the pages that nothing is wrong with, for good; returns how many stay open."""
+        """Close the pages without differences; returns how many stay open."""
         self._run(sql.CLOSE_AGREEING)
         return self._number(sql.COUNT_OPEN)
 
     def curable(self) -> int:
-        """Pages that the pipeline puts right when it comes to what the log has."""
+        """How many pages the pipeline repairs by processing the log."""
         return self._number(sql.COUNT_CURABLE)
 
     def open_pages(self, after: str, limit: int) -> list[str]:
-        """Keys in order."""
+        """Keys of open pages, in order."""
         return [key for (key,) in self._db.execute(sql.OPEN_PAGES, (after, limit))]
 
-    # What to tell
+    # Reports
 
     def counts(self) -> dict[Kind, int]:
         """Pages by kind of finding; a page may have several."""
         return dict(self._db.execute(sql.KINDS))
 
     def findings(self, limit: int) -> list[Difference]:
-        """The first ones, in the order of the pages' keys."""
+        """The first findings, in the order of the pages' keys."""
         return [Difference(*row) for row in self._db.execute(sql.FINDINGS, (limit,))]
 
     def failed(self) -> int:
-        """Pages whose change is a dead letter."""
+        """How many pages' change is a dead letter."""
         return self._number(sql.COUNT_FAILED)
 
     def pages(self) -> tuple[int, int]:
-        """Pages in the log or in the index, and how many of them are deleted, by the log where it knows them."""
+        """Pages in the log or in the index, and how many of them are deleted; the log decides if it knows the page."""
         pages, deleted = next(self._db.execute(sql.COUNT_PAGES))
         return pages, round(deleted)
 
     def chunks(self) -> int:
-        """Chunks in the index."""
+        """How many chunks the index has."""
         return self._number(sql.COUNT_CHUNKS)
 
-    # What to do
+    # Repairs
 
     def would_vanish(self) -> tuple[int, int]:
-        """Pages that are shown and, by the log, should not be; and all that are shown."""
+        """How many shown pages the log does not show, and how many pages are shown."""
         return self._number(sql.WOULD_VANISH), self._number(sql.SHOWN)
 
     def to_send(self, after: tuple[int, int], limit: int, *, force: bool) -> list[Winner]:
         """Changes to send again, in the log's order; `after` a partition and offset.
 
-        A page of which the index has anything newer than the log is among them with `force` only, and with the
-        revision its change must beat: sent as it is, it would lose. One that only the index knows to be deleted is
-        among them without it, with the revision of that delete.
+        With `force` also changes of pages that are newer in the index than in the log, with the revision that the
+        change must beat. A page that only the index knows as deleted is always included, with the revision of that
+        delete.
         """
         return [Winner(*row) for row in self._db.execute(sql.TO_SEND, (force, force, *after, force, limit))]
 
     def to_clear(self, after: str, limit: int, *, force: bool) -> list[tuple[str, list[Document]]]:
-        """Documents to delete, by page: what belongs to nothing; with `force` also what the log does not know.
+        """Documents to delete, by page: orphans; with `force` also pages that the log does not know.
 
         A page whose change is sent again keeps its chunks until the next round: they answer questions meanwhile.
         """
@@ -269,7 +269,7 @@ class IndexDiff:
     def _strays(self, key: str) -> list[Document]:
         chunks = self._db.execute(sql.STRAYS, (key,))
         found = [Document(id or chunk_id(key, field, ord), version) for id, field, ord, version in chunks]
-        # The head goes last: dying in between leaves a page that is found again.
+        # The head last: after a crash in between, the next audit finds the page again.
         heads = self._db.execute(sql.UNLOGGED_HEAD, (key,))
         return found + [Document(head_id(key), version) for (version,) in heads]
 

@@ -1,7 +1,7 @@
-"""The tables of one audit, and the questions put to them; `drift` is where they are asked.
+"""The tables of one audit and their queries, for `index_diff`.
 
 Revisions are compared as (revision, deleted) pairs: the higher revision wins, at the same one a delete stays a delete
-(pipelines.ingest.accept.newer). `open` are the pages that something was wrong with when they were last looked at.
+(pipelines.ingest.accept.newer). `open` pages had a difference at the last look.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Repair: what an audit found is put right, always from the log.
+"""Repair: corrects the findings of an audit, always from the log.
 
     finding ─┬─ the page's change is sent through the pipeline again (bulk lane) ─▶ cms.changes
-             └─ chunks that belong to nothing are deleted, by id, unless they were written again since
-    then the audit is repeated, until it is clean or nothing more can be done
+             └─ orphaned chunks are deleted, by id, unless they were written again since
+    then the audit is repeated, until it is clean or a repair has no effect
 
-Nothing is written into the index beside the pipeline, so all its guards hold, and dying halfway leaves findings for the
-next audit. What could only be right if the log were wrong is left alone without `force`: pages it does not know,
-revisions it has not got. Only a delete that the log has lost goes back into it: nobody finds less by that. If much of
-the site would vanish, nothing is done at all: then it is the log that was lost.
+Only the pipeline writes to the index, so all its guards hold, and a crash leaves findings for the next audit. If only
+the log can be wrong (it does not know a page or a revision), `force` is needed. An exception is a delete that the log
+has lost: it is sent back to the log, because it hides no page that is shown. If too many pages would vanish, the repair
+stops and changes nothing: then the log was lost.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from schemas.base import MAX_REVISION, WireError
 from schemas.page import PageChange
 from schemas.topics import CHANGES
 
-ROUNDS = 3  # what one repair uncovers (a page's leftover chunks once the page is back) the next one clears
-PATIENCE = 60.0  # seconds without one page more that agrees: no worker is at it
+ROUNDS = 3  # a repair may uncover findings for the next one, such as old chunks of a page that is back
+PATIENCE = 60.0  # seconds without a further page that agrees: no worker runs
 BATCH = 500  # pages repaired together
-GAP = 1_000  # records; what stands closer in the log is read in one go
+GAP = 1_000  # records of the log; closer ones are read together
 VANISHING = 0.10  # share of the pages shown, ...
-FEW = 20  # ... and number, up to which a repair may take pages away
+FEW = 20  # ... and number, up to which a repair may delete pages
 SWAPS = 3  # audits of a live index that was replaced meanwhile
 
 OpenLogOf = Callable[[str], AbstractAsyncContextManager[LogScan]]  # of a site
 
 
 class LogLost(Permanent):
-    """The log misses much of what the index shows: not the index is wrong."""
+    """The log misses many pages that the index shows: probably the log is wrong."""
 
     code = "log-lost"
 
@@ -66,7 +66,7 @@ class Auditor:
     """Audits and repairs the sites. One per process; one audit per site at a time."""
 
     def __init__(self, open_log: OpenLogOf, inventories: Inventories, receipts: KnownPages, sender: Producer) -> None:
-        """`open_log`: the change log, as far as the site named has anything in it."""
+        """`open_log`: opens the change log for one site."""
         self._open_log = open_log
         self._inventories = inventories
         self._receipts = receipts
@@ -79,7 +79,7 @@ class Auditor:
         """Compare an index (default: the live one) with the log.
 
         Raises:
-            AuditRunning: another one of this site is at work.
+            AuditRunning: another one of this site runs.
             Permanent: no such index. Retryable: a service does not answer.
         """
         with self._alone(site):
@@ -87,7 +87,7 @@ class Auditor:
                 inventory = await self._inventories.of(site, index)
                 async with self._opened(site, inventory, report) as one:
                     found = await one.run(settle)
-                # A promotion meanwhile: nobody keeps the old index up to date any more.
+                # After a promotion, the old index is no longer kept up to date.
                 if found.clean or index is not None or await self._is_live(site, inventory):
                     break
             return found
@@ -98,11 +98,11 @@ class Auditor:
         """Audit the live index, repair it, and audit again.
 
         Args:
-            force: also take away what the log does not know, and put what it has over what is newer.
+            force: also delete pages that the log does not know, and replace newer revisions by the log's.
 
         Raises:
-            LogLost: too much would vanish; nothing was changed.
-            AuditRunning, Retryable: as `audit`; what was done until then is not undone.
+            LogLost: too many pages would vanish; nothing was changed.
+            AuditRunning, Retryable: as `audit`; earlier steps of the repair stay.
         """
         with self._alone(site):
             found: list[AuditReport] = []
@@ -141,10 +141,10 @@ class Auditor:
 
 
 def _in_vain(found: Sequence[AuditReport]) -> bool:
-    """Whether two rounds in a row have helped nothing; the first audit is no round.
+    """Whether two rounds in a row had no effect; the first audit is no round.
 
-    One proves nothing: for a minute Elasticsearch remembers a document that was deleted by hand, and takes what is
-    written in its place for older (`index.gc_deletes`).
+    One round proves nothing: for a minute Elasticsearch remembers a document that was deleted by hand, and refuses a
+    new one as older (`index.gc_deletes`).
     """
     left = [sum(report.counts.values()) for report in found[-3:]]
     return len(left) == 3 and left[2] >= left[1] >= left[0]
@@ -160,7 +160,7 @@ async def _refuse_if_log_is_lost(audit: Audit) -> None:
 
 
 async def _clear(audit: Audit, force: bool) -> int:
-    """Delete what belongs to nothing; returns how many documents."""
+    """Delete orphans; returns how many documents."""
     deleted, after = 0, ""
     while pages := await audit.ask(audit.drift.to_clear, after, BATCH, force=force):
         after = pages[-1][0]
@@ -187,12 +187,12 @@ async def _send_again(audit: Audit, sender: Producer, force: bool) -> int:
 
 
 def stretches(winners: Sequence[Winner]) -> Iterator[list[Winner]]:
-    """Winners, in the log's order, cut where partition or more than `GAP` records lie between two."""
+    """Winners in the log's order, grouped by partition and with gaps of at most `GAP` records."""
     return split_when(winners, lambda one, two: one.partition != two.partition or two.offset - one.offset > GAP)
 
 
 async def _send(sender: Producer, record: Record, winner: Winner) -> bool:
-    """Send a record again; False when another one stands there by now (the topic was made anew)."""
+    """Send a record again; False if another one has its offset now (the topic was created anew)."""
     value = record.value
     try:
         change = PageChange.decode(value)
@@ -203,7 +203,7 @@ async def _send(sender: Producer, record: Record, winner: Winner) -> bool:
     if winner.deleted is not None:
         value = change.model_copy(update={"op": "delete", "page": None, "revision": winner.deleted}).encode()
     elif winner.beaten is not None:
-        # The same page once more, above what must not stay: no version in the index ever goes down.
+        # A higher revision than the one to replace: versions in the index never decrease.
         value = change.model_copy(update={"revision": min(winner.beaten + 1, MAX_REVISION)}).encode()
     await sender.send_bytes(CHANGES, record.key, value, in_lane(record.headers, "bulk"))
     return True

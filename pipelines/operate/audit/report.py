@@ -1,4 +1,4 @@
-"""What an audit and a repair tell: findings in plain words, and the reports."""
+"""The reports of audits and repairs, with findings in plain words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from schemas.base import Wire
 
 
 class Finding(Wire):
-    """One thing that is not as it should be, at one page."""
+    """One difference at one page."""
 
     kind: Kind
     page_key: str
@@ -22,7 +22,7 @@ class Finding(Wire):
 
 
 class AuditReport(Wire):
-    """What an audit found."""
+    """The result of an audit."""
 
     site: str
     index: str | None = Field(description="The index that was read; null: the site has none yet.")
@@ -38,12 +38,12 @@ class AuditReport(Wire):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def clean(self) -> bool:
-        """The index holds exactly what the log says."""
+        """Whether index and log agree."""
         return not self.counts
 
 
 class RepairReport(Wire):
-    """What a repair found, did, and found afterwards."""
+    """The result of a repair: audit before, actions, audit after."""
 
     before: AuditReport
     sent: int = Field(description="Changes sent through the pipeline again.")
@@ -52,7 +52,7 @@ class RepairReport(Wire):
 
 
 class RepairOrder(Wire):
-    """What to do with what an audit finds."""
+    """The request for a repair."""
 
     repair: Literal[True] = Field(description="Said in so many words: this changes the index and the log.")
     force: bool = Field(
@@ -81,7 +81,7 @@ WORDS: Mapping[Cause, str] = {
 
 
 def finding(found: Difference) -> Finding:
-    """In plain words."""
+    """A finding in plain words."""
     return Finding(
         kind=found.kind,
         page_key=found.page_key,

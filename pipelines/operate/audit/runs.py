@@ -1,11 +1,11 @@
-"""Audits and repairs that nobody waits for: begun at one gateway, looked at by all, one of a site at a time.
+"""Audits and repairs in the background: one gateway runs them, all show them, one per site at a time.
 
     start ─▶ state `audit-run` of the site ◀── look
-                 ▲ taken by whoever replaces what was there, kept for LEASE, written anew every BEAT
-    task ────────┘ audit, or repair: its progress, at its end the report
+                 ▲ claimed by replacing the state, valid for LEASE, renewed every BEAT
+    task ────────┘ audit or repair: its progress, at its end the report
 
-A gateway that dies writes no more: its claim ends with the lease, the run is shown as broken off, and another may
-begin. What a repair has done until then stays; an audit finds what is left.
+If a gateway dies, its claim ends with the lease; the run is shown as broken off, and another one may begin. The steps
+of a repair until then stay; the next audit finds the rest.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from schemas.base import SiteId, Wire
 log = structlog.get_logger(__name__)
 
 LEASE = timedelta(seconds=30)
-BEAT = 5.0  # seconds between two notes of how far it is
-END_TRIES = 60  # to note the end, a beat apart: five minutes
-LAST_NOTE = 5.0  # seconds for the last one, when the gateway ends
+BEAT = 5.0  # seconds between two writes of the progress
+END_TRIES = 60  # to write the end, a beat apart: five minutes
+LAST_NOTE = 5.0  # seconds for the last write when the gateway ends
 
 RunState = Literal["running", "broken-off", "done", "failed"]
 
 
 class AuditOrder(Wire):
-    """What `POST .../audit-run` asks for."""
+    """The body of `POST .../audit-run`."""
 
     repair: bool = Field(default=False, description="Also put right what is found: this changes the index and the log.")
     force: bool = Field(
@@ -48,7 +48,7 @@ class AuditOrder(Wire):
 
 
 class Found(Wire):
-    """What an audit found, as it is kept: an AuditReport without the site."""
+    """The stored result of an audit: an AuditReport without the site."""
 
     index: str | None = Field(description="The index that was read; null: the site has none yet.")
     pages: int
@@ -66,7 +66,7 @@ class Found(Wire):
 
 
 class AuditRun(AuditOrder):
-    """The last audit or repair of a site, or the one that is at work."""
+    """The running audit or repair of a site, or the last one."""
 
     site: SiteId
     by: str = Field(description="Name of the key that began it.")
@@ -90,7 +90,7 @@ class AuditRun(AuditOrder):
 
 
 class LastRun(Wire):
-    """What `GET .../audit-run` tells."""
+    """The answer of `GET .../audit-run`."""
 
     state: RunState | None = Field(description="Null: there was none yet. `broken-off`: its gateway died.")
     run: AuditRun | None
@@ -109,7 +109,7 @@ class Audits(Protocol):
 
 
 class AuditRuns:
-    """One per gateway; close it before the servers' clients. `now`: the time that all gateways go by."""
+    """One per gateway; close it before the servers' clients. `now`: the gateways' common time."""
 
     def __init__(self, states: States, audits: Audits, now: Callable[[], datetime], settle: float = SETTLE) -> None:
         self._states = states
@@ -119,7 +119,7 @@ class AuditRuns:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def last(self, site: str) -> AuditRun | None:
-        """None: the site was never audited like this. Raises: Retryable."""
+        """The last run; None: there was none. Raises: Retryable."""
         found = await self._states.get("audit-run", site)
         return AuditRun.stored(found.value) if found else None
 
@@ -127,7 +127,7 @@ class AuditRuns:
         """Begin; returns at once.
 
         Raises:
-            AuditRunning: one is at work, here or elsewhere. Retryable.
+            AuditRunning: one runs, here or at another gateway. Retryable.
         """
         before = await self._states.get("audit-run", site)
         now = self._now()
@@ -143,18 +143,18 @@ class AuditRuns:
         return run
 
     async def aclose(self) -> None:
-        """Stop what runs."""
+        """Stop the running audits."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _work(self, run: AuditRun, claim: State) -> None:
         noting = _Noting(self._states, self._now, run, claim)
-        working = asyncio.create_task(self._report(noting.run, noting.heard))
+        working = asyncio.create_task(self._report(noting.run, noting.progressed))
         beating = asyncio.create_task(noting.beat())
         try:
             await asyncio.wait({working, beating}, return_when=asyncio.FIRST_COMPLETED)
-            if not working.done():  # somebody else has the claim, or nobody could be told for too long
+            if not working.done():  # the claim is lost, or could not be renewed for too long
                 return
             await noting.end(_outcome(working))
         except asyncio.CancelledError:
@@ -167,10 +167,10 @@ class AuditRuns:
                 task.cancel()
             await asyncio.gather(working, beating, return_exceptions=True)
 
-    async def _report(self, run: AuditRun, heard: Report) -> dict[str, object]:
+    async def _report(self, run: AuditRun, report: Report) -> dict[str, object]:
         if not run.repair:
-            return {"found": Found.of(await self._audits.audit(run.site, settle=self._settle, report=heard))}
-        done = await self._audits.repair(run.site, force=run.force, settle=self._settle, report=heard)
+            return {"found": Found.of(await self._audits.audit(run.site, settle=self._settle, report=report))}
+        done = await self._audits.repair(run.site, force=run.force, settle=self._settle, report=report)
         return {
             "found": Found.of(done.before),
             "sent": done.sent,
@@ -180,7 +180,7 @@ class AuditRuns:
 
 
 class _Noting:
-    """Keeps the state of one run, and with it its claim."""
+    """Writes the state of one run, which renews its claim."""
 
     def __init__(self, states: States, now: Callable[[], datetime], run: AuditRun, claim: State) -> None:
         self._states = states
@@ -189,12 +189,12 @@ class _Noting:
         self._writing = asyncio.Lock()
         self.run = run
 
-    def heard(self, progress: Progress) -> None:
-        said = {"step": progress.step, "done": progress.done, "total": progress.total}
-        self.run = self.run.model_copy(update=said)
+    def progressed(self, progress: Progress) -> None:
+        update = {"step": progress.step, "done": progress.done, "total": progress.total}
+        self.run = self.run.model_copy(update=update)
 
     async def beat(self) -> None:
-        """Until the claim is lost."""
+        """Renew until the claim is lost."""
         while True:
             await asyncio.sleep(BEAT)
             try:
@@ -206,7 +206,7 @@ class _Noting:
                     return
 
     async def end(self, outcome: dict[str, object]) -> None:
-        """Try until it is noted; what nobody could be told for minutes is shown as broken off."""
+        """Write the end, with retries; after minutes without success the run is shown as broken off."""
         for _ in range(END_TRIES):
             try:
                 if not await self._note(outcome | {"ended_at": self._now()}):
@@ -217,11 +217,11 @@ class _Noting:
                 await asyncio.sleep(BEAT)
 
     async def _note(self, update: dict[str, object]) -> bool:
-        """False: the claim is somebody else's by now."""
+        """False: another run has the claim."""
         async with self._writing:
             noted = self.run.model_copy(update=update)
             claim = await self._states.replace("audit-run", noted.site, noted, self._claim)
-            if claim is None:  # perhaps our own last note, whose answer was lost
+            if claim is None:  # possibly our own last write, whose answer was lost
                 now = await self._states.get("audit-run", noted.site)
                 if now is None or AuditRun.stored(now.value).began_at != noted.began_at:
                     return False

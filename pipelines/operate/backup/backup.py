@@ -1,4 +1,4 @@
-"""Backing up: each part is streamed into its file; the manifest, and with it the name of the folder, come last."""
+"""Writes a backup: streams each part into its file; the manifest and the folder's final name come last."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from schemas.keys import parse_page_key
 
-PATIENCE = 10.0  # seconds that the question log has to take in what is on its way
+PATIENCE = 10.0  # seconds to wait until the question log has all outcomes on their way
 POLL = 0.2  # seconds
 
-# Conversations before questions: of one that its visitor deletes in between, the question log knows it, and a restore
-# leaves it deleted.
+# Conversations before questions: if a visitor deletes a conversation in between, the question log in the backup knows
+# it, and a restore leaves it deleted.
 ORDER: tuple[PartName, ...] = ("conversations", "questions", "examples", "texts", "switches")
 
 Report = Callable[[Progress], None]
@@ -40,16 +40,16 @@ class LogChanged(Retryable):
 
 @dataclass(frozen=True)
 class Stock:
-    """Where that stands which is kept."""
+    """The sources of a backup."""
 
     open_log: OpenLog
     documents: Mapping[PartName, Documents]
-    unlogged: Callable[[], Awaitable[int]]  # outcomes of questions that the log stage has not taken in yet
+    unlogged: Callable[[], Awaitable[int]]  # outcomes of questions that the log stage has not stored yet
 
 
 @dataclass(frozen=True)
 class About:
-    """What a manifest says of the installation."""
+    """The facts about the installation in a manifest."""
 
     pagewire: str
     indexes: Mapping[str, IndexFacts] = field(default_factory=dict)
@@ -68,11 +68,11 @@ async def back_up(
     """Write a backup into a new folder.
 
     Args:
-        sites: only these; None: all that there are.
+        sites: only these; None: all.
 
     Raises:
-        WrongUse: there is something at `path`. BackupStopped: it cannot be written.
-        LogChanged, Retryable: a service does not answer. Nothing is left of a backup that does not end.
+        WrongUse: `path` exists. BackupStopped: it cannot be written.
+        LogChanged, Retryable: a service does not answer. An unfinished backup is deleted.
     """
     with ExitStack() as stack:
         folder = stack.enter_context(NewFolder(path))
@@ -160,9 +160,9 @@ async def _documents(
 
 
 async def _logged(unlogged: Callable[[], Awaitable[int]]) -> int:
-    """Wait until the question log has what was on its way; what is left when patience is over."""
+    """Wait until the question log has all outcomes on their way; returns how many are missing after PATIENCE."""
     end = monotonic() + PATIENCE
-    while (left := await unlogged()) and monotonic() < end:  # noqa: ASYNC110  # nothing announces it
+    while (left := await unlogged()) and monotonic() < end:  # noqa: ASYNC110  # there is no event for it
         await asyncio.sleep(POLL)
     return left
 

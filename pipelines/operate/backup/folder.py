@@ -1,8 +1,8 @@
-"""The folder that a backup is: written under another name and moved when it is whole, and checked before it is read.
+"""The folder of a backup: written under a draft name and renamed when it is complete; checked before it is read.
 
     monday.unfinished-3f2a/ ── changes.ndjson.gz, ..., manifest.json last ──▶ monday/
 
-All of it blocks: who calls does so off the loop.
+All functions block: call them off the event loop.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ BLOCK = 1024 * 1024  # bytes read at once
 
 
 class NoBackup(WrongUse):
-    """There is no backup in this place."""
+    """There is no backup at this path."""
 
     code = "no-backup"
 
 
 class BackupThere(WrongUse):
-    """In the place of the new backup there is something already."""
+    """The path of the new backup exists already."""
 
     code = "backup-there"
 
 
 class BackupDamaged(Permanent):
-    """A file of the backup is not what was written: nothing of it is restored."""
+    """A file of the backup is damaged: no part of the backup is restored."""
 
     code = "backup-damaged"
 
 
 class _Sum:
-    """A file that knows the sum of what was written into it."""
+    """A file with the checksum of the written bytes."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -72,19 +72,19 @@ class _Sum:
 
 
 class PartWriter:
-    """One file under way."""
+    """One file that is being written."""
 
     def __init__(self, folder: Path, name: PartName) -> None:
         self._name = name
         self._path = folder / f"{name}.ndjson.gz"
         self._file = self._path.open("xb")
         self._sum = _Sum(self._file)
-        # No name and no time in its header: the same records are the same file.
+        # No name and no time in the gzip header, so the same records give the same file.
         self._gzip = gzip.GzipFile("", "wb", LEVEL, self._sum, mtime=0)
         self._sites: Counter[str] = Counter()
 
     def write(self, lines: list[tuple[str, bytes]]) -> None:
-        """Records, each with its site."""
+        """Write records, each with its site."""
         for site, line in lines:
             self._gzip.write(line)
             self._sites[site] += 1
@@ -96,11 +96,11 @@ class PartWriter:
         self._file.close()
 
     def release(self) -> None:
-        """Let go of the file, whole or not."""
+        """Close the file, complete or not."""
         self._file.close()
 
     def part(self) -> Part:
-        """What the manifest says of it, once it is closed."""
+        """Its entry in the manifest, after `close`."""
         return Part(
             name=self._name,
             file=self._path.name,
@@ -112,7 +112,7 @@ class PartWriter:
 
 
 class NewFolder:
-    """`with NewFolder(path) as folder: ...; folder.finish(manifest)`. Without `finish` nothing is left."""
+    """`with NewFolder(path) as folder: ...; folder.finish(manifest)`. Without `finish` it is deleted."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -123,7 +123,7 @@ class NewFolder:
         if self._path.exists():
             raise BackupThere(f"{self._path} is there already: name a new folder for each backup")
         try:
-            self.draft.mkdir(mode=0o700, parents=True)  # what visitors wrote is nobody else's business
+            self.draft.mkdir(mode=0o700, parents=True)  # visitors' words are private
         except OSError as err:
             raise NoBackup(f"no folder can be made beside {self._path}: {err.strerror}") from err
         return self
@@ -143,14 +143,14 @@ class NewFolder:
             file.flush()
             os.fsync(file.fileno())
         sync_folder(self.draft)
-        if self._path.exists():  # POSIX would move over an empty folder
+        if self._path.exists():  # POSIX would replace an empty folder
             raise BackupThere(f"{self._path} has come into being meanwhile")
         self.draft.rename(self._path)
         sync_folder(self._path.parent)
 
 
 class BackupFolder:
-    """A backup that is there."""
+    """An existing backup."""
 
     def __init__(self, path: Path) -> None:
         """Raises: NoBackup."""
@@ -161,7 +161,7 @@ class BackupFolder:
         """Read every file and compare it with the manifest.
 
         Args:
-            report: bytes read, and of how many.
+            report: receives bytes read, and their total.
 
         Raises:
             BackupDamaged: names the file.

@@ -1,6 +1,6 @@
-"""Lines: a record of a topic, or a document, as a line of JSON and back, byte for byte.
+"""Lines: converts a record of a topic, or a document, to a line of JSON and back, byte for byte.
 
-Bytes that are UTF-8 stand there as text, so that a backup can be read with `zcat` and `jq`; others in base64.
+UTF-8 bytes are written as text, so that `zcat` and `jq` can read a backup; others in base64.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pipelines.runtime.record import Record
 
 
 def record_line(record: Record) -> bytes:
-    """Key, value, headers and time of a record; where it stood in the topic means nothing elsewhere."""
+    """Key, value, headers and time of a record; its offset means nothing in another topic."""
     return _line(
         {
             "key": _written(record.key),

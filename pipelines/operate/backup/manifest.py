@@ -1,4 +1,4 @@
-"""The manifest: what a backup holds, and by which its files are checked."""
+"""The manifest: the contents of a backup, with the checksums of its files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, Field
 
 from schemas.base import Wire
 
-FORMAT = 2  # counts up when older software must not read it
+FORMAT = 2  # increased when older software must not read it
 CHANGES: Final = "changes"
 
 PartName = Literal["changes", "conversations", "questions", "examples", "texts", "switches"]
@@ -30,7 +30,7 @@ class Part(Wire):
 
 
 class IndexFacts(Wire):
-    """What a site's live index was made with: a restore makes a new one by the settings."""
+    """How a site's live index was made, for information: a restore makes a new one by the settings."""
 
     embedder: str
     chunker: str = Field(description="The chunker's fingerprint.")

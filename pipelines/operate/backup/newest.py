@@ -1,7 +1,7 @@
-"""Newest: which record of `cms.changes` counts for each page, in a temporary SQLite database.
+"""Finds the newest record of each page in `cms.changes`, with a temporary SQLite database.
 
-The log is read twice: first every record is taken in here, then those that count are picked out. So memory stays flat
-whatever the number of pages; the database takes some 100 bytes of disk for each.
+The log is read twice: the first pass adds every record, the second one picks the newest. So memory stays flat whatever
+the number of pages; the database takes some 100 bytes of disk for each.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KNOWN = "SELECT 1 FROM newest WHERE page_key = ? AND (revision, deleted) >= (?,
 
 
 def change_of(record: Record) -> PageChange | None:
-    """The change that a record is; None: it is none, but a dead letter of the chunk stage."""
+    """The change in a record; None: it has none, and is a dead letter of the chunk stage."""
     try:
         change = PageChange.decode(record.value)
     except WireError:
@@ -41,13 +41,13 @@ def change_of(record: Record) -> PageChange | None:
 
 
 class Newest:
-    """One reading of the log. Close it. Not for use by two threads at once."""
+    """One read of the log. Close it. Not for use by two threads at once."""
 
     def __init__(self, sites: Collection[str] | None, folder: Path | None = None) -> None:
         """
         Args:
             sites: only these; None: all.
-            folder: where there is room for the database; default: SQLite's own choice.
+            folder: for the database; default: SQLite's own choice.
         """
         self._sites = None if sites is None else frozenset(sites)
         self.unreadable = 0
@@ -62,7 +62,7 @@ class Newest:
         self._db.close()
 
     def add(self, records: Iterable[Record]) -> None:
-        """Take in a stretch of the log, in offset order per partition."""
+        """Add records of the log, in offset order per partition."""
         rows = []
         for record in records:
             change = change_of(record)
@@ -79,7 +79,7 @@ class Newest:
         return int(self._db.execute("SELECT count(*) FROM newest").fetchone()[0])
 
     def counting(self, records: Iterable[Record]) -> list[Record]:
-        """Those of the records that count for their page."""
+        """Those of the records that are the newest of their page."""
         return [record for record in records if record.key is not None and self._counts(record.key, record)]
 
     def _counts(self, key: bytes, record: Record) -> bool:

@@ -1,4 +1,4 @@
-"""Files and SQL off the loop: in one thread, one after the other."""
+"""Runs file and SQL calls off the event loop, in one thread, one after the other."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class OffLoop:
             raise BackupStopped(f"the backup cannot be written: {err}") from err
 
     def later(self, function: Callable[[], object]) -> None:
-        """Do this after whatever the thread is at; nobody waits for it."""
+        """Call this after the thread's current work, without waiting for it."""
         self._thread.submit(function)
 
     async def batches(
@@ -62,7 +62,7 @@ class OffLoop:
 
 @asynccontextmanager
 async def off_loop() -> AsyncIterator[OffLoop]:
-    """Whoever leaves waits until the thread is done with what it is at."""
+    """The exit waits for the thread's current work."""
     thread = ThreadPoolExecutor(1, "backup")
     try:
         yield OffLoop(thread)

@@ -1,4 +1,4 @@
-"""Older backups: of the whole ones beside a new one the newest are kept, the others deleted."""
+"""Deletes older backups beside a new one, and keeps the newest."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ _GOING = re.compile(r"\.deleted-[0-9a-f]{4}$")
 
 
 def delete_older(made: Path, keep: int) -> list[Path]:
-    """Of the backups beside one that was made, and it, leave the `keep` newest.
+    """Keep the `keep` newest backups in the folder of the new one, and delete the others.
 
-    What is no whole backup stays, and so does one of a site that the new one does not hold. Blocks: who calls does so
-    off the loop.
+    Incomplete backups stay, and those with a site that the new one does not have. It blocks: call it off the loop.
 
     Returns:
-        Those that were deleted, the oldest first.
+        The deleted ones, oldest first.
     """
     sites = BackupFolder(made).manifest.sites
     ended = sorted(
@@ -29,7 +28,7 @@ def delete_older(made: Path, keep: int) -> list[Path]:
     )
     older = [path for _, path in ended[: max(0, len(ended) - keep)]]
     for path in older:
-        # Cut in the middle, what is left must not be taken for a backup.
+        # Renamed first: after a crash, the rest must not look like a backup.
         going = path.with_name(f"{path.name}.deleted-{secrets.token_hex(2)}")
         path.rename(going)
         shutil.rmtree(going)
@@ -39,7 +38,7 @@ def delete_older(made: Path, keep: int) -> list[Path]:
 def _backups(folder: Path) -> Iterator[tuple[Path, BackupFolder]]:
     for path in folder.iterdir():
         if _GOING.search(path.name):
-            shutil.rmtree(path)  # that was cut
+            shutil.rmtree(path)  # of an earlier crash
             continue
         with suppress(NoBackup):
             yield path, BackupFolder(path)

@@ -1,4 +1,4 @@
-"""What backup and restore ask of the servers; adapters.elastic.kept answers, and in tests what stands in for it."""
+"""The stores of backup and restore: protocols that adapters.elastic.kept and the tests' fakes implement."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class Document:
-    """A document that only Elasticsearch has, as it stands there."""
+    """A document that only Elasticsearch has."""
 
     id: str
     source: Mapping[str, Any]
@@ -21,18 +21,18 @@ class Document:
 
 @dataclass(frozen=True)
 class PutBack:
-    """What became of documents that were to be put back."""
+    """The outcome of restoring documents."""
 
     restored: int = 0
     there: int = 0  # the same, or a newer one
-    forgotten: int = 0  # deleted by who it is about since the backup was made
+    forgotten: int = 0  # deleted by the visitor since the backup was made
 
 
 class Documents(Protocol):
-    """One index of what cannot be made again. All raise Retryable."""
+    """One index with data that cannot be derived. All methods raise Retryable."""
 
     async def count(self, sites: Collection[str] | None) -> int:
-        """Documents of these sites; None: of all."""
+        """How many documents these sites have; None: all sites."""
         ...
 
     def read(self, sites: Collection[str] | None) -> AsyncGenerator[Sequence[Document], None]:
@@ -40,7 +40,7 @@ class Documents(Protocol):
         ...
 
     async def put_back(self, documents: Sequence[Document]) -> PutBack:
-        """Write those that are not there, and those of which an older one is. May be repeated.
+        """Write documents that are missing or older in the index. May be repeated.
 
         Raises:
             Permanent: a document that Elasticsearch does not take.
@@ -50,7 +50,7 @@ class Documents(Protocol):
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a backup or restore is with one step: records, documents, or bytes."""
+    """Progress of one step of a backup or restore: records, documents, or bytes."""
 
     step: str
     done: int

@@ -1,9 +1,9 @@
-"""Restoring: first every file is checked, then all of it goes the way that everything goes.
+"""Restores a backup: checks every file, then sends the data by the normal ways into the system.
 
-Changes are sent into the log in the bulk lane, with the revisions they had, unless the log knows them or newer ones;
-the stages do the rest. Documents are put where nothing newer is; the switches first, for a chat that was off must not
-answer from what is coming back. The question log comes before the conversations: of a
-conversation that its visitor has deleted since, it knows that it must not come back.
+Changes go to the log in the bulk lane, with their revisions, unless the log has them or newer ones; the stages do the
+rest. Documents are written unless newer ones exist. The switches come first, so that a chat that was switched off does
+not answer from the restored pages. The question log comes before the conversations, because it knows which of them
+their visitors have deleted since.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class OtherSites(WrongUse):
 
 
 class Restored(Wire):
-    """What became of one part."""
+    """The outcome of one part."""
 
     restored: int = 0
     there: int = Field(default=0, description="The same was there, or a newer one.")
@@ -60,7 +60,7 @@ class Restored(Wire):
 
 @dataclass(frozen=True)
 class Target:
-    """Where it goes."""
+    """The targets of a restore."""
 
     open_log: OpenLog
     documents: Mapping[PartName, Documents]
@@ -71,10 +71,10 @@ def wanted(folder: BackupFolder, configured: Collection[str], sites: Collection[
     """Which sites to restore.
 
     Args:
-        sites: those that were asked for; empty: all of the backup.
+        sites: the requested ones; empty: all of the backup.
 
     Raises:
-        OtherSites: one that is not in the backup, or not configured: its pages would be worked on for nobody.
+        OtherSites: a site is not in the backup, or not configured here.
     """
     held = folder.manifest.sites
     if strangers := sorted(set(sites) - held):
@@ -91,7 +91,7 @@ def wanted(folder: BackupFolder, configured: Collection[str], sites: Collection[
 async def restore(
     folder: BackupFolder, target: Target, sites: Collection[str], report: Report = lambda _: None
 ) -> dict[PartName, Restored]:
-    """Check the backup, and put these sites of it back. May be repeated.
+    """Check the backup, and restore these sites. May be repeated.
 
     Raises:
         BackupDamaged: nothing was written. Retryable: a service does not answer; some may have been written.
@@ -111,10 +111,10 @@ async def check(folder: BackupFolder, aside: OffLoop, report: Report) -> None:
     """Raises: BackupDamaged."""
     loop = asyncio.get_running_loop()
 
-    def said(done: int, total: int) -> None:
+    def report_bytes(done: int, total: int) -> None:
         loop.call_soon_threadsafe(report, Progress("checking", done, total))
 
-    await aside.call(folder.check, said)
+    await aside.call(folder.check, report_bytes)
 
 
 async def _documents(
@@ -144,7 +144,7 @@ async def _changes(
                 await aside.call(known.add, batch)
 
         def lacking(lines: list[bytes]) -> tuple[list[tuple[Record, PageChange]], int]:
-            """What the log lacks of them, and how many are of the sites."""
+            """The records that the log lacks, and how many belong to the sites."""
             records = _read(part, lambda line: record_of(line, TOPIC.name), lines)
             changes = [change_of(record) for record in records]
             ours = [(r, c) for r, c in zip(records, changes, strict=True) if c is not None and c.site in sites]
@@ -164,13 +164,13 @@ async def _changes(
 
 
 async def _send(sender: Producer, record: Record, change: PageChange) -> None:
-    """As every change comes in: until it can be found, its receipt says that it is on its way."""
+    """Send a change with its receipt, as for any change: the receipt is `queued` until the page is searchable."""
     await sender.send_bytes(TOPIC, record.key, record.value, in_lane(record.headers, "bulk"))
     await sender.send(RECEIPTS, change.page_key, queued(change), lane="bulk")
 
 
 def _read(part: Part, read: Callable[[bytes], T], lines: list[bytes]) -> list[T]:
-    """Raises: BackupDamaged: its checksum is right, so another software wrote it."""
+    """The parsed lines. Raises: BackupDamaged: the checksum fits, but other software wrote the line."""
     try:
         return [read(line) for line in lines]
     except ValueError as err:

@@ -1,6 +1,6 @@
-"""Kill switches, kept in a backup and put back: a chat that was switched off does not answer because it was restored.
+"""Kill switches in a backup: a chat that was switched off stays off after a restore.
 
-Where there is one already, the one that was thrown last stays.
+If there is a switch already, the newer one stays.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pipelines.operate.states import States
 from pipelines.runtime.errors import Retryable
 from schemas.chat_switch import ChatSwitch
 
-TRIES = 5  # to write what others write at the same time
+TRIES = 5  # of a write that conflicts with others
 
 
 class SwitchesChanged(Retryable):
-    """Somebody throws the switch all the time."""
+    """Other processes change the switch all the time."""
 
     code = "switch-changed"
 

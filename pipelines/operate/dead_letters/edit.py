@@ -18,7 +18,7 @@ class BadValue(WrongUse):
 
 
 def checked(topic: Topic, key: bytes | None, value: bytes) -> bytes:
-    """A corrected value as it will be sent.
+    """The bytes of a corrected value.
 
     Raises:
         BadValue: not a message of `topic`, or not of this key.
@@ -35,7 +35,7 @@ def checked(topic: Topic, key: bytes | None, value: bytes) -> bytes:
 
 
 def _key_of(message: Message) -> str:
-    """The key with which a message travels (docs/reference/topics.md)."""
+    """The key of a message in its topic (docs/reference/topics.md)."""
     match message:
         case PageChange():
             return message.page_key

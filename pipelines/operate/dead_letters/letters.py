@@ -1,12 +1,12 @@
-"""Dead letters for those who run it: list, show, edit, redrive, drop.
+"""Dead letters for operators: list, show, edit, redrive, drop.
 
 ```
                      ┌ list, show: scans, one batch in memory at a time
  <topic>.dlq ─▶ Letters ─ redrive, edit ─▶ <topic>, the message's old partition ─ confirmed ─▶ mark in <topic>.dlq
                      └ drop ──────────────────────────────────────────────────────────────▶ mark in <topic>.dlq
 ```
-The topic is a log: a letter never changes, a mark behind it says what became of it. Dying between the message and its
-mark leaves the letter open; redriven once more, it does no harm, for every stage takes a message twice.
+The topic is a log: a letter never changes, and a mark behind it holds its outcome. A crash between the message and its
+mark leaves the letter open; redriving it once more is harmless, because every stage accepts a message twice.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ class LetterHandled(Permanent):
 
 
 class LetterUnreadable(Permanent):
-    """It does not say where it came from: it can be dropped, not redriven."""
+    """The letter does not name its origin: it can only be dropped."""
 
     code = "letter-unreadable"
 
 
 @dataclass(frozen=True)
 class _FoundLetter:
-    """A letter and where it stands."""
+    """A letter and its place."""
 
     topic: Topic  # the one it came from
     record: Record
@@ -86,7 +86,7 @@ class Letters:
     def __init__(
         self, bus: Bus, producer: Producer, pages: KnownPages, changes: LogReader, letters: OpenLetters
     ) -> None:
-        """`pages` and `changes` (cms.changes) tell the last good revision; `letters` belongs to the caller."""
+        """`pages` and `changes` (cms.changes) give the last good revision; `letters` belongs to the caller."""
         self._bus = bus
         self._producer = producer
         self._pages = pages
@@ -98,7 +98,7 @@ class Letters:
     async def list(
         self, filter: DeadLetterFilter, limit: int = DEFAULT_LIMIT, *, handled: bool = False
     ) -> DeadLetterList:
-        """The newest open letters that fit; `handled`: also those that are open no more."""
+        """The newest open letters that match the filter; `handled`: also settled ones."""
         newest = _Newest(limit)
         async with aclosing(self._scan(filter, handled=handled)) as batches:
             async for batch in batches:
@@ -110,7 +110,7 @@ class Letters:
         return DeadLetterList(total=newest.total, letters=newest.letters())
 
     async def show(self, id: str, *, full: bool = False) -> DeadLetterDetail:
-        """A letter with its headers, its value, and what its change would do to the page.
+        """A letter with its headers, its value, and the effect of its change on the page.
 
         Args:
             full: vectors and undecodable values in full length, for an editor.
@@ -123,7 +123,7 @@ class Letters:
         return detail(found.topic, found.record, found.entry, found.mark, diff, full=full)
 
     async def redrive(self, id: str, value: bytes | None = None) -> DeadLetterSummary:
-        """Send the message again to where it failed; `value`: with this one (JSON) in its place.
+        """Send the message again to the topic where it failed; `value`: with this JSON instead of its own.
 
         Raises:
             UnknownLetter, LetterHandled, LetterUnreadable.
@@ -133,11 +133,11 @@ class Letters:
         return (await self._redrive(found, value)).summary
 
     async def drop(self, id: str) -> DeadLetterSummary:
-        """Leave it be: it stays in the log until its retention, and is open no more. Raises: see `redrive`."""
+        """Settle the letter without sending its message. Raises: see `redrive`."""
         return (await self._settle(await self._find_open(id), "dropped")).summary
 
     def redrive_all(self, filter: DeadLetterFilter) -> AsyncGenerator[DeadLetterCounts, None]:
-        """Redrive the letters that fit and are open now; tells after every few how many so far."""
+        """Redrive the open letters that match the filter; yields the count so far after every few."""
         return self._handle_all(filter, partial(self._redrive, lane="bulk"))
 
     def drop_all(self, filter: DeadLetterFilter) -> AsyncGenerator[DeadLetterCounts, None]:
@@ -166,7 +166,7 @@ class Letters:
                     yield DeadLetterCounts(handled=done, refused=refused)
 
     async def _scan(self, filter: DeadLetterFilter, *, handled: bool) -> AsyncGenerator[_Batch, None]:
-        """Letters that fit, and the marks of all, batch by batch."""
+        """Letters that match the filter, and all marks, batch by batch."""
         topics = [topic for topic in BURYING if filter.topic in (None, topic.name)]
         await self._letters.look(topics)
         for topic in topics:
@@ -198,7 +198,7 @@ class Letters:
         return found
 
     async def _find(self, id: str) -> _FoundLetter:
-        """The letter, and its mark if it has one, which stands anywhere behind it."""
+        """The letter and its mark, if it has one, anywhere behind it."""
         topic, partition, offset = parse_letter_id(id)
         letter: _FoundLetter | None = None
         async with self._bus.scan(dead_letter_topic(topic)) as scan:
@@ -224,7 +224,7 @@ class Letters:
         return found
 
     async def _redrive(self, found: _FoundLetter, value: bytes | None = None, lane: Lane | None = None) -> _FoundLetter:
-        """`lane`: many at once let an editor's saves overtake them; None: its own."""
+        """`lane`: redrives of many letters use the bulk lane, behind editors' saves; None: the message's own."""
         topic, record, letter = found.topic, found.record, found.entry
         if isinstance(letter, Unreadable):
             raise LetterUnreadable(f"{found.summary.id}: {letter.why}; it can only be dropped")
@@ -232,7 +232,7 @@ class Letters:
             place = f"partition {letter.partition} of {topic.name} with key {found.summary.key!r}"
             raise LetterUnreadable(f"{found.summary.id}: it cannot have been in {place}; it can only be dropped")
         sent = record.value if value is None else checked(topic, record.key, value)
-        # A page's parts are partitioned by the page, so the key alone does not tell where it belongs.
+        # A page's parts are partitioned by the page, so the key alone does not give the partition.
         headers = redrive_headers(record.headers, letter)
         if lane is not None:
             headers = in_lane(headers, lane)
@@ -252,14 +252,14 @@ class Letters:
 
     async def _has_partition(self, topic: Topic, number: int) -> bool:
         async with self._describing:
-            if number not in self._partitions.get(topic, ()):  # a topic may have got partitions since the last look
+            if number not in self._partitions.get(topic, ()):  # partitions may have been added since the last look
                 async with self._bus.view() as view:
                     self._partitions[topic] = (await view.partitions([topic])).get(topic, set())
             return number in self._partitions[topic]
 
 
 class _Newest:
-    """The letters that failed last, `limit` at most, and how many there were."""
+    """The newest letters, `limit` at most, and the count of all."""
 
     def __init__(self, limit: int) -> None:
         self.total = 0

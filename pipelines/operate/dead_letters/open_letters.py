@@ -1,9 +1,9 @@
-"""Which dead letters are open: read once from the dead letter topics, then followed from where the last look ended.
+"""Which dead letters are open: reads the dead letter topics once, then continues at each look.
 
 ```
- look ─▶ where do the topics end? ─▶ what came since the last look: letter ─▶ open      mark ─▶ settled
+ look ─▶ ends of the topics ─▶ records since the last look: letter ─▶ open      mark ─▶ settled
 ```
-In memory stays a place and a kind per open letter, never a message.
+It keeps a place and a kind per open letter in memory, never a message.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BURYING: tuple[Topic, ...] = tuple(topic for topic in TOPICS if topic.dead_lette
 
 
 class LetterKind(NamedTuple):
-    """What is remembered of an open letter."""
+    """The kind of an open letter."""
 
     stage: str | None
     code: str
@@ -37,14 +37,14 @@ class LetterKind(NamedTuple):
 
 @dataclass
 class _Partition:
-    """One partition of a dead letter topic, as far as it was read."""
+    """One partition of a dead letter topic, up to `next`."""
 
     next: int = 0
     open: dict[int, LetterKind] = field(default_factory=dict)  # by offset, ascending
 
 
 class OpenLetters:
-    """One per process, shared by all who count; close it last."""
+    """One per process, shared by all its users; close it last."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
@@ -58,7 +58,7 @@ class OpenLetters:
         await self._stack.aclose()
 
     async def look(self, topics: Sequence[Topic] = BURYING) -> None:
-        """Take in what came since the last look. Cut off in the middle, the next one goes on there.
+        """Read the records since the last look. After a cancellation the next call continues there.
 
         Raises:
             Retryable: the broker does not answer.
@@ -76,7 +76,7 @@ class OpenLetters:
         return part is not None and offset in part.open
 
     def stretch(self, topic: Topic) -> tuple[Mapping[int, int], Mapping[int, int]]:
-        """From the first open letter to the last: since and until, by partition that has any."""
+        """The range from the first open letter to the last (since, until), by partition with open letters."""
         parts = {number: part.open for number, part in self._known[topic].items() if part.open}
         return (
             {number: next(iter(offsets)) for number, offsets in parts.items()},
@@ -103,7 +103,7 @@ class OpenLetters:
         ]
 
     def partitions(self, topic: Topic) -> frozenset[int]:
-        """Of the topic's dead letters, as of the last look."""
+        """The partitions of the topic's dead letters, as of the last look."""
         return frozenset(self._known[topic])
 
     async def _connected(self) -> BrokerView:
@@ -117,7 +117,7 @@ class OpenLetters:
             del parts[number]  # the topic was deleted
         for number, (begin, end) in spans.items():
             part = parts.setdefault(number, _Partition())
-            if end < part.next:  # deleted and made again
+            if end < part.next:  # deleted and created again
                 part = parts[number] = _Partition()
             for offset in [offset for offset in part.open if offset < begin]:
                 del part.open[offset]  # past its retention

@@ -1,4 +1,4 @@
-"""A dead letter, made readable: one line of a list, all of its details, and what it would do to its page."""
+"""A dead letter for display: a line of a list, its details, and the effect of its change on the page."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def detail(
     *,
     full: bool,
 ) -> DeadLetterDetail:
-    """Everything; without `full` vectors and undecodable values are cut."""
+    """All details; without `full` vectors and undecodable values are cut."""
     known = found if isinstance(found, DeadLetter) else None
     value, problem = _message(topic, record.value, full=full)
     return DeadLetterDetail(
@@ -96,7 +96,7 @@ def detail(
 
 
 async def compare(topic: Topic, record: Record, heads: KnownPages, changes: LogReader) -> RevisionDiff | None:
-    """The letter's change against the revision that its page shows in the live index; None: not about a page."""
+    """The diff from the page's revision in the live index to the letter's change; None: not about a page."""
     address = page_of_key(record.key)
     if address is None:
         return None
@@ -118,7 +118,7 @@ async def compare(topic: Topic, record: Record, heads: KnownPages, changes: LogR
 
 @dataclass(frozen=True)
 class _Version:
-    """A page at a revision; `page` None: deleted then."""
+    """A page at a revision; `page` None: deleted."""
 
     revision: int | None
     page: Page | None
@@ -146,7 +146,7 @@ def _note(head: Head | None, old: _Version | None, new: _Version | None) -> str:
 
 
 async def _version_of(topic: Topic, record: Record, changes: LogReader) -> _Version | None:
-    """What the letter would make of the page; None: its change cannot be found any more."""
+    """The page after the letter's change; None: the change is no longer in the log."""
     if topic == CHANGES:
         return _change(record.value)
     assert topic.value
@@ -160,7 +160,7 @@ async def _version_of(topic: Topic, record: Record, changes: LogReader) -> _Vers
 
 
 def _change(value: bytes | None) -> _Version:
-    """Read leniently: a change that its schema refuses may still hold a page to compare."""
+    """Parse without the schema: a change that it refuses may still contain a page to compare."""
     try:
         return _version(PageChange.decode(value))
     except WireError:
@@ -190,7 +190,7 @@ def _version(change: PageChange) -> _Version:
 
 
 def _message(topic: Topic, value: bytes | None, *, full: bool) -> tuple[Any, str | None]:
-    """The value as JSON, or why it is none of its topic's messages."""
+    """The value as JSON, or the reason why it is no message of its topic."""
     assert topic.value
     try:
         found: dict[str, Any] = topic.value.decode(value).model_dump(mode="json")
@@ -215,7 +215,7 @@ def _text(value: bytes | None, limit: int | None = MAX_TEXT) -> str | None:
 
 
 def _written_at(record: Record) -> datetime:
-    """Kafka's own time, which the writer of a record may have chosen freely."""
+    """Kafka's timestamp, which any writer may choose freely."""
     try:
         return datetime.fromtimestamp(record.timestamp_ms / 1000, UTC)
     except (ValueError, OverflowError, OSError):

@@ -1,1 +1,1 @@
-"""Places: where the records of one site stand in a topic of all, so that who needs only these reads only these."""
+"""Places: offsets of one site's records in a topic of all sites, so that a reader reads only these."""

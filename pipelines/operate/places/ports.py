@@ -1,4 +1,4 @@
-"""What a site's log needs of who keeps the places (adapters.elastic.places.ElasticPlaces)."""
+"""The store of places, as a site's log uses it (adapters.elastic.places.ElasticPlaces)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pipelines.operate.places.spans import Run
 
 @dataclass(frozen=True)
 class Covered:
-    """Up to where the places of all sites are known: by partition the first offset that is not."""
+    """How far the places of all sites are known: by partition the first unknown offset."""
 
     ends: Mapping[int, int]
-    token: tuple[int, int] | None = None  # which write of this note was read
+    token: tuple[int, int] | None = None  # the version of this note
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """A site's places in one partition, from `start` up to, not including, `end`: all there were when they were noted.
+    """A site's places in one partition, from `start` up to, not including, `end`, as of the time of the note.
 
-    Compaction may have taken some of the records since; none is added.
+    Compaction may have removed some of the records since; it adds none.
     """
 
     site: str
@@ -32,32 +32,32 @@ class Stretch:
 
 
 class Places(Protocol):
-    """Where the records of each site stand, of each topic. All raise Retryable.
+    """Stores the offsets of each site's records in each topic. All methods raise Retryable.
 
-    `topic` is the broker's id of a topic, not its name: a topic that was made anew is another one.
+    `topic` is the broker's id of a topic, not its name: it changes when the topic is created anew.
     """
 
     async def covered(self, topic: str) -> Covered:
-        """Nothing is covered of a topic of which nothing is known."""
+        """How far the topic is covered; an unknown topic is not covered at all."""
         ...
 
     def of_site(self, topic: str, site: str, partition: int) -> AsyncGenerator[Stretch, None]:
-        """In the order of where they start. They may overlap, and reach beyond what is covered."""
+        """The site's stretches, ordered by start. They may overlap, and extend beyond the covered range."""
         ...
 
     async def add(
         self, topic: str, stretches: Sequence[Stretch], covered: Covered, ends: Mapping[int, int]
     ) -> Covered | None:
-        """Note the places from `covered` on up to `ends`, then that they are known; returns what is covered now.
+        """Store the places from `covered` up to `ends`, then the new covered range; returns that range.
 
-        None when somebody else has noted something meanwhile: nothing is wrong, and this call covers nothing.
+        None if another process has written meanwhile: the notes are right, but this call covers nothing.
         """
         ...
 
     async def put(self, topic: str, stretch: Stretch) -> None:
-        """In place of the one that starts there, unless that reaches further by now."""
+        """Replace the stretch with the same start, unless that one is longer by now."""
         ...
 
     async def forget(self, topic: str) -> None:
-        """Nothing is covered any more."""
+        """Drop the covered range of the topic."""
         ...

@@ -1,13 +1,13 @@
-"""Site log: a topic of all sites, read for the sake of one.
+"""Site log: reads one site's records from a topic of all sites.
 
     offsets  0 ................................ covered ............. end
-             └ the site's own places, a stretch each ┘└ everything, as ever ┘
-                                                        └─▶ the places of all sites in it, for whoever reads next
+             └ the site's own places, a stretch each ┘└ all records ───────┘
+                                                        └─▶ the places of all sites in it, for the next reader
 
-Whoever has to read something whole notes where each site's records stand in it, so that it is read whole once, and not
-once a site. What is noted is never needed: without it, or where it does not fit the topic, everything is read. It is as
-right as reading everything, because places are noted before anybody is told that they are, and a record never moves:
-compaction takes records, it gives none. What was accepted since stands behind what is covered.
+A reader that has to read a part of the topic completely notes the places of each site's records in it, so that each
+part is read once, and not once per site. The notes are an optimisation: without them, or if they do not fit the topic,
+all records are read. They are complete, because the places are stored before the covered range, and a record never
+moves: compaction removes records and adds none. Newer records are behind the covered range.
 """
 
 from __future__ import annotations
@@ -34,22 +34,21 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 TOGETHER = 50_000  # places that are planned at once
-# Handed over at once, at most: they are worked on side by side, and one record a batch would be one page at a time.
-BATCH = 200  # records
+BATCH = 200  # records at most; callers process the pages of a batch concurrently
 BATCH_BYTES = 1024 * 1024
-FLUSH = 100_000  # records read whole after which their places are noted
-LEAST = 16  # records; fewer are not worth a note: some 50 kB that the next one reads again
-PATIENCE = 60.0  # seconds for a note, which a thousand sites may be in
+FLUSH = 100_000  # records read after which their places are noted
+LEAST = 16  # records; fewer are not worth a note: the next reader reads some 50 kB again
+PATIENCE = 60.0  # seconds for a note, which may concern a thousand sites
 
 
 class PlacesWrong(Retryable):
-    """What was noted of a topic does not fit it; everything is read instead."""
+    """The notes do not fit the topic; all records are read instead."""
 
     code = "places-wrong"
 
 
 class SiteLog:
-    """One topic, for one site. A LogScan: `read` gives all records of the site, and maybe others."""
+    """One topic, for one site. A LogScan: `read` yields all records of the site, and maybe others."""
 
     def __init__(self, scan: PickingScan, places: Places, site: str) -> None:
         self._scan = scan
@@ -68,7 +67,7 @@ class SiteLog:
         self, *, since: Mapping[int, int] | None = None, until: Mapping[int, int]
     ) -> AsyncGenerator[list[Record], None]:
         """All records of the site from `since` (default: the oldest kept) up to, not including, `until`, in order per
-        partition; those of others may be among them.
+        partition; other sites' records may be among them.
 
         Raises:
             Retryable: the broker does not answer.
@@ -84,16 +83,16 @@ class SiteLog:
                 known = covered.ends
             except PagewireError as err:
                 log.warning("reading all sites' records", site=self._site, why=str(err))
-                covered = None  # all from the beginning: what was read already says the same once more
+                covered = None  # read all records from the beginning; repeated ones are harmless
         rest = {partition: max(since.get(partition, 0), known.get(partition, 0)) for partition in until}
         async with aclosing(self._whole(topic, covered, since, rest, until)) as whole:
             async for batch in whole:
                 yield batch
 
     async def _known(self) -> tuple[str | None, Covered | None]:
-        """The topic's id, and up to where its places are known."""
+        """The topic's id, and how far its places are known."""
         topic = await self._scan.identity()
-        if topic is None:  # an old broker: a topic that was made anew could not be told from this one
+        if topic is None:  # an old broker gives no ids, so a topic that was created anew would go unnoticed
             return None, None
         try:
             return topic, await self._places.covered(topic)
@@ -104,7 +103,7 @@ class SiteLog:
     async def _noted_ones(
         self, topic: str, covered: Covered, since: Mapping[int, int], until: Mapping[int, int]
     ) -> AsyncGenerator[list[Record], None]:
-        """What is noted of the site, partition by partition."""
+        """The noted records of the site, partition by partition."""
         ends, begins = await self._scan.ends(), await self._scan.begins()
         if any(ends.get(partition, 0) < end for partition, end in covered.ends.items()):
             await self._places.forget(topic)
@@ -120,13 +119,13 @@ class SiteLog:
             raise PlacesWrong("what was noted was deleted while it was read, so some of it may have been missing")
 
     async def _own(self, topic: str, partition: int, start: int, stop: int) -> AsyncGenerator[list[Record], None]:
-        """What is noted of the site from `start` up to `stop`."""
+        """The site's noted places from `start` up to `stop`."""
         if start >= stop:
             return
         at = start
         gathered: list[Record] = []
         async for stretches in self._together(topic, partition):
-            began = at  # they overlap where two have noted the same at once
+            began = at  # stretches overlap if two readers have noted the same part
             runs = within(union(run for stretch in stretches for run in stretch.runs), at, stop)
             found: list[int] = []
             for first, end in spans_for(runs):
@@ -143,7 +142,7 @@ class SiteLog:
             yield gathered
 
     async def _together(self, topic: str, partition: int) -> AsyncIterator[list[Stretch]]:
-        """Some at a time, so that memory stays flat."""
+        """Read in groups, so that memory stays flat."""
         some: list[Stretch] = []
         async with aclosing(self._places.of_site(topic, self._site, partition)) as stretches:
             async for stretch in stretches:
@@ -166,7 +165,7 @@ class SiteLog:
         return found
 
     async def _forget_compacted(self, topic: str, stretches: Sequence[Stretch], found: Sequence[int]) -> None:
-        """Where most of a stretch is gone from the topic, the rest takes its place: nothing is looked for in vain."""
+        """Replace a stretch by its remaining records if compaction has removed most of it."""
         for stretch in stretches:
             there = found[bisect_left(found, stretch.start) : bisect_left(found, stretch.end)]
             if 2 * len(there) <= count(stretch.runs):
@@ -181,7 +180,7 @@ class SiteLog:
         rest: Mapping[int, int],
         until: Mapping[int, int],
     ) -> AsyncGenerator[list[Record], None]:
-        """Everything, and a note of whose it is: where it follows on what is covered."""
+        """All records; their places are noted if they continue the covered range."""
         if topic is None or covered is None:
             async for batch in self._scan.read(since=rest, until=until):
                 yield batch
@@ -196,17 +195,17 @@ class SiteLog:
                 if note.records >= FLUSH:
                     note = await self._noted(topic, note, note.reached)
         if note.records >= LEAST and self._noting is None:
-            # Nobody waits for it, least of all a promotion that holds saves back. A reader that comes before it is
-            # done reads the same once more.
+            # In the background, because a promotion may hold saves back meanwhile. A reader before its end reads the
+            # same part again.
             self._noting = asyncio.create_task(self._put_down(topic, note, note.reached | goal), name="note-places")
 
     async def noted(self) -> None:
-        """Return when what was read is noted, if it can be."""
+        """Return when the places of the read records are noted, if that is possible."""
         if self._noting is not None:
             await asyncio.shield(self._noting)
 
     async def stop(self) -> None:
-        """Note nothing more."""
+        """Stop noting."""
         if self._noting is not None:
             self._noting.cancel()
             await asyncio.gather(self._noting, return_exceptions=True)
@@ -218,13 +217,13 @@ class SiteLog:
             self._noting = None
 
     async def _noted(self, topic: str, note: _Note, ends: Mapping[int, int]) -> _Note:
-        """Put down what was found up to these offsets; where to go on."""
+        """Note the places up to these offsets; returns the new covered range."""
         ends = {p: end for p, end in ends.items() if p in note.partitions and end > note.covered.ends.get(p, 0)}
         covered = await self._helped(self._places.add(topic, note.stretches(ends), note.covered, ends))
         return _Note(covered, note.partitions) if covered else _Note(note.covered, set())
 
     async def _helped(self, work: Awaitable[T]) -> T | None:
-        """Do what only saves work later: trouble is no reason to stop."""
+        """Write notes; an error is only logged, because notes are optional."""
         try:
             async with asyncio.timeout(PATIENCE):
                 return await work
@@ -238,7 +237,7 @@ def _weight(record: Record) -> int:
 
 
 class _Note:
-    """Whose the records are that were read whole."""
+    """The sites of the read records."""
 
     def __init__(self, covered: Covered, partitions: set[int]) -> None:
         self.covered = covered
@@ -254,7 +253,7 @@ class _Note:
             self.records += 1
             self.reached[record.partition] = record.offset + 1
             site = (record.key or b"").partition(b":")[0].decode(errors="replace")
-            if is_site_id(site):  # else nobody looks for it
+            if is_site_id(site):  # else it is no record of a site
                 self._offsets[site, record.partition].append(record.offset)
 
     def stretches(self, ends: Mapping[int, int]) -> list[Stretch]:
@@ -277,7 +276,7 @@ async def site_log(scan: AbstractAsyncContextManager[PickingScan], places: Place
 
 
 class SiteBus:
-    """Kafka for who works on one site. A Bus."""
+    """A Bus whose logs are read for one site."""
 
     def __init__(self, bus: PickingBus, places: Places, site: str) -> None:
         self._bus = bus

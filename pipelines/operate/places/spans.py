@@ -1,8 +1,8 @@
-"""Which stretches of a partition to read for the sake of some of its records.
+"""Decides which spans of a partition to read to get some of its records.
 
     own records   x x   x                         x        x x
     runs          ───   ─                         ─        ───
-    spans         ───────                         ─        ───    a gap is read where that adds little
+    spans         ───────                         ─        ───    small gaps are read, too
 
 Pure: offsets in, offsets out.
 """
@@ -13,10 +13,10 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-Run = tuple[int, int]  # the first and the last offset of records that follow on each other
+Run = tuple[int, int]  # the first and the last offset of consecutive records
 Span = tuple[int, int]  # from an offset up to, not including, another
 
-# A stretch of its own costs a round trip, in which a broker could have sent some 32 records of 3 kB instead.
+# A span of its own costs a round trip, in which a broker can send some 32 records of 3 kB.
 SEEK = 32  # records
 
 
@@ -43,12 +43,12 @@ def union(runs: Iterable[Run]) -> list[Run]:
 
 
 def within(runs: Iterable[Run], start: int, stop: int) -> list[Run]:
-    """What lies from `start` up to, not including, `stop`."""
+    """The parts of the runs from `start` up to, not including, `stop`."""
     return [(max(first, start), min(last, stop - 1)) for first, last in runs if last >= start and first < stop]
 
 
 def count(runs: Iterable[Run]) -> int:
-    """How many offsets they are."""
+    """How many offsets the runs have."""
     return sum(last - first + 1 for first, last in runs)
 
 
@@ -59,10 +59,10 @@ def holds(runs: Sequence[Run], offset: int) -> bool:
 
 
 def spans_for(runs: Sequence[Run]) -> list[Span]:
-    """What to read for these runs, as `union` gives them.
+    """The spans to read for these runs, as `union` gives them.
 
-    The smallest gaps are read along as long as that at most doubles what is read. Where all the same so many stretches
-    are left that one reading through is quicker, it is one.
+    The smallest gaps are included as long as that at most doubles the records to read. If one span over all runs is
+    still faster, it is used instead.
     """
     if not runs:
         return []

@@ -1,1 +1,1 @@
-"""The rebuild: a new index of a site beside the live one, verified, then promoted."""
+"""The rebuild: makes a new index of a site next to the live one, verifies it, and promotes it."""

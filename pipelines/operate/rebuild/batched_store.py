@@ -1,4 +1,4 @@
-"""Batched store: an index as it was when some pages were looked up, for whoever writes these pages."""
+"""Batched store: an index with the heads of a batch of pages read in advance, to write these pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schemas.page import ChangeRef
 
 
 class BatchedPageStore(PageStore):
-    """An index of which the heads of one batch are known, and which need not be searchable in between."""
+    """An index for writing one batch, whose heads were read before; it need not be searchable in between."""
 
     def __init__(self, store: PageStore, heads: Mapping[str, Head], shown: Mapping[str, Head]) -> None:
         """`shown`: heads of the live index."""
@@ -39,7 +39,7 @@ class BatchedPageStore(PageStore):
         except HeadConflict:
             self._heads |= await self._store.heads([part.change.page_key])
             raise
-        self._heads[part.change.page_key] = made  # its token is out of date now: found when it matters
+        self._heads[part.change.page_key] = made  # its token is outdated; a conflicting write finds that out
         return written
 
     async def remove(self, change: ChangeRef, chunks: Sequence[ChunkAddress]) -> None:
@@ -58,16 +58,16 @@ class BatchedPageStore(PageStore):
         await self._store.drop(part, places)
 
     async def strays(self, change: ChangeRef) -> Sequence[ChunkAddress]:
-        return []  # the audit that follows finds them
+        return []  # the audit afterwards finds them
 
     async def regroup(self, head: Head, change: ChangeRef | None, groups: Sequence[str] | None) -> bool:
         return await self._store.regroup(head, change, groups)
 
     async def refresh(self) -> None:
-        """Not now."""
+        """Do nothing: no refresh during a rebuild."""
 
     def _as_shown(self, head: Head) -> Head:
-        """An editor's receipt tells of the save, not of the rebuild; and its products stand where they stood."""
+        """Do nothing: receipts are about saves, not about the rebuild, and the products keep their offsets."""
         shown = self._shown.get(head.change.page_key)
         if shown is not None and not shown.ahead and shown.change.revision == head.change.revision:
             head = head.model_copy(update={"cost": shown.cost, "settled_at": shown.settled_at})
@@ -77,8 +77,8 @@ class BatchedPageStore(PageStore):
             return head.model_copy(update={"origin": head.origin.model_copy(update={"embeddings": 0}), "last_part": 0})
         return head.model_copy(
             update={
-                "origin": shown.origin.furthest(head.origin.beside(shown.origin)),
+                "origin": shown.origin.latest(head.origin.in_partitions_of(shown.origin)),
                 "last_part": max(shown.last_part, head.last_part),
-                "losers": shown.losers.furthest(head.losers.beside(shown.origin)),
+                "losers": shown.losers.latest(head.losers.in_partitions_of(shown.origin)),
             }
         )

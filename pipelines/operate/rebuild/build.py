@@ -1,10 +1,10 @@
-"""Build: the stage that puts pages into indexes which are being made, as rebuilds order it (orders.py).
+"""Build: the stage that writes pages into new indexes, as rebuilds order it (orders.py).
 
     rebuild.orders ─▶ build: cut ─▶ embed ─▶ the index that the order names ─▶ rebuild.results
-                        └─▶ nothing, where that index is gone
+                        └─▶ nothing, if that index is gone
 
-It writes to that index and to no other, and no receipt: what visitors search and editors read is the business of the
-ingest stages. In the bulk lane, so saves go first; a topic of its own, so other sites' imports do not wait behind it.
+It writes to that index only, and sends no receipts: the ingest stages do that for the live index. It runs in the bulk
+lane, so saves go first, and has a topic of its own, so other sites' imports do not wait behind it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from schemas.base import WireError
 from schemas.page_order import OrderOutcome, PageBuilt, PageOrder
 from schemas.topics import RESULTS
 
-KNOWN_TTL = 2.0  # seconds until a worker notices that an index is gone, and drops its orders without a look at it
+KNOWN_TTL = 2.0  # seconds until a worker notices that an index is gone, and drops its orders
 KNOWN = 1_000  # indexes
 
 
@@ -51,7 +51,7 @@ class Generations(Protocol):
 
 @dataclass(frozen=True)
 class _Site:
-    """An index that is being made."""
+    """An index that is being built."""
 
     target: BuildTarget
     store: PageStore
@@ -68,7 +68,7 @@ class OrderedPages:
         changes: LogReader,
         read: ReadAttachments,
     ) -> None:
-        """`read` gives the text of a page's attachments."""
+        """`read` returns the text of a page's attachments."""
         self._indexes = indexes
         self._pages = pages
         self._embedders = embedders
@@ -78,7 +78,7 @@ class OrderedPages:
         self._known: TTLCache[str, _Site | None] = TTLCache(KNOWN, KNOWN_TTL)
 
     async def fill(self, order: PageOrder) -> Built | None:
-        """What was put in; None: the index is gone, and with it whoever wanted the page.
+        """What was written; None: the index is gone, so the rebuild has ended.
 
         Raises:
             Retryable, Permanent. WrongUse: no page of this index can be built here.
@@ -108,8 +108,10 @@ class OrderedPages:
         heads = await there.store.heads([key])
         head = heads.get(key)
         if head is not None and head.change.revision == change.revision and there.target.shown(change, head):
-            return Built(pages=1, chunks=sum(head.counts.values()))  # by us, who died before we said so
-        # Also what loses to a newer change: an earlier try may have left chunks of it, which go now.
+            return Built(
+                pages=1, chunks=sum(head.counts.values())
+            )  # built before a crash, and before its result was sent
+        # Also a change that loses to a newer one: an earlier try may have left chunks, which are deleted now.
         shown = await self._pages.heads(change.site, [key])
         store = BatchedPageStore(there.store, heads, shown)
         builder = PageBuilder(there.target, self._embedding, self._changes, self._read)
@@ -117,31 +119,31 @@ class OrderedPages:
 
 
 def build_handler(pages: OrderedPages) -> Handler:
-    """An order becomes a page of the index that it names, and whoever ordered it is told."""
+    """Build the page of an order, and send the result to the rebuild."""
 
     async def handle(record: Record, sender: Sender) -> None:
         order = _ordered(record)
         try:
             built = await pages.fill(order)
-        except WrongUse as err:  # whoever ordered it tells somebody who can put it right
-            await _tell(sender, order, "refused", reason=str(err))
+        except WrongUse as err:  # the rebuild shows it to the operator
+            await _send_result(sender, order, "refused", reason=str(err))
             return
         if built is not None:
-            await _tell(sender, order, "built", built)
+            await _send_result(sender, order, "built", built)
 
     return handle
 
 
 async def failed_build(record: Record, letter: DeadLetter, sender: Sender) -> None:
-    """Tell whoever ordered it that it is a dead letter. No receipt: the page that visitors see is as it was."""
+    """Send the result that the order is a dead letter. No receipt: the live page is unchanged."""
     try:
         order = _ordered(record)
     except WireError:
         return
-    await _tell(sender, order, "failed", reason=letter.message)
+    await _send_result(sender, order, "failed", reason=letter.message)
 
 
-async def _tell(
+async def _send_result(
     sender: Sender, order: PageOrder, outcome: OrderOutcome, built: Built | None = None, reason: str = ""
 ) -> None:
     made = built or Built()
@@ -161,7 +163,7 @@ async def _tell(
 
 
 def _ordered(record: Record) -> PageOrder:
-    """Raises: WireError: not an order, or another page's than its key says, so nothing would keep them in order."""
+    """The parsed order. Raises: WireError: no order, or its key is of another page, so it has no order key."""
     order = PageOrder.decode(record.value)
     key = (record.key or b"").decode(errors="replace")
     if key != order.change.page_key:

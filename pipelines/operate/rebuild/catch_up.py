@@ -1,8 +1,7 @@
-"""Catch up: keep the index of one generation up to date from a topic, and note how far it got.
+"""Catch up: keeps the index of one generation up to date from a topic, and notes the offsets.
 
-read a batch ─▶ decode ─▶ write      while one batch is written, or some where workers do it, the next is read and
-                             │       decoded
-                             └─▶ note of the offsets, every few seconds: a kill costs what came after
+read a batch ─▶ decode ─▶ write      while a batch is written (several by workers), the next one is read and decoded
+                             └─▶ note of the offsets, every few seconds: a kill costs the records after it
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from schemas.rebuild import Rebuild, RebuildFailure
 
 NOTE_EVERY = 5.0  # seconds
 LOOK_EVERY = 1.0  # seconds between two looks at the end of the topic
-# A round that takes no longer has left little behind it: the rest fits into the moment in which saves are held.
+# After a round of at most this time the backlog is small: it fits into the moment in which saves are held.
 NEAR = 3.0  # seconds
 
 Report = Callable[[Rebuild], None]
@@ -30,10 +29,10 @@ Report = Callable[[Rebuild], None]
 
 @dataclass
 class _Batch:
-    """One that is being written; when it is, and all before it are, the topic is done with up to `reached`."""
+    """A batch in work; when it and all earlier ones are written, the topic is done up to `reached`."""
 
     reached: Mapping[int, int]
-    settled: int = 0  # messages of it that are done with
+    settled: int = 0  # done messages
     writing: asyncio.Task[None] | None = field(default=None, repr=False)
 
     async def written(self) -> None:
@@ -42,7 +41,7 @@ class _Batch:
 
 
 class CatchUp:
-    """For one task at a time; after a cancelled call the next goes on where the last note was."""
+    """For one task at a time; after a cancelled call the next one continues at the last note."""
 
     def __init__(
         self,
@@ -60,7 +59,7 @@ class CatchUp:
         self._offsets = dict(rebuild.offsets)
         self._begins: dict[int, int] = {}
         self._total = rebuild.total
-        self._batches: deque[_Batch] = deque()  # beyond the offsets, the oldest first
+        self._batches: deque[_Batch] = deque()  # behind the noted offsets, oldest first
         self._at = monotonic()
 
     async def near(self) -> None:
@@ -78,15 +77,15 @@ class CatchUp:
             await asyncio.sleep(LOOK_EVERY)
 
     async def to_end(self) -> None:
-        """Follow to where the topic ends now.
+        """Follow to the topic's current end.
 
         Raises:
             Retryable: a service was away for too long, or the index is gone. WrongUse.
         """
-        ends = await self._scan.ends()  # first: it may hear of more partitions
+        ends = await self._scan.ends()  # first: it may find new partitions
         self._begins = await self._scan.begins()
         self._total = sum(ends[p] - self._begins[p] for p in ends)
-        # Beyond the end: it is another topic of the same name by now.
+        # Beyond the end: the topic was created anew.
         since = {p: offset for p, offset in self._offsets.items() if offset <= ends.get(p, 0)}
         reached = dict(since)
         try:
@@ -111,7 +110,7 @@ class CatchUp:
         await self._reach(ends)
 
     async def note(self, **update: object) -> Rebuild:
-        """Put down where the rebuild is, with these fields changed."""
+        """Store the rebuild's offsets, with these fields changed."""
         self._noted = self._now(**update)
         self._builder.take()
         self._at = monotonic()
@@ -119,7 +118,7 @@ class CatchUp:
         return self._noted
 
     async def _oldest(self) -> None:
-        """Wait for it: what stands behind it counts as done with after it."""
+        """Wait for the batch: later ones count as done only after it."""
         await self._batches[0].written()
         await self._reach(self._batches.popleft().reached)
 
@@ -134,7 +133,7 @@ class CatchUp:
         self._report(self._now())
 
     def _now(self, **update: object) -> Rebuild:
-        """The note, and what was done since."""
+        """The last note with the progress since."""
         tally, before = self._builder.tally, self._noted
         done = sum(max(0, offset - self._begins.get(p, 0)) for p, offset in self._offsets.items())
         failed = (*before.failed, *(RebuildFailure(page_key=key, reason=reason) for key, reason in tally.failed))

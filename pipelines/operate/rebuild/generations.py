@@ -1,7 +1,7 @@
-"""Generations of a site's index: what was noted of them, corrected by what is there.
+"""Generations of a site's index: the stored notes, corrected by the existing indexes and the alias.
 
-The alias decides which one is live. A note may say otherwise when a promotion was killed: the one that was replaced is
-noted as live until the promotion has ended, and the new one is noted as live at the very end.
+The alias decides which one is live. After a killed promotion the notes may differ: the old index is noted as live until
+the promotion ends, and the new one is noted as live at the very end.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ class History:
 
     @property
     def rebuilds(self) -> list[Rebuild]:
-        """All that is known, the oldest first, each with the state it really has."""
+        """All generations, oldest first, each with its real state."""
         names = {rebuild.index for rebuild in self.noted}
         others = [unnoted(info) for name, info in self.indexes.items() if name not in names]
         return [self._as_it_is(rebuild) for rebuild in sorted([*self.noted, *others], key=lambda r: r.generation)]
 
     @property
     def half_promoted(self) -> Rebuild | None:
-        """What a promotion made live and was killed before it ended, as noted."""
+        """The note of an index that a killed promotion has made live."""
         return next((rebuild for rebuild in self.noted if self.is_live(rebuild) and rebuild.state != "live"), None)
 
     def is_live(self, rebuild: Rebuild) -> bool:
-        """Whether visitors search it."""
+        """Whether it is the live index."""
         return self.live is not None and rebuild.index == self.live.name
 
     def _as_it_is(self, rebuild: Rebuild) -> Rebuild:
@@ -49,7 +49,7 @@ class History:
 
 
 def unnoted(info: IndexInfo) -> Rebuild:
-    """An index that no rebuild made: a site's first one."""
+    """The note of an index that no rebuild made: a site's first one."""
     now = datetime.now(UTC)
     return Rebuild(
         site=info.site,
@@ -76,7 +76,7 @@ async def history(store: GenerationStore, site: str) -> History:
 
 
 async def generations(store: GenerationStore, site: str) -> list[Generation]:
-    """For those who look on: every generation and the size of its index. Raises: IndexUnfit, ElasticsearchDown."""
+    """Every generation with the size of its index, for display. Raises: IndexUnfit, ElasticsearchDown."""
     known = await history(store, site)
     sizes, contents = await asyncio.gather(
         store.rebuilds.sizes(site), store.rebuilds.contents(site, tuple(known.indexes))

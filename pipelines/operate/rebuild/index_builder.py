@@ -1,11 +1,11 @@
-"""Index builder: puts what a topic holds into one index, whatever else goes on.
+"""Index builder: writes the pages of a topic into one index.
 
     cms.changes ───────▶ cut ──▶ embed ──┐
     ingest.chunks ─────────────▶ embed ──┼─▶ the index, by the same rules as the index stage
     ingest.embeddings ───────────────────┘
 
-Reads in batches and remembers where to go on, so it can be killed at any point: what is done twice changes nothing. A
-record that was made for an index of another kind (before the last rebuild) is made again from the page's change.
+It reads in batches and notes its offsets, so it can be killed at any point: repeated writes change nothing. A record
+for an index of another kind (from before the last rebuild) is made again from the page's change.
 """
 
 from __future__ import annotations
@@ -45,17 +45,16 @@ from schemas.rebuild import RebuildSource
 
 log = structlog.get_logger(__name__)
 
-AT_ONCE = 16  # pages made side by side
-# Orders that nobody has filled yet: so that no worker waits for us, and a rebuild that is stopped leaves few behind.
-AHEAD = 256  # pages
-BATCHES_AHEAD = 4  # the last page of one need not be there before the next ones are ordered
+AT_ONCE = 16  # pages built concurrently
+AHEAD = 256  # open orders: enough that no worker waits, and few that a stopped rebuild leaves behind
+BATCHES_AHEAD = 4  # batches with open orders at the same time
 KEPT_FAILURES = 20
-WEIGHT = 64 * 1024  # bytes decoded until others get their turn
+WEIGHT = 64 * 1024  # bytes decoded until other tasks get their turn
 
 
 @dataclass
 class BuildTally:
-    """What was put in so far."""
+    """Counts of the written pages so far."""
 
     pages: int = 0
     chunks: int = 0
@@ -77,17 +76,17 @@ class BuildTally:
 
 
 class Orders(Protocol):
-    """Has others build pages (pipelines.operate.rebuild.orders)."""
+    """Orders pages from workers (pipelines.operate.rebuild.orders)."""
 
     async def built(self, given: SourceMessage) -> Built | None:
-        """Return when it is built; None: it is not for them. Raises: Retryable, Permanent."""
+        """Return when it is built; None: workers cannot build it. Raises: Retryable, Permanent."""
         ...
 
 
 class IndexBuilder:
     """Fills one index from one topic. One per rebuild."""
 
-    batches = 1  # that may be written side by side
+    batches = 1  # that may be written concurrently
 
     def __init__(
         self,
@@ -103,8 +102,8 @@ class IndexBuilder:
     ) -> None:
         """
         Args:
-            read: gives the text of a page's attachments.
-            orders: who builds what can be ordered; default: this process builds everything.
+            read: returns the text of a page's attachments.
+            orders: sends pages to workers; default: this process builds all pages.
         """
         self._source = source
         self._target = target
@@ -116,16 +115,16 @@ class IndexBuilder:
         self._prefix = f"{target.site}:".encode()
         self._gate = asyncio.Semaphore(AHEAD if orders else AT_ONCE)
         self.batches = BATCHES_AHEAD if orders else 1
-        self._named: set[str] = set()  # pages that are lost in the log
+        self._named: set[str] = set()  # pages whose winner is lost in the log
         self.tally = BuildTally()
 
     def take(self) -> BuildTally:
-        """What was put in since the last call."""
+        """The counts since the last call."""
         tally, self.tally = self.tally, BuildTally()
         return tally
 
     async def decode(self, batch: Sequence[Record]) -> dict[str, list[SourceMessage]]:
-        """The site's messages of a batch by page, oldest first. What cannot be decoded is a dead letter already."""
+        """The site's messages of a batch by page, oldest first. Undecodable ones are dead letters already."""
         pages: dict[str, list[SourceMessage]] = {}
         weight = 0
         for record in batch:
@@ -147,14 +146,14 @@ class IndexBuilder:
     async def write(
         self, pages: Mapping[str, Sequence[SourceMessage]], settled: Callable[[int], None] = lambda _: None
     ) -> None:
-        """Put decoded messages into the index; returns when all are in, or known to be impossible.
+        """Write decoded messages into the index; returns when all are written, or have failed for good.
 
         Args:
-            settled: Told after each page how many messages more are done with.
+            settled: receives, after each page, how many more messages are done.
 
         Raises:
-            Retryable: a service is away for longer than `retry_for`; the batch may be done again.
-            WrongUse: nothing will work before somebody has put it right.
+            Retryable: a service is away for longer than `retry_for`; the batch may be repeated.
+            WrongUse: a setting has to be corrected first.
         """
         if not pages:
             return
@@ -201,7 +200,7 @@ class IndexBuilder:
     async def _page(
         self, key: str, history: Sequence[SourceMessage], store: PageStore, settled: Callable[[int], None]
     ) -> None:
-        """Put in what wins; if that is impossible, what it would have won over."""
+        """Write the winner; if that is impossible, the next older change."""
         async with self._gate:
             ahead = [given for given in history if given.part and given.part.ahead and given.change.op == "upsert"]
             revisions = list(_revisions([given for given in history if given not in ahead]))
@@ -213,10 +212,10 @@ class IndexBuilder:
         settled(len(history))
 
     async def _lost(self, history: Sequence[SourceMessage], head: Head | None, shown: Head | None) -> ChangeRef | None:
-        """The change that visitors see, if it won over these and is in the log no more.
+        """The change in the live index, if it won over these and is no longer in the log.
 
-        When the stages stood still for longer than compaction waits, it took the winner before the index stage could
-        put that back on top (requeue.py), and the topic gives only what lost.
+        If the stages stand still for longer than compaction waits, it removes the winner before the index stage can
+        requeue it (requeue.py), and the topic has only the losers.
         """
         if shown is None or not all(newer(shown.change, given.change) for given in history):
             return None
@@ -224,15 +223,15 @@ class IndexBuilder:
         if head is not None and not newer(winner, head.change):
             return None
         if all(given.change.partition == winner.partition and given.change.offset < winner.offset for given in history):
-            return None  # as it should be: the winner comes later
+            return None  # the normal case: the winner comes later
         with suppress(WireError):
             if await self._pages.from_log(winner):
                 return None
         return winner
 
     def _without_log(self, key: str, winner: ChangeRef) -> list[SourceMessage]:
-        """What to put in for it. A delete needs no more than is known of it. Of a text that is gone there is nothing to
-        put in: the older one perhaps more people may see, and what is missing keeps the index from being promoted.
+        """The message to write for it, if it is a delete. A lost text cannot be written, and an older one may be shown
+        to more groups; the missing page keeps the index from being promoted.
         """
         if winner.op == "delete":
             return [SourceMessage(winner, origin=origin_of(winner))]

@@ -4,10 +4,10 @@
        ▲ an order a page, some hundred ahead        │
        └───────── rebuild.results ◀─────────────────┘
 
-Nothing rests on an order: a page counts as built when a worker says so, where the rebuild goes on is noted behind those
-only, and whoever begins again asks the index first. So an order may be lost, come twice, or be filled after its rebuild
-has gone; the index's heads and revisions decide, as they do between the lanes. That is why it may go into whichever
-partition has the fewest that are not built: pages are no equal work, nor are workers, and their keys fall as they will.
+No guarantee depends on an order: a page counts as built after a worker's result, the rebuild notes its offsets only
+behind built pages, and a restarted rebuild reads the index first. So an order may be lost, come twice, or be filled
+after the end of its rebuild; the index's heads and revisions decide, as they do between the lanes. So orders need no
+order by key, and each goes to the partition with the fewest open ones: pages and workers differ in speed.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from schemas.topics import ORDERS, RESULTS
 
 log = structlog.get_logger(__name__)
 
-HEAR_EVERY = 0.2  # seconds between two looks for results
-LOOK_EVERY = 10.0  # seconds without a result after which the workers are looked at, again and again
-IN_VAIN = 3  # such looks in a row that find nobody at work: a worker that starts again takes some ten seconds
+READ_EVERY = 0.2  # seconds between two reads of the results
+LOOK_EVERY = 10.0  # seconds without a result between two looks at the workers
+IN_VAIN = 3  # such looks in a row without a busy worker: a restart of a worker takes some ten seconds
 
-OrderPlace = tuple[str, int, int]  # page, and where its change stands
+OrderPlace = tuple[str, int, int]  # page, and partition and offset of its change
 
 
 class WorkersAway(Retryable):
-    """Nobody builds what was ordered."""
+    """No worker builds the ordered pages."""
 
     code = "workers-away"
 
@@ -54,13 +54,13 @@ class OrderRefused(WrongUse):
 
 
 class OrderFailed(Permanent):
-    """A worker gave the page up."""
+    """A worker could not build the page."""
 
     code = "order-failed"
 
 
 class WorkerOrders:
-    """`async with WorkerOrders(...) as orders`: of one run of one rebuild."""
+    """`async with WorkerOrders(...) as orders`: for one run of one rebuild."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class WorkerOrders:
         bus: Bus,
         policy: RetryPolicy,
         *,
-        hear_every: float = HEAR_EVERY,
+        hear_every: float = READ_EVERY,
         look_every: float = LOOK_EVERY,
     ) -> None:
         self._index = index
@@ -81,7 +81,7 @@ class WorkerOrders:
         self._run = uuid4().hex
         self._waiting: dict[OrderPlace, asyncio.Future[PageBuilt]] = {}
         self._unbuilt: dict[int, int] = {}  # orders, by partition
-        self._heard: Mapping[int, int] = {}  # offsets up to which the results are heard
+        self._read: Mapping[int, int] = {}  # offsets up to which the results are read
         self._quiet_since = monotonic()
         self._in_vain = 0
         self._ended: PagewireError | None = None
@@ -95,7 +95,7 @@ class WorkerOrders:
             if not (await self._at_work())[0]:
                 raise self._away()
             scan = await self._stack.enter_async_context(self._bus.scan(RESULTS))
-            self._heard = await scan.ends()
+            self._read = await scan.ends()
             hearing = asyncio.create_task(self._attend(scan), name=f"orders of {self._index}")
             self._stack.push_async_callback(_cancelled, hearing)
         except BaseException:
@@ -109,10 +109,10 @@ class WorkerOrders:
         await self._stack.aclose()
 
     async def built(self, given: SourceMessage) -> Built | None:
-        """Have it built. None: a delete, or too large for an order: whoever asks does that as well.
+        """Order it and wait until it is built. None: a delete, or too large for an order: the caller builds it.
 
         Raises:
-            OrderFailed: a worker gave it up. OrderRefused, WorkersAway. Retryable: no broker.
+            OrderFailed: a worker could not build it. OrderRefused, WorkersAway. Retryable: no broker.
         """
         change, whole = given.change, given.whole
         if whole is None or change.op == "delete":
@@ -145,7 +145,7 @@ class WorkerOrders:
                 await asyncio.sleep(self._hear_every)
         except PagewireError as err:
             self._end(err)
-        except Exception as err:  # else nobody would ever be told
+        except Exception as err:  # else the callers would wait for ever
             log.exception("orders are not attended to any more", index=self._index)
             self._end(Retryable(f"the results of {self._index} cannot be heard: {err!r}"))
 
@@ -165,11 +165,11 @@ class WorkerOrders:
 
     async def _hear(self, scan: LogScan) -> None:
         ends = await scan.ends()
-        async with aclosing(scan.read(since=self._heard, until=ends)) as batches:
+        async with aclosing(scan.read(since=self._read, until=ends)) as batches:
             async for records in batches:
                 for record in records:
                     self._take(record)
-        self._heard = ends
+        self._read = ends
         if not self._waiting:
             self._quiet_since = monotonic()
 
@@ -187,7 +187,7 @@ class WorkerOrders:
             waiting.set_result(result)
 
     async def _look(self) -> None:
-        """Whether there is still somebody from whom to hear. Raises: WorkersAway."""
+        """Check that workers may still send results. Raises: WorkersAway."""
         members, lag = await self._at_work()
         self._quiet_since = monotonic()
         self._in_vain = 0 if members and lag else self._in_vain + 1
@@ -201,7 +201,7 @@ class WorkerOrders:
         )
 
     async def _at_work(self) -> tuple[int, int]:
-        """How many workers there are, and how many orders they have left."""
+        """The number of workers, and of their open orders."""
         async with self._bus.view() as view:
             [group] = REBUILD.groups
             found = (await view.lags([group]))[group]

@@ -1,4 +1,4 @@
-"""Page builder: makes one change as an index wants it, and puts it there. By a rebuild's own process, or by workers.
+"""Page builder: makes the records of one change for an index and writes them; in the rebuild's process, or by workers.
 
 whole change ─▶ cut ──▶ embed ─▶ the index, by the same rules as the index stage
 chunks ───────────────▶ embed ─▶
@@ -48,7 +48,7 @@ class SourceMessage:
 
 @dataclass(frozen=True)
 class Built:
-    """What was put in for one message."""
+    """The counts of one written message."""
 
     pages: int = 0
     chunks: int = 0
@@ -58,7 +58,7 @@ class Built:
 
 @dataclass(frozen=True)
 class BuildTarget:
-    """What the index wants. `model` loads the embedder when it is first needed."""
+    """Embedder and chunker of the index. `model` loads the embedder at the first use."""
 
     site: str
     embedder: str
@@ -69,14 +69,14 @@ class BuildTarget:
 
     @classmethod
     def of(cls, info: IndexInfo, embedders: NamedEmbedders) -> BuildTarget:
-        """As the index says of itself. Raises: IndexUnfit: made by a chunker this version does not know."""
+        """The target of an index. Raises: IndexUnfit: this version does not know its chunker."""
 
         async def model() -> Embedder:
             try:
                 made = await embedders.by_name(info.embedder)
             except WrongUse:
                 raise
-            except Permanent as err:  # no page's own fault
+            except Permanent as err:  # the cause is not the page
                 raise SettingsError(f"{info.embedder}, which {info.name} is for, cannot be loaded here: {err}") from err
             if made.fingerprint != info.model:
                 raise SettingsError(f"{info.name} is for {info.model}, but {info.embedder} is {made.fingerprint}")
@@ -88,28 +88,28 @@ class BuildTarget:
         return (model, chunker) == (self.fingerprint, self.chunker.fingerprint)
 
     def shown(self, change: ChangeRef, head: Head | None) -> bool:
-        """Whether the index, by the page's head, shows this change, or one that wins over it, as it is wanted."""
+        """Whether the page's head shows this change, or a newer one, with the right model and chunker."""
         if head is None or newer(change, head.change):
             return False
         if newer(head.change, change) or (head.state == "deleted" and change.op == "delete"):
             return True
-        # The same revision once more, further on in the log: the one applied last stands, as in the live index.
+        # The same revision again, later in the log: the last one wins, as in the live index.
         again = (change.partition, change.offset) > (head.change.partition, head.change.offset)
         return not again and not head.ahead and self.fits(head.model, head.chunker)
 
 
 class PageBuilder:
-    """Builds for one index. Knows nothing of order: the index's heads and revisions decide."""
+    """Builds for one index. Calls may come in any order: the index's heads and revisions decide."""
 
     def __init__(self, target: BuildTarget, embedding: Embedding, changes: LogReader, read: ReadAttachments) -> None:
-        """`read` gives the text of a page's attachments."""
+        """`read` returns the text of a page's attachments."""
         self._target = target
         self._embedding = embedding
         self._changes = changes
         self._read = read
 
     async def build(self, given: SourceMessage, store: PageStore) -> Built:
-        """Put it in. Raises: Retryable, Permanent, WireError."""
+        """Write a message. Raises: Retryable, Permanent, WireError."""
         parts, remade = await self._parts(given)
         pages = chunks = embedded = 0
         for part in parts:
@@ -121,7 +121,7 @@ class PageBuilder:
         return Built(pages, chunks, embedded, remade)
 
     async def from_log(self, ref: ChangeRef) -> PageChange | None:
-        """The change as it stands in the log; None: it is there no more."""
+        """The change from the log; None: it is gone."""
         for record in await self._changes.read(ref.partition, ref.offset, ref.offset + 1):
             change = PageChange.decode(record.value)
             if (change.page_key, change.revision) == (ref.page_key, ref.revision):
@@ -129,7 +129,7 @@ class PageBuilder:
         return None
 
     async def _parts(self, given: SourceMessage) -> tuple[Sequence[PageEmbeddings], int]:
-        """The message as the index wants it, and how many changes were read again for that."""
+        """The parts to write, and how many changes were read again for them."""
         change = given.change
         if change.op == "delete":
             return [self._delete(change)], 0
@@ -137,11 +137,11 @@ class PageBuilder:
         if part is not None and (part.ahead or self._target.fits(part.model, part.chunker)):
             return [part], 0
         if part is not None and part.part < part.parts - 1:
-            return [], 0  # made again as a whole, with the last part
+            return [], 0  # the whole page is made again with the last part
         if page is None or page.chunker != self._target.chunker:
             whole = given.whole or await self.from_log(change)
             if whole is None:
-                # Compacted away: a later change of the page is in the log, and so in the topics.
+                # Compacted away: a later change of the page is in the log and in the topics.
                 log.info("skipped: a later change of the page follows", page=change.page_key, revision=change.revision)
                 return [], 0
             remade = int(given.whole is None)
@@ -164,7 +164,7 @@ class PageBuilder:
         )
 
     async def _attached(self, whole: PageChange, cut: PageChunks | None) -> Attached:
-        """The text of the page's attachments: as it was read before, if that is at hand."""
+        """The text of the page's attachments, from an earlier read if there is one."""
         if cut is not None:
             return Attached(tuple(pieces_of(cut.chunks)), cut.notes)
         if whole.page is None or not whole.page.attachments:
@@ -176,5 +176,5 @@ class PageBuilder:
 
 
 def origin_of(change: ChangeRef, **products: int | None) -> Origin:
-    """Where a change stands in the log, and its products in their topics."""
+    """The offsets of a change in the log, and of its products in their topics."""
     return Origin.model_validate({"changes": change.offset, "changes_in": change.partition, **products})

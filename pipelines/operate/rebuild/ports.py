@@ -1,4 +1,4 @@
-"""What a rebuild needs of Elasticsearch, of the log and of models; adapters.elastic.bundle.Elastic and others fit."""
+"""Protocols of a rebuild for Elasticsearch, the log and models (adapters.elastic.bundle.Elastic and others)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from schemas.rebuild import Rebuild
 
 
 class Indexes(Protocol):
-    """Makes, swaps and deletes the indexes of sites (adapters.elastic.indexes.Indexes). All raise Retryable."""
+    """Makes, swaps and deletes the indexes of sites (adapters.elastic.indexes.Indexes). All methods raise Retryable."""
 
     async def now(self, site: str) -> IndexInfo | None:
-        """The live one, by a look that begins now; None when there is none. Raises: IndexUnfit."""
+        """The live index, read now without a cache; None: there is none. Raises: IndexUnfit."""
         ...
 
     async def generations(self, site: str) -> list[IndexInfo]:
@@ -35,15 +35,15 @@ class Indexes(Protocol):
         live: bool = False,
         shared: bool = False,
     ) -> None:
-        """Create one index, or let it into one that is shared; nothing happens when it is there."""
+        """Create an index, or its part of a shared one, unless it exists."""
         ...
 
     def shares(self, site: str) -> bool:
-        """Whether new indexes of the site are to be parts of those of many sites."""
+        """Whether new indexes of the site are parts of shared ones."""
         ...
 
     async def hold(self, info: IndexInfo, seconds: float) -> None:
-        """Keep the index stage from giving receipts for this index, for so long at most: it is about to be replaced."""
+        """Keep the index stage from sending receipts for this index, for so long at most, while it is replaced."""
         ...
 
     async def release(self, info: IndexInfo) -> None:
@@ -51,11 +51,11 @@ class Indexes(Protocol):
         ...
 
     async def searchable(self, info: IndexInfo) -> None:
-        """Let an index that was built be searched: refreshed now, and by itself from now on."""
+        """Make a built index searchable: refresh it now, and automatically from now on."""
         ...
 
     async def swap(self, site: str, new: IndexInfo) -> None:
-        """Make `new` the live one, in one step."""
+        """Make `new` the live index, in one step."""
         ...
 
     async def discard(self, info: IndexInfo) -> None:
@@ -64,14 +64,14 @@ class Indexes(Protocol):
 
 
 class RebuildNotes(Protocol):
-    """What is noted of rebuilds (adapters.elastic.rebuilds.Rebuilds). All raise Retryable."""
+    """Stores notes of rebuilds (adapters.elastic.rebuilds.Rebuilds). All methods raise Retryable."""
 
     async def of_site(self, site: str) -> list[Rebuild]:
         """The oldest generation first."""
         ...
 
     async def last_generation(self, site: str) -> int:
-        """The highest number ever given; 0 when none was."""
+        """The highest generation so far; 0: none."""
         ...
 
     async def sizes(self, site: str) -> Mapping[str, tuple[int, int]]:
@@ -79,7 +79,7 @@ class RebuildNotes(Protocol):
         ...
 
     async def contents(self, site: str, names: Sequence[str]) -> Mapping[str, tuple[int, int]]:
-        """Pages that are not deleted and chunks, of these indexes of the site; not of those that are gone."""
+        """Pages (without deleted ones) and chunks of these indexes of the site; missing indexes are left out."""
         ...
 
     async def put(self, rebuild: Rebuild) -> None: ...
@@ -94,7 +94,7 @@ class RebuildPages(KnownPages, Protocol):
 
 
 class GenerationStore(Protocol):
-    """All of it, over one connection (adapters.elastic.bundle.Elastic)."""
+    """All of these, over one connection (adapters.elastic.bundle.Elastic)."""
 
     @property
     def indexes(self) -> Indexes: ...
@@ -110,13 +110,13 @@ class NamedEmbedders(SiteEmbedders, Protocol):
     """Embedders of sites, and any other by its name (adapters.embedders.registry.Models)."""
 
     async def by_name(self, spec: str) -> Embedder:
-        """The one that `spec` names, started. Raises: SettingsError, Permanent."""
+        """The embedder that `spec` names, started. Raises: SettingsError, Permanent."""
         ...
 
 
 class Watermark(Protocol):
-    """Tells what the ingest stages are done with (pipelines.operate.rebuild.watermark)."""
+    """Knows the progress of the ingest stages (pipelines.operate.rebuild.watermark)."""
 
     async def passed(self) -> dict[int, int] | None:
-        """Offsets of cms.changes before which everything is in the live index; None when that is not known."""
+        """Offsets of cms.changes before which all changes are in the live index; None: unknown."""
         ...

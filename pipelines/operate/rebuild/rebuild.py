@@ -1,14 +1,14 @@
-"""Rebuild: a new index of a site, made from a topic while the old one answers and takes saves; and back again.
+"""Rebuild: makes a new index of a site from a topic while the old one stays in use; promotes it, and rolls back.
 
     topic ─▶ fill ─▶ candidate ─▶ audit ─▶ verified ─▶ promote ─▶ live ─▶ previous (one is kept) ─▶ rollback
                         ▲ follows the topic all the time        │
-                                                                └ hold the old one: nobody gets a receipt from it
+                                                                └ hold the old one: no receipts from it
                                                                   follow to the topic's end
                                                                   swap the alias
-    The index stage, which finds that it wrote to an index that is held or no longer live, does its work again. So a
-    receipt always speaks of what visitors search, and a page deleted before the swap is deleted after it.
+    If the index stage finds that it wrote to a held index, or to one that is no longer live, it repeats its work. So a
+    receipt is always about the live index, and a page deleted before the swap is deleted after it.
 
-By workers: the pages are sent to them (orders.py) while it fills; what follows then is little, and done here.
+By workers: the pages to fill are sent to them (orders.py); the few later ones are built here.
 
 Each step can be killed and repeated. A lease keeps two processes from working on the indexes of one site.
 """
@@ -43,17 +43,17 @@ log = structlog.get_logger(__name__)
 
 TOPIC: Mapping[RebuildSource, Topic] = {"changes": CHANGES, "chunks": CHUNKS, "embeddings": EMBEDDINGS}
 HOLD = 30.0  # seconds the old index is held at most; a promotion takes one or two
-SWAP_BEFORE = 20.0  # seconds of them after which it is too late to swap: clocks differ a little
+SWAP_BEFORE = 20.0  # seconds of HOLD after which it is too late to swap: clocks differ a little
 
 
 class Unfinished(Permanent):
-    """Another rebuild of the site was begun and not finished."""
+    """Another rebuild of the site is not finished."""
 
     code = "unfinished-rebuild"
 
 
 class NotVerified(Permanent):
-    """The candidate was not found right, or nobody has looked."""
+    """The candidate was not verified, or has differences."""
 
     code = "not-verified"
 
@@ -65,20 +65,20 @@ class NothingThere(Permanent):
 
 
 class StillLive(Permanent):
-    """Visitors search it."""
+    """The index is live."""
 
     code = "generation-live"
 
 
 class TooSlow(Permanent):
-    """The topic grows as fast as the candidate follows it."""
+    """The candidate does not catch up with the topic."""
 
     code = "cannot-keep-up"
 
 
 @dataclass(frozen=True)
 class Defaults:
-    """What a new index is made with where nobody says otherwise, and how long each record is tried."""
+    """The default embedder and chunker of a new index, and how long each record is retried."""
 
     embedder: str
     chunker: Chunker
@@ -86,7 +86,7 @@ class Defaults:
 
 
 class Rebuilder:
-    """Works on the generations of one site. Hold the lease (`Rebuilds.lease`) meanwhile."""
+    """Changes the generations of one site. Hold the lease (`Rebuilds.lease`) meanwhile."""
 
     def __init__(
         self,
@@ -102,9 +102,9 @@ class Rebuilder:
     ) -> None:
         """
         Args:
-            attachments: makes what reads them, closed afterwards.
-            report: is told how far a step is.
-            orders: has workers fill the index of this name; default: this process fills it.
+            attachments: makes the reader of attachments, which is closed afterwards.
+            report: receives the progress of a step.
+            orders: sends the pages of the index of this name to workers; default: this process builds them.
         """
         self._site = site
         self._defaults = defaults
@@ -119,9 +119,9 @@ class Rebuilder:
     async def begin(
         self, source: RebuildSource, *, embedder: str | None = None, chunker: Chunker | None = None, fresh: bool = False
     ) -> Rebuild:
-        """The candidate to fill: the unfinished one if it was to become the same, else a new one.
+        """The candidate to fill: the unfinished one if its options are the same, else a new one.
 
-        If that one was live already when its promotion was killed, the promotion is finished; its state says so.
+        If its promotion was killed after the swap, the promotion is finished; its state shows it.
 
         Args:
             embedder: Default: the configured one; with `embeddings`, that of the live index.
@@ -129,8 +129,8 @@ class Rebuilder:
             fresh: Delete an unfinished one first.
 
         Raises:
-            Unfinished: there is one that was to become something else.
-            SettingsError: the source cannot give what is asked for.
+            Unfinished: there is one with other options.
+            SettingsError: the source does not allow these options.
         """
         if self._orders is not None and source != "changes":
             raise SettingsError(f"--by workers sends them changes: it needs --from changes, not --from {source}")
@@ -162,7 +162,7 @@ class Rebuilder:
     async def is_as_wanted(
         self, source: RebuildSource, *, embedder: str | None = None, chunker: Chunker | None = None
     ) -> bool:
-        """Whether what is live is of the model, the cut and the kind of index that `begin` would make it.
+        """Whether the live index has the model, the chunker and the kind of index that `begin` would use.
 
         Raises:
             SettingsError.
@@ -178,7 +178,7 @@ class Rebuilder:
         """Fill the candidate up to the end of its topic.
 
         Raises:
-            WorkersAway: where they were to do it. OrderRefused. Retryable, as `CatchUp.to_end`.
+            WorkersAway, OrderRefused: with orders only. Retryable, as `CatchUp.to_end`.
         """
         ordered = self._orders(rebuild.index) if self._orders is not None else nullcontext()
         async with ordered as orders, self._following(rebuild, orders) as follow:
@@ -189,7 +189,7 @@ class Rebuilder:
         """Audit the candidate while it goes on following its topic.
 
         Args:
-            audit: Says whether the index of this name is what the log says.
+            audit: compares the index of this name with the log.
 
         Raises:
             NotVerified.
@@ -215,7 +215,7 @@ class Rebuilder:
             return await follow.note(state="verified")
 
     async def judged(self, rebuild: Rebuild, found: GateReport, against: str) -> Rebuild:
-        """Keep with a candidate what the quality gate found, for whoever decides on it.
+        """Store the quality gate's result with a candidate, for the operator who decides on it.
 
         Args:
             against: the index it was compared with.
@@ -226,13 +226,13 @@ class Rebuilder:
         return kept
 
     async def promote(self, generation: int | None = None) -> Rebuild:
-        """Make a verified candidate live; the one before stays for a rollback, older ones go.
+        """Make a verified candidate live; the previous index stays for a rollback, older ones are deleted.
 
         Args:
             generation: Default: the candidate.
 
         Raises:
-            NotVerified, NothingThere. TooSlow: saves come faster than the candidate takes them; nothing has changed.
+            NotVerified, NothingThere. TooSlow: saves come faster than the candidate follows; nothing was changed.
         """
         known = await history(self._store, self._site)
         half = known.half_promoted
@@ -258,7 +258,7 @@ class Rebuilder:
         if (half := known.half_promoted) is not None:
             finished = await self._finish_promotion(half)
             if half.state == "previous":
-                return finished  # a rollback that was killed
+                return finished  # of a killed rollback
         for rebuild in reversed(known.rebuilds):
             if rebuild.state == "previous" and rebuild.index in known.indexes:
                 return await self._make_live(rebuild, known.live)
@@ -320,16 +320,16 @@ class Rebuilder:
             ) from err
         finally:
             if old is not None:
-                await indexes.release(old)  # also when it is no longer live: it may be again
+                await indexes.release(old)  # also after the swap: it may be live again later
 
     async def _finish_promotion(self, half: Rebuild) -> Rebuild:
-        """End a promotion that was killed after its swap."""
+        """Finish a promotion that was killed after its swap."""
         async with self._following(half) as follow:
             return await self._end_promotion(follow)
 
     async def _end_promotion(self, follow: CatchUp) -> Rebuild:
-        # What was written to the old index meanwhile has no receipt yet and is being done again by the index stage;
-        # clocks that differ too much could have let something through.
+        # Changes written to the old index meanwhile have no receipt yet, and the index stage repeats them, unless
+        # clocks differ too much. So follow the topic once more.
         await follow.to_end()
         known = await history(self._store, self._site)
         others = [r for r in known.noted if r.state in ("live", "previous") and not known.is_live(r)]
@@ -342,7 +342,7 @@ class Rebuilder:
         return await follow.note(state="live", promoted_at=datetime.now(UTC))
 
     async def _note_replaced(self, old: IndexInfo) -> None:
-        """Before the swap: from here on it may fall behind, and a rollback reads what it missed from the changes."""
+        """Note the live index before the swap: afterwards it falls behind, and a rollback reads the missed changes."""
         known = await history(self._store, self._site)
         before = next((rebuild for rebuild in known.noted if known.is_live(rebuild)), None) or unnoted(old)
         update = {"state": "live", "follows": "changes", "offsets": await self._barrier.passed() or {}}
@@ -356,7 +356,7 @@ class Rebuilder:
     async def _wanted(
         self, known: History, source: RebuildSource, embedder: str | None, chunker: Chunker | None
     ) -> Rebuild:
-        # When the live index is lost, its note says what it was.
+        # If the live index is lost, its note has its options.
         lost = next((rebuild for rebuild in reversed(known.noted) if rebuild.state == "live"), None)
         base = known.live or lost
         if source != "changes" and base is not None:
@@ -390,7 +390,7 @@ class Rebuilder:
         )
 
     async def _create(self, rebuild: Rebuild) -> Rebuild:
-        """First the note, then the index: a kill in between leaves a note, from which the index is made."""
+        """Write the note, then make the index: after a kill in between, the index is made from the note."""
         blank: dict[str, object] = {"state": "building", "offsets": {}, "done": 0, "pages": 0, "chunks": 0}
         tally: dict[str, object] = {"embedded": 0, "remade": 0, "failures": 0, "failed": (), "gate": None}
         rebuild = rebuild.model_copy(update=blank | tally)
@@ -415,7 +415,7 @@ class Rebuilder:
 
     @asynccontextmanager
     async def _following(self, rebuild: Rebuild, orders: Orders | None = None) -> AsyncIterator[CatchUp]:
-        """Where it got is noted in any case, as far as Elasticsearch answers."""
+        """Store the offsets in any case, if Elasticsearch answers."""
         info = await self._info(rebuild)
         target = BuildTarget.of(info, self._embedders)
         async with (

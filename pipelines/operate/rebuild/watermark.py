@@ -1,9 +1,9 @@
-"""Watermark of the index: waits until what is in the log by now has gone through the ingest stages, in both lanes.
+"""Watermark of the index: waits until all current changes have passed the ingest stages, in both lanes.
 
     end of cms.changes ─▶ chunk is past it ─▶ end of ingest.chunks ─▶ embed is past it
                                                                       ─▶ end of ingest.embeddings ─▶ index is past it
 
-Saves that keep coming do not hold it up: only what was there before is waited for.
+Later saves do not delay it: it waits only for the changes that were in the log at the begin.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from pipelines.runtime.bus import BrokerView, Bus
 from pipelines.runtime.stages import INGEST, StageEntry
 from schemas.topics import Topic
 
-PATIENCE = 15.0  # seconds; a save takes one or two, and workers commit every few
+PATIENCE = 15.0  # seconds; a save takes one or two, and workers commit often
 POLL = 0.2  # seconds
 
 
 class IndexedWatermark:
-    """Asks the broker."""
+    """Reads offsets from the broker."""
 
     def __init__(self, bus: Bus, patience: float = PATIENCE) -> None:
         self._bus = bus
         self._patience = patience
 
     async def passed(self) -> dict[int, int] | None:
-        """Offsets of cms.changes before which everything is indexed; None when that takes too long to come true.
+        """Offsets of cms.changes before which all changes are indexed; None after PATIENCE.
 
         Raises:
             Retryable: the broker does not answer.

@@ -17,7 +17,7 @@ from typing import Protocol
 import structlog
 
 from pipelines.runtime.errors import PagewireError
-from pipelines.runtime.regularly import Regularly
+from pipelines.runtime.periodic_task import PeriodicTask
 from schemas.text_version import TextKind, TextVersion
 
 log = structlog.get_logger(__name__)
@@ -66,7 +66,7 @@ class LiveTexts:
         self._takers = takers
         self._state: str | None = None
         self._away = False
-        self._keeping = Regularly("live texts", REFRESH, self.look)
+        self._keeping = PeriodicTask("live texts", REFRESH, self.look)
 
     @property
     def seen(self) -> bool:

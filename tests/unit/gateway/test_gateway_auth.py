@@ -362,7 +362,7 @@ def test_who_has_a_network_of_ipv6_is_one_address(one: str, other: str, *, same:
 def test_neither_visitors_nor_addresses_can_be_read_from_what_is_shared() -> None:
     counts = SharedCounts(60, Clock())
     Rates("2/minute", counts, SecretStr("salt")).count("ask", "192.0.2.1", "visitor-1")
-    [said] = counts.news()
+    [said] = counts.changes()
     assert len(said.counts) == 2
     assert "192.0.2.1" not in said.model_dump_json()
     assert "visitor-1" not in said.model_dump_json()

@@ -276,7 +276,7 @@ async def test_one_more_copy_of_what_is_shown_counts_when_all_of_it_is_there(cro
     await apply(pages, *latest[:crossing], at=7)  # takes the place of the other copy's part
     outcome = await apply(pages, later[1], at=8)
     found = await head(pages)
-    assert (found.change.offset, found.origin.embeddings, found.outlived) == (
+    assert (found.change.offset, found.origin.embeddings, found.needs_requeue) == (
         (1, 5, True) if crossing else (2, 6, False)
     )
     assert outcome.again == (later[1].change if crossing else None)
@@ -290,7 +290,7 @@ async def test_a_page_that_was_put_together_of_two_copies_is_sent_again() -> Non
     await apply(pages, other[0], at=5)
     outcome = await apply(pages, one[1], at=6)
     assert (receipt(outcome).state, outcome.again) == ("searchable", one[1].change)
-    assert (await head(pages)).outlived, "also for a worker that dies before it sends"
+    assert (await head(pages)).needs_requeue, "also for a worker that dies before it sends"
     assert (await apply(pages, *parts_of(change(5, offset=3), texts, per_part=1), at=7)).again is None
 
 

@@ -19,10 +19,10 @@ class Clock:
 
 
 def tell(one: SharedCounts, *others: SharedCounts) -> list[Counts]:
-    said = one.news()
+    said = one.changes()
     for counts in said:
         for other in others:
-            other.take(counts)
+            other.merge(counts)
     return said
 
 
@@ -43,26 +43,26 @@ def test_what_is_said_twice_or_out_of_order_counts_once() -> None:
     said = []
     for _ in range(3):
         one.add("a")
-        said += one.news()
+        said += one.changes()
     assert len(said) == 3
     for order in permutations(said):
         other = SharedCounts(60, clock)
         for counts in (*order, *order):
-            other.take(counts)
+            other.merge(counts)
         assert other.of("a") == 3
 
 
 def test_only_what_changed_is_said_and_what_could_not_be_is_said_again() -> None:
     one = SharedCounts(60, Clock())
-    assert one.news() == []
+    assert one.changes() == []
     one.add("a")
     one.add("b")
-    [said] = one.news()
+    [said] = one.changes()
     assert said.counts == {"a": 1, "b": 1}
-    assert one.news() == []
-    one.unsaid(said)
+    assert one.changes() == []
+    one.unsent(said)
     one.add("a")
-    [again] = one.news()
+    [again] = one.changes()
     assert again.counts == {"a": 2, "b": 1}
 
 
@@ -100,7 +100,7 @@ def test_clocks_that_differ_by_a_little_lose_nothing(ahead: float) -> None:
 def test_what_is_of_another_time_or_of_other_periods_changes_nothing() -> None:
     one = SharedCounts(60, Clock())
     for period, seconds in ((8, 60), (12, 60), (10, 3600)):
-        one.take(Counts(process="p", period=period, seconds=seconds, counts={"a": 1}))
+        one.merge(Counts(process="p", period=period, seconds=seconds, counts={"a": 1}))
     assert one.of("a") == 0
     assert len(one._periods) == 1
 

@@ -337,7 +337,7 @@ def test_a_missing_service_is_named_with_the_command_that_starts_one(
         ("sites: {town: {steps: {anser: {max_tokens: 40}}}}", "sites.town.steps.anser.*'rephrase', 'answer'"),
         ("sites: {town: {steps: {answer: {max_token: 40}}}}", "sites.town.steps.answer.max_token .*no such setting"),
         ("sites: {town: {steps: {think: {context_chars: 400}}}}", "sites.town.steps .*think takes no context_chars"),
-        ("sites: {town: {answer_tokens: 90, steps: {answer: {max_tokens: 80}}}}", "say the same thing: set one"),
+        ("sites: {town: {answer_tokens: 90, steps: {answer: {max_tokens: 80}}}}", "are the same setting: set one"),
         ("sites: {town: {steps: {answer: {model: big}}}}", "sites.town.steps.answer.model: .*llm_model"),
         ("steps: {translate: {model: big}}", "^steps.translate.model: .*llm_model"),
         ("steps: {answer: {temperature: 7}}", "^steps.answer.temperature .*less than or equal to 2"),

@@ -73,10 +73,10 @@ async def test_what_was_buried_stays_guilty_for_its_copies_for_an_hour_but_not_f
     put_back = replace(RECORD, headers=redrive_headers((), letter))
     attempts.settled(RECORD)
     for looks in (attempts, Attempts(tmp_path)):
-        assert [looks.guilty(record) for record in (replace(RECORD, offset=70), put_back)] == [True, False]
+        assert [looks.must_bury(record) for record in (replace(RECORD, offset=70), put_back)] == [True, False]
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + module.BURIED_FOR + 1)
-    assert not Attempts(tmp_path).guilty(RECORD)
+    assert not Attempts(tmp_path).must_bury(RECORD)
     assert not list((tmp_path / "deaths").iterdir())
 
 
@@ -151,15 +151,15 @@ async def killed_at_work(
     await trying.__aexit__(None, None, None)
 
 
-def deaths_until_guilty(folder: Path, **how: Any) -> int:
+def deaths_until_buried(folder: Path, **how: Any) -> int:
     async def scenario() -> int:
         for deaths in range(1, 10):
             await killed_at_work(folder, **how)
             attempts = Attempts(folder)
-            guilty = attempts.guilty(RECORD)
+            must_bury = attempts.must_bury(RECORD)
             assert attempts.deaths(RECORD) == deaths
             attempts.close()
-            if guilty:
+            if must_bury:
                 return deaths
         return 0
 
@@ -167,13 +167,13 @@ def deaths_until_guilty(folder: Path, **how: Any) -> int:
 
 
 def test_a_record_is_guilty_once_its_process_died_with_nothing_else_at_work(tmp_path: Path) -> None:
-    assert deaths_until_guilty(tmp_path / "alone") == 3
-    assert deaths_until_guilty(tmp_path / "others", beside=OTHER) == 3
+    assert deaths_until_buried(tmp_path / "alone") == 3
+    assert deaths_until_buried(tmp_path / "others", beside=OTHER) == 3
 
 
 def test_a_record_that_is_long_at_work_when_somebody_kills_its_process_is_not_guilty_so_soon(tmp_path: Path) -> None:
-    assert deaths_until_guilty(tmp_path / "later", seconds=module.TRIAL_LIMIT + 1) == 6
-    assert deaths_until_guilty(tmp_path / "never alone", beside=OTHER, long=True) == 6
+    assert deaths_until_buried(tmp_path / "later", seconds=module.TRIAL_LIMIT + 1) == 6
+    assert deaths_until_buried(tmp_path / "never alone", beside=OTHER, long=True) == 6
 
 
 def test_others_wait_for_a_trial_only_for_its_first_seconds(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_deaths_that_an_earlier_version_has_counted_count(tmp_path: Path) -> Non
         [tomb] = (tmp_path / "deaths").iterdir()
         tomb.write_text("2")
         attempts = Attempts(tmp_path)
-        assert (attempts.deaths(RECORD), attempts.guilty(RECORD)) == (2, False)
+        assert (attempts.deaths(RECORD), attempts.must_bury(RECORD)) == (2, False)
 
     skipping_time.run(scenario())
 

@@ -52,15 +52,15 @@ def test_so_many_of_a_site_are_early_until_they_are_fetched(monkeypatch: pytest.
     monkeypatch.setattr(module, "EARLY", 3)
     backlog = noted("a" + "b" * 9)
     assert [stretch.start for stretch in turns(backlog, "a")] == [1, 2, 3]
-    backlog.known_to("p", 3)  # two of them
+    backlog.scan_from("p", 3)  # two of them
     assert [stretch.start for stretch in turns(backlog, "a")] == [4, 5]
 
 
 def test_what_was_fetched_meanwhile_does_not_wait_any_more() -> None:
     backlog = noted("aabbbcba")
-    assert backlog.known_to("p", 4) == 8
+    assert backlog.scan_from("p", 4) == 8
     assert turns(backlog, room=9) == [Stretch("b", 4, 5), Stretch("c", 5, 6), Stretch("a", 7, 8), Stretch("b", 6, 7)]
-    assert backlog.known_to("p", 12) == 12
+    assert backlog.scan_from("p", 12) == 12
 
 
 def test_an_import_takes_as_little_memory_as_a_page() -> None:
@@ -74,7 +74,7 @@ def test_so_many_runs_are_kept_in_mind_and_no_more(monkeypatch: pytest.MonkeyPat
     assert not backlog.full
     backlog.note("p", 2, "a")
     assert backlog.full
-    backlog.known_to("p", 1)
+    backlog.scan_from("p", 1)
     assert not backlog.full
 
 
@@ -83,7 +83,7 @@ def test_a_site_is_so_far_early_and_no_farther(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(module, "EARLY_OF_ALL", 3)
     backlog = noted("a" + "b" * 4 + "c" * 4)
     assert Counter(stretch.site for stretch in turns(backlog, "a")) == {"b": 2, "c": 1}
-    backlog.known_to("p", 3)  # what was early is fetched
+    backlog.scan_from("p", 3)  # what was early is fetched
     assert [stretch.start for stretch in turns(backlog)] == [6, 3]  # of all no more than three
 
 
@@ -91,7 +91,7 @@ def test_what_is_forgotten_is_looked_at_again() -> None:
     backlog = noted("ab")
     backlog.forget("p")
     assert backlog.turn("p", (), 1) is None
-    assert backlog.known_to("p", 0) == 0
+    assert backlog.scan_from("p", 0) == 0
     assert backlog._count == 0
 
 
@@ -104,7 +104,7 @@ def test_nothing_is_taken_twice_and_nothing_of_another_site(sites: str, room: in
             assert set(sites[stretch.start : stretch.end]) == {stretch.site}
             assert stretch.site != "a"
             taken += range(stretch.start, stretch.end)
-        backlog.known_to("p", position)
+        backlog.scan_from("p", position)
     taken += [offset for stretch in turns(backlog, "a", room=room) for offset in range(stretch.start, stretch.end)]
     assert len(set(taken)) == len(taken)
     waited = {offset for offset, site in enumerate(sites) if site != "a" and offset >= max(positions, default=0)}

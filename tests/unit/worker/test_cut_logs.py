@@ -62,8 +62,8 @@ async def test_it_is_told_once_and_again_when_more_is_gone() -> None:
 
 
 def test_what_was_read_may_be_deleted() -> None:
-    assert watching().looked("pagewire-chunk", {CHANGES: 244}, {CHANGES: 244}) == []
-    assert watching().looked("g", {CHANGES: 1}, {CHANGES: 2}) == [Cut("g", CHANGES, 1)]
+    assert watching().new_cuts("pagewire-chunk", {CHANGES: 244}, {CHANGES: 244}) == []
+    assert watching().new_cuts("g", {CHANGES: 1}, {CHANGES: 2}) == [Cut("g", CHANGES, 1)]
 
 
 async def test_it_is_noted_for_those_who_ask_for_the_status_also_when_the_broker_takes_it_later() -> None:

@@ -178,7 +178,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(module, "KafkaSender", lambda settings: FakeSender(world))
     monkeypatch.setattr(module, "ensure_topics", world.ensure_topics)
     monkeypatch.setattr(module, "watch", world.watch)
-    monkeypatch.setattr(module, "tell_at_start", world.look_for_cut_logs)
+    monkeypatch.setattr(module, "report_at_start", world.look_for_cut_logs)
     monkeypatch.setattr(os, "_exit", exit_at_once)
     return world
 

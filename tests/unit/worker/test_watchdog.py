@@ -30,7 +30,7 @@ class Look:
 
     def __call__(self, *, at: int = 5, behind: int = 3, busy: bool = False) -> float | None:
         self.now += 4.0
-        found = self.stall.looked(self.now, {TP: at}, {TP: behind}, lambda tp: busy)
+        found = self.stall.update(self.now, {TP: at}, {TP: behind}, lambda tp: busy)
         return found and found[1]
 
 
@@ -53,7 +53,7 @@ def test_not_being_able_to_look_is_no_standstill() -> None:
     look = Look()
     for _ in range(4):
         look()
-    look.stall.could_not_look()
+    look.stall.reset()
     assert [look() for _ in range(3)] == [None, None, None]
     assert look() == 12.0
 
@@ -61,7 +61,7 @@ def test_not_being_able_to_look_is_no_standstill() -> None:
 def test_a_partition_that_stands_still_among_others_that_move_is_told_of() -> None:
     stall, moving, waiting = Stall(10.0), TopicPartition("t", 1), TopicPartition("t", 2)
     found = [
-        stall.looked(4.0 * n, {TP: 5, moving: n, waiting: 7}, {TP: 3, moving: 9, waiting: 1}, lambda tp: tp == waiting)
+        stall.update(4.0 * n, {TP: 5, moving: n, waiting: 7}, {TP: 3, moving: 9, waiting: 1}, lambda tp: tp == waiting)
         for n in range(5)
     ]
     assert found == [None, None, None, None, ([TP], 12.0)]
@@ -70,14 +70,14 @@ def test_a_partition_that_stands_still_among_others_that_move_is_told_of() -> No
 def test_a_worker_that_was_given_nothing_is_alive_as_long_as_others_move() -> None:
     stall, moving = Stall(10.0), TopicPartition("t", 1)
     for n in range(9):
-        assert stall.looked(4.0 * n, {TP: 5, moving: n}, {TP: 3, moving: 9}, lambda tp: False, together=True) is None
+        assert stall.update(4.0 * n, {TP: 5, moving: n}, {TP: 3, moving: 9}, lambda tp: False, together=True) is None
 
 
 def test_a_log_that_became_shorter_is_another_one() -> None:
     ends = Ends()
     other = TopicPartition("u", 0)
-    assert [ends.looked({TP: at, other: 7}) for at in (0, 5, 5, 8)] == [None] * 4
-    assert ends.looked({TP: 2, other: 9}) == "t"
+    assert [ends.update({TP: at, other: 7}) for at in (0, 5, 5, 8)] == [None] * 4
+    assert ends.update({TP: 2, other: 9}) == "t"
 
 
 class FakeBroker:

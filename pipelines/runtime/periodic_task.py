@@ -1,4 +1,4 @@
-"""Doing something every so many seconds, whatever came of it the last time, until the process ends."""
+"""Repeats a call every so many seconds, also after errors, until the process ends."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import structlog
 log = structlog.get_logger(__name__)
 
 
-class Regularly:
-    """One task of its own; close it.
+class PeriodicTask:
+    """Runs in an asyncio task of its own; close it.
 
     Args:
-        name: what the log calls it.
-        every: seconds from the end of one time to the next.
-        do: tells itself of what can go wrong with it. What nobody foresaw is logged, and ends nothing.
+        name: for the log.
+        every: seconds from the end of one call to the next.
+        do: handles its expected errors; unexpected ones are logged, and it is called again.
     """
 
     def __init__(self, name: str, every: float, do: Callable[[], Awaitable[object]]) -> None:
@@ -26,7 +26,7 @@ class Regularly:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self, *, at_once: bool = True) -> None:
-        """`at_once`: return when it was done for the first time."""
+        """`at_once`: return after the first call."""
         if at_once:
             await self._once()
         self._task = asyncio.create_task(self._run(), name=self._name)

@@ -20,7 +20,7 @@ from schemas.worker import PAUSES_KEY, PauseNote
 from tests import skipping_time
 from worker.health import application
 from worker.pause import Pause, Trouble
-from worker.pause_notes import SAY_EVERY, tell
+from worker.pause_notes import REPEAT_EVERY, publish_pauses
 
 TROUBLE = Trouble(Retryable.kind, "elasticsearch-denied", "is the key right?", datetime.now(UTC))
 
@@ -85,7 +85,7 @@ class Log:
 def test_a_pause_is_told_again_while_it_lasts_and_once_when_it_ends() -> None:
     async def scenario() -> list[bool]:
         log, pause = Log(), Pause("index", "", lambda failures: 10.0)
-        telling = asyncio.create_task(tell({("index", None): pause}, cast(Producer, log)))
+        telling = asyncio.create_task(publish_pauses({("index", None): pause}, cast(Producer, log)))
         turn = await pause.turn()
         pause.failed(turn, TROUBLE, since=None)
         await asyncio.sleep(5)
@@ -103,7 +103,7 @@ def test_a_pause_is_told_again_while_it_lasts_and_once_when_it_ends() -> None:
             await telling
         await pause.aclose()
         times = [at for at, _ in log.notes]
-        assert all(later - sooner <= SAY_EVERY + 2 < NOTE_TTL / 2 for sooner, later in pairwise(times))
+        assert all(later - sooner <= REPEAT_EVERY + 2 < NOTE_TTL / 2 for sooner, later in pairwise(times))
         return [note.over for _, note in log.notes]
 
     assert skipping_time.run(scenario()) == [False, False, False, True]
