@@ -32,7 +32,7 @@ from pipelines.query.answer.links import LinkFilter
 from pipelines.query.answer.prompt import chat
 from pipelines.query.answer.sift import Sifter
 from pipelines.query.answer.strategies import turns
-from pipelines.query.extractive import confidence, follow_ups, narrowing, quotation
+from pipelines.query.extractive import confidence, follow_ups, quotation, replies
 from pipelines.query.extractive.quote import by_words
 from pipelines.query.extractive.ranking import weigh
 from pipelines.query.masks import Masks
@@ -214,7 +214,7 @@ CALLS: Mapping[str, Call] = {
     "pipelines.query.answer.entities.EntityReader.feed": lambda text: EntityReader().feed(text),
     "pipelines.query.answer.grounding.Grounds.doubt": _doubted,
     "pipelines.query.answer.links.LinkFilter.feed": _written,
-    "pipelines.query.extractive.narrowing.narrower": lambda text: narrowing.narrower(
+    "pipelines.query.extractive.replies.narrower": lambda text: replies.narrower(
         retrieved(*(source(n, "", title=text) for n in range(1, 9)), text=text).model_copy(update={"grade": 1})
     ),
     "pipelines.query.answer.prompt.chat": _prompted,

@@ -32,10 +32,9 @@ from pipelines.query.answer.strategies.base import (
     Task,
     step,
 )
-from pipelines.query.extractive.canned import refused, reply
 from pipelines.query.extractive.confidence import graded
-from pipelines.query.extractive.narrowing import narrower
 from pipelines.query.extractive.quote import OwnWords, quote
+from pipelines.query.extractive.replies import narrower, refused, reply
 from pipelines.query.live.glossary import terms
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.outcomes import became

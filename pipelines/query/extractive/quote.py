@@ -16,7 +16,6 @@ from datetime import date, datetime
 from babel import Locale, UnknownLocaleError
 from babel.dates import format_date
 
-from pipelines.query.extractive.canned import candidates
 from pipelines.query.extractive.days import asked_day
 from pipelines.query.extractive.quotation import (
     Quotation,
@@ -28,6 +27,7 @@ from pipelines.query.extractive.quotation import (
     on_day,
     unread,
 )
+from pipelines.query.extractive.replies import candidates
 from pipelines.query.search.fuse import idf
 from schemas.query import Evidence, Part, Retrieved, Source, SureOf
 from text.units import units

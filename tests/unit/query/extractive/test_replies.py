@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pipelines.query.extractive.narrowing import TOPICS, bare, narrower
+from pipelines.query.extractive.replies import TOPICS, bare, narrower
 from schemas.query import Evidence, Grade, Retrieved, Source, Sure, Turn
 from tests.asking import question, retrieved, source
 

@@ -1,20 +1,30 @@
-"""Narrowing: of a question that many pages speak of, what about it may be meant, as questions to ask next.
+"""Replies: what a visitor reads when the gate lets no answer through, and what they may ask instead.
+Nothing is invented.
 
+    grade 2..5 ─▶ a sentence in the visitor's language ─▶ the pages that come closest ─▶ how to reach somebody
+    courtesy ──▶ a sentence in the visitor's language
     grade 1 (an answer, but on many pages), grade 3 (several things may be meant), a word or two alone
         ─▶ pages about as near as the nearest ─▶ their titles; headings, where a title says no more than the question
 
-Nothing is made up: every topic stands on a page that the search found. No model is asked.
+No answer's model is asked; the translator may be, to say the sentence in a language that we have no words in.
+Strategies that search for themselves run whatever the gate says, and end here when they, too, find nothing.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from prompts.phrases import Phrases
 from schemas.answer import Topic
 from schemas.query import MAX_QUESTION, Grade, Retrieved, Source
 from text.markdown import plain
 from text.words import count_words, stems, words
 
+CANDIDATES = 3  # pages
+NAMES = {2: "unclear", 3: "several", 4: "not-answered", 5: "nothing-found"}
+
+_SPECIAL = re.compile(r"([\\\[\]`*_<>])")
 TOPICS = 4
 FEWEST = 2  # one alone is no choice
 NEAR = 0.6  # of the best source's score, for a page to be about as near
@@ -26,6 +36,37 @@ FINE: Grade = 0
 BROAD: frozenset[Grade] = frozenset({1, 3})
 
 _JOINTS = (" | ", " – ", " — ", " - ", " · ", " • ", " :: ")
+
+
+def refused(grade: Grade) -> bool:
+    """Whether the gate says that there is nothing to answer from."""
+    return grade in NAMES
+
+
+def reply(retrieved: Retrieved, phrases: Phrases, contact: str = "") -> str:
+    """Markdown: what is missing, that more pages are on their way, and links to the nearest ones.
+
+    For grades that are not `refused`: nothing was found.
+
+    Args:
+        contact: the site's own text how to reach somebody.
+    """
+    lang = retrieved.request.lang
+    said = phrases.say(NAMES[retrieved.grade] if refused(retrieved.grade) else "nothing-found", lang)
+    pages = [f"- [{title}](<{url}>)" for title, url in candidates(retrieved.sources) if refused(retrieved.grade)]
+    nearest = "\n".join([phrases.say("see-pages", lang), "", *pages]) if pages else ""
+    later = phrases.say("importing", lang) if retrieved.request.importing else ""
+    return "\n\n".join(part for part in (said, later, nearest, contact) if part)
+
+
+def candidates(sources: Iterable[Source]) -> list[tuple[str, str]]:
+    """Title, as Markdown, and address of the pages that come closest, each once."""
+    pages = {source.url: " ".join(source.title.split()) or source.url for source in sources if _linkable(source.url)}
+    return [(_SPECIAL.sub(r"\\\1", title), url) for url, title in pages.items()][:CANDIDATES]
+
+
+def _linkable(url: str) -> bool:
+    return url.startswith(("https://", "http://", "/")) and not re.search(r"[<>\s]", url)
 
 
 def narrower(retrieved: Retrieved) -> tuple[Topic, ...]:
