@@ -36,7 +36,8 @@ from bench.system import home
 from bench.vectors import KeptVectors
 from bench.visitors import LANGUAGES, Case, Part, cases, part_of
 from bench.website import OneModel, publish
-from pipelines.query.extractive.quotation import answering, describing
+from pipelines.query.extractive.card import card
+from pipelines.query.extractive.quotation import answering
 from pipelines.query.log.coverage import topics_of
 from pipelines.query.log.coverage_reports import MOST_PAGES, CoverageReports
 from pipelines.query.log.gaps import wordings
@@ -161,7 +162,8 @@ def _asked(case: Case, seen: Retrieved) -> Asked:
     sure: SureOf = seen.sure.of if seen.sure and seen.evidence else "nothing"
     cited: set[int] = set()
     if sure != "nothing":
-        quotation = (answering if sure == "unit" else describing)(seen.evidence, "")
+        said = sure == "unit"
+        quotation = answering(seen.evidence, "") if said else card(seen.evidence, seen.sources, "")
         cited = {citation.n for citation in quotation.citations}
     return Asked(
         request_id=case.id.ljust(8, "-"),

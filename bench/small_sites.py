@@ -24,12 +24,13 @@ from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import make_embedder
 from bench.report import report
 from bench.servers import servers
-from bench.sureness import rephrased, verdict
+from bench.sureness import LEAD_IN, rephrased, verdict
 from bench.system import home
 from bench.vectors import KeptVectors
 from bench.visitors import LANGUAGES, Case, cases, part_of
 from bench.website import OneModel, publish
-from pipelines.query.extractive.quotation import answering, describing
+from pipelines.query.extractive.card import card
+from pipelines.query.extractive.quotation import answering
 from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.search.search import Searcher
 from pipelines.runtime.indexes import alias
@@ -111,7 +112,9 @@ def _said(site: SmallSite, case: Case, found: Retrieved) -> Said:
     answerable = case is site.answered
     if found.sure is None or found.sure.of == "nothing" or not found.evidence:
         return Said(site, answerable, not answerable, False, answerable)
-    judged = verdict(case, found, answering if found.sure.of == "unit" else describing)
+    said = found.sure.of == "unit"
+    quotation = answering(found.evidence, LEAD_IN) if said else card(found.evidence, found.sources, LEAD_IN)
+    judged = verdict(case, found, quotation)
     return Said(site, answerable, answerable and judged.useful, not answerable or judged.wrong, False)
 
 

@@ -18,11 +18,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from prompts.phrases import Phrases
 from schemas.answer import Topic
 from schemas.query import MAX_QUESTION, Grade, Retrieved, Source
+from text.language import stopwords
+from text.likeness import Likeness
 from text.markdown import plain
 from text.words import count_words, stems, words
 
 CANDIDATES = 3  # pages
-NAMES = {2: "unclear", 3: "several", 4: "not-answered", 5: "nothing-found"}
+TELLING, SAME = 6, 0.85  # letters of a word that a page may share below its title, and how like it that must be
+UNCLEAR: Grade = 2
+NOTHING = "nothing-found"
+NAMES = {UNCLEAR: "unclear", 3: "several", 4: "not-answered", 5: NOTHING}
 
 _SPECIAL = re.compile(r"([\\\[\]`*_<>])")
 TOPICS = 4
@@ -52,11 +57,26 @@ def reply(retrieved: Retrieved, phrases: Phrases, contact: str = "") -> str:
         contact: the site's own text how to reach somebody.
     """
     lang = retrieved.request.lang
-    said = phrases.say(NAMES[retrieved.grade] if refused(retrieved.grade) else "nothing-found", lang)
-    pages = [f"- [{title}](<{url}>)" for title, url in candidates(retrieved.sources) if refused(retrieved.grade)]
+    pages = [f"- [{title}](<{url}>)" for title, url in candidates(_sharing(retrieved)) if refused(retrieved.grade)]
+    # Who says that there are pages on the subject names some.
+    name = NAMES.get(retrieved.grade, NOTHING) if pages or retrieved.grade == UNCLEAR else NOTHING
+    said = phrases.say(name, lang)
     nearest = "\n".join([phrases.say("see-pages", lang), "", *pages]) if pages else ""
     later = phrases.say("importing", lang) if retrieved.request.importing else ""
     return "\n\n".join(part for part in (said, later, nearest, contact) if part)
+
+
+def _sharing(retrieved: Retrieved) -> list[Source]:
+    """The sources that share something with the question: a word of their title, or a longer one of what was found."""
+    empty = frozenset[str]().union(*stopwords().values())
+    asked = [word for word in words(f"{retrieved.request.question} {retrieved.question}") if word not in empty]
+    telling = [word for word in asked if len(word) >= TELLING]
+
+    def shares(source: Source) -> bool:
+        title, text = Likeness(words(source.title)), Likeness(words(source.text))
+        return any(map(title.of, asked)) or any(max(text.of(w).values(), default=0) >= SAME for w in telling)
+
+    return [source for source in retrieved.sources if shares(source)]
 
 
 def candidates(sources: Iterable[Source]) -> list[tuple[str, str]]:

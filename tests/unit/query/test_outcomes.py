@@ -170,7 +170,7 @@ SURE = Sure(of="unit", unit=0.9, page=0.9)
     [
         (passages(), answered(cited()), "answered"),
         (passages(sure=SURE, evidence=(evidence(),)), answered(cited()), "answered"),
-        (passages(sure=UNSURE, evidence=(evidence(),)), answered(cited()), "page"),
+        (passages(sure=UNSURE, evidence=(evidence(),)), answered(cited(), certainty="place"), "page"),
         (passages(sure=UNSURE, evidence=(evidence(),)), answered(cited(), extractive=False), "answered"),
         (
             passages(
