@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from pipelines.query.extractive.confidence import FINE, NOT_SAID, NOTHING, GateInput, graded, judge, outside, sureness
-from pipelines.query.extractive.follow_ups import FollowUpResult, go_on, joined
+from pipelines.query.extractive.follow_ups import FollowUpResult, go_on, joined, stands_alone
 from pipelines.query.extractive.parts import AskedPart, by_part, parts
 from pipelines.query.extractive.ranking import Findings, weigh
 from pipelines.query.live.glossary import Glossary, widened
@@ -66,7 +66,7 @@ async def looked(asked: Rephrased, find: Find, glossary: Glossary, chunks: Chunk
     """Search for the question; for one that may lean on the one before it, with that one as well. Raises: Retryable."""
     named = partial(widened, glossary, asked.request.lang)
     alone = named(asked.question)
-    if asked.earlier is None:
+    if asked.earlier is None or stands_alone(asked.question, asked.earlier.signs):
         return Look(asked, alone, await find(alone))
     found, both = await asyncio.gather(find(alone), find(named(joined(asked.earlier.question, asked.question))))
     followed = await go_on(asked.question, asked.earlier, found, both, chunks)
