@@ -25,12 +25,13 @@ from bench.gate import logistic
 from bench.report import report
 from bench.system import system
 from bench.visitors import LANGUAGES, ROOTS, SITE, Case, Shown, Site, Verdict, cases, fill, judged, part_of
+from pipelines.query.extractive.card import card
 from pipelines.query.extractive.follow_ups import earlier
-from pipelines.query.extractive.quotation import Quotation, answering, describing
+from pipelines.query.extractive.quotation import Quotation, answering
 from pipelines.query.rephrase.rewrite import search_mode
 from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.search.ports import Calibration
-from schemas.query import Evidence, Question, Rephrased, Retrieved, Turn
+from schemas.query import Question, Rephrased, Retrieved, Turn
 from text.language import language_of
 from wiring.clients import Clients
 
@@ -138,13 +139,13 @@ def rephrased(case: Case, short: int, site: str = SITE) -> Rephrased:
 
 def _sample(case: Case, retrieved: Retrieved) -> Sample:
     assert retrieved.sure is not None
-    unit, page = (verdict(case, retrieved, write) for write in (answering, describing))
+    unit = verdict(case, retrieved, answering(retrieved.evidence, LEAD_IN))
+    page = verdict(case, retrieved, card(retrieved.evidence, retrieved.sources, LEAD_IN))
     right = retrieved.sources[0].page_id in case.pages
     return Sample(case, dict(retrieved.sure.signals), unit, page, right)
 
 
-def verdict(case: Case, retrieved: Retrieved, write: Callable[[Sequence[Evidence], str], Quotation]) -> Verdict:
-    quotation = write(retrieved.evidence, LEAD_IN)
+def verdict(case: Case, retrieved: Retrieved, quotation: Quotation) -> Verdict:
     pages = {source.n: source.page_id for source in retrieved.sources}
     cited = tuple(pages[citation.n] for citation in quotation.citations)
     return judged(case, Shown(quotation.text, 0, tuple(pages.values()), cited))

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import httpx
 import typer
@@ -28,6 +28,7 @@ from bench.report import interval, report
 from bench.system import CLOCK, system
 from pipelines.evaluate import dataset
 from pipelines.evaluate.wording import says
+from schemas.answer import Certainty
 from schemas.page import PageDocument
 from sites.content import DEMO, page_documents
 from wiring.settings import Settings
@@ -37,7 +38,7 @@ ROOTS: Mapping[str, Path] = {SITE: DEMO, "radhaus": DEMO.parent / "radhaus"}
 LANGUAGES = ["de", "en"]  # of both sites
 HOLD_OUT = 1 / 3
 SEED = 20_261_123  # of the split; another one would let tuned questions into the hold-out
-LONGEST = 600  # characters of a useful answer
+LONGEST = 900  # characters of a useful answer
 
 Part = Literal["tune", "hold-out", "all"]
 Site = Literal["demo", "radhaus"]  # of `ROOTS`
@@ -62,6 +63,8 @@ class Shown:
     grade: int
     pages: tuple[str, ...]  # of the sources, in their order
     cited: tuple[str, ...]  # of those that were quoted
+    certainty: Certainty | None = None
+    linked: tuple[str, ...] = ()  # of those that are named as a link
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,9 @@ class Verdict:
     refused: bool  # although the site says it
     page_first: bool | None
     length: int
+    certainty: Certainty | None = None
+    facts: bool = False  # all of them are on the screen
+    page: bool = False  # a right page is
 
 
 def cases(site: str = SITE) -> list[Case]:
@@ -100,21 +106,27 @@ def part_of(every: Sequence[Case], part: Part) -> list[Case]:
 
 
 def judged(case: Case, shown: Shown) -> Verdict:
-    """Useful: all facts, nothing that must not be said, not too long; or rightly nothing."""
-    broke = says(shown.answer, case.never)
+    """Useful: all facts, nothing told that must not be, not too long; or rightly nothing.
+
+    What stands on a page beside the facts is no wrong material where a place is shown: it asserts nothing.
+    """
+    told = shown.certainty != "place"
+    broke = told and says(shown.answer, case.never)
     facts = all(says(shown.answer, fact) for fact in case.facts)
     page_first = None
     if case.expect == "answer":
         useful = facts and not broke and bool(shown.cited) and len(shown.answer) <= LONGEST
         elsewhere = bool(shown.cited) and shown.cited[0] not in case.pages and not facts
-        wrong = bool(shown.cited) and (broke or elsewhere)
+        wrong = told and bool(shown.cited) and (broke or elsewhere)
         page_first = bool(shown.pages) and shown.pages[0] in case.pages
     else:
-        wrong = broke or bool(shown.cited)
+        wrong = told and (broke or bool(shown.cited))
         # A courtesy is an answer of its own: nothing was searched, so nothing was not found.
-        useful = not wrong and (case.expect == "refuse" or (shown.grade == 0 and not shown.pages))
+        useful = not wrong and not shown.cited and (case.expect == "refuse" or (shown.grade == 0 and not shown.pages))
     refused = case.expect == "answer" and not shown.cited
-    return Verdict(case, useful, wrong, refused, page_first, len(shown.answer))
+    page = any(each in case.pages for each in (shown.cited[:1] or shown.linked))
+    length = len(shown.answer)
+    return Verdict(case, useful, wrong, refused, page_first, length, shown.certainty, facts and useful, page)
 
 
 def main(
@@ -133,6 +145,7 @@ def main(
     about += f"; in one index with {', '.join(_others(site))}" if shared else ""
     kept = _kept(verdicts, part)
     report("visitors", about, COLUMNS, _lines(verdicts), site=site, part=part, seed=SEED, verdicts=kept)
+    report("visitors-certainty", about, BY_CERTAINTY, _by_certainty(verdicts), site=site, part=part, seed=SEED)
     if show and part != "hold-out":
         for verdict in verdicts:
             if not verdict.useful:
@@ -140,6 +153,7 @@ def main(
                 print(f"{verdict.case.id:28} {flags:14} {verdict.case.question}")
 
 
+BY_CERTAINTY = ("certainty", "n", "answerable", "facts shown", "right page", "wrong", "unanswerable")
 COLUMNS = ("of", "n", "useful", "95 %", "wrong material", "false refusals", "page first", "median length")
 
 
@@ -151,6 +165,17 @@ def _lines(verdicts: Sequence[Verdict]) -> list[tuple[object, ...]]:
     for verdict in sorted(verdicts, key=lambda each: each.case.kind):
         groups.setdefault(verdict.case.kind, []).append(verdict)
     return [_line(name, some) for name, some in groups.items()]
+
+
+def _by_certainty(verdicts: Sequence[Verdict]) -> list[tuple[object, ...]]:
+    lines: list[tuple[object, ...]] = []
+    for certainty in get_args(Certainty):
+        some = [each for each in verdicts if each.certainty == certainty]
+        answerable = [each for each in some if each.case.expect == "answer"]
+        shares = (_share(each.facts for each in answerable), _share(each.page for each in answerable))
+        wrong = _share(each.wrong or (each.case.expect == "answer" and not each.page) for each in some)
+        lines.append((certainty, len(some), len(answerable), *shares, wrong, len(some) - len(answerable)))
+    return lines
 
 
 def _line(name: str, verdicts: Sequence[Verdict]) -> tuple[object, ...]:
@@ -236,4 +261,6 @@ async def _shown(client: httpx.AsyncClient, site: str, case: Case) -> Shown:
         grade=told["grade"],
         pages=tuple(source["page_id"] for source in told["sources"]),
         cited=tuple(source["page_id"] for source in told["sources"] if source["cited"]),
+        certainty=told["certainty"],
+        linked=tuple(source["page_id"] for source in told["sources"] if f"(<{source['url']}>)" in told["answer"]),
     )

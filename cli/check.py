@@ -15,7 +15,7 @@ from rich.progress import track
 from cli.output import NOT_SO, err, explained, out, print_json, rows, table
 from cli.wired import connected, logged
 from pipelines.conversations.ask import Asker
-from pipelines.query.extractive.canned import refused
+from pipelines.query.extractive.replies import refused
 from pipelines.runtime.errors import WrongUse
 from schemas.answer import Answered, Event, Failed, SourcesFound
 from schemas.query import Question

@@ -38,6 +38,13 @@ class Token(Wire):
     text: str
 
 
+# How sure an answer is that no model wrote:
+#   said   a row, a sentence or a short list that answers by itself
+#   place  the page that is most likely to answer, and what stands there
+#   pages  at most titles of pages
+Certainty = Literal["said", "place", "pages"]
+
+
 class Citation(Wire):
     """Source `n` supports `text[start:end]` of the answer (Unicode characters)."""
 
@@ -105,6 +112,11 @@ class Answered(Wire):
     citations: tuple[Citation, ...]
     sources: tuple[Source, ...] = Field(description="All sources, `cited` true on those the answer uses.")
     extractive: bool = Field(description="True when no model wrote it: the text quotes the pages.")
+    certainty: Certainty | None = Field(
+        default=None,
+        description="Where no model wrote it: an answer is `said`, a `place` on a page is shown, or `pages` are named; "
+        "null of a model's answer, and of a courtesy.",
+    )
     stopped: bool = Field(default=False, description="True when the visitor stopped it: the text is what came before.")
     cut: bool = Field(
         default=False,

@@ -64,6 +64,13 @@ def units(text: str, lang: str = "") -> list[Unit]:
     return list(_joined(_answered(_alone(text, lang), text), text, lang))
 
 
+def asks(text: str) -> bool:
+    """Whether a unit only asks: what stands below it may answer, it does not."""
+    return text.rstrip().rstrip("*_").endswith(ASKING) and not any(
+        mark in text.rstrip("*_ \n")[:-1] for mark in ".!。！"
+    )
+
+
 def leans(sentence: str, lang: str) -> bool:
     """Whether a sentence depends on the previous one, by its beginning."""
     openers = _openers().get(lang.partition("-")[0].lower())
@@ -96,7 +103,7 @@ def _alone(text: str, lang: str) -> Iterator[Unit]:
             block = first.start if listed else sentence.start
             yield Unit(sentence.start, sentence.end, kind, said, above, intro if listed else "", header, block)
         last = text[blocks[-1].start : blocks[-1].end]
-        introduces = kind == "prose" and (last.rstrip().endswith((":", "：")) or not ended(last))
+        introduces = kind == "prose" and (last.rstrip().endswith((":", "：")) or not ended(last) or asks(last))
         intro = last if introduces and len(last) <= LONGEST_INTRO else ""
 
 
@@ -116,17 +123,11 @@ def _answered(alone: Iterator[Unit], text: str) -> Iterator[Unit]:
     asked: Unit | None = None
     for each in alone:
         unit = each
-        if asked is not None:
-            same = asked.kind == unit.kind and asked.headings == unit.headings
-            if same and "\n\n" not in text[asked.end : unit.start]:
-                unit = replace(asked, end=unit.end, text=text[asked.start : unit.end])
-            else:
-                yield asked
-        asked = unit if unit.kind == "prose" and unit.text.rstrip().endswith(ASKING) else None
+        if asked is not None and asked.kind == unit.kind and asked.headings == unit.headings:
+            unit = replace(asked, end=unit.end, text=text[asked.start : unit.end])
+        asked = unit if unit.kind == "prose" and asks(unit.text) else None
         if asked is None:
             yield unit
-    if asked is not None:
-        yield asked
 
 
 def _joined(alone: Iterator[Unit], text: str, lang: str) -> Iterator[Unit]:

@@ -27,8 +27,7 @@ from pipelines.query.answer.strategies.courtesy import Courtesy
 from pipelines.query.answer.strategies.finder import PageFinder
 from pipelines.query.answer.strategies.registry import strategies
 from pipelines.query.examples import Examples
-from pipelines.query.giving_up import apology, asked, impatient, rephrased, retrieved
-from pipelines.query.halting import Switch, halted
+from pipelines.query.giving_up import Switch, apology, asked, rephrased, retrieved, while_chat_on, with_deadline
 from pipelines.query.live.live_texts import LiveTexts
 from pipelines.query.live.site_privacy import SitePrivacy
 from pipelines.query.live.site_prompts import SitePrompts
@@ -233,8 +232,8 @@ def _guard(
     """The handler with a deadline, and with a check whether the site's chat is on."""
 
     def guarded(handler: Handler, read: Callable[[Record], Known]) -> Handler:
-        patient = impatient(handler, read, settings, site_prompts, log, outcomes)
-        return halted(patient, read, switch, site_prompts, log, outcomes)
+        patient = with_deadline(handler, read, settings, site_prompts, log, outcomes)
+        return while_chat_on(patient, read, switch, site_prompts, log, outcomes)
 
     return guarded
 

@@ -321,6 +321,7 @@ async def _read_to_the_end(
         answer=answer.text,
         sources=answer.sources,
         extractive=answer.extractive,
+        certainty=answer.certainty,
         stopped=answer.stopped,
         cut=answer.cut,
         left_out=answer.left_out,

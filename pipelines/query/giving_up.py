@@ -1,13 +1,15 @@
-"""Giving up: what becomes of a question whose stage cannot do its work while the visitor waits.
+"""Giving up: a question that is not answered, since its stage cannot work in time or the site's chat is switched off.
 
-query.* ─▶ a service is away for longer than visitors wait, or the record is a dead letter ─▶ answer.events: error
-                                                                                            └▶ query.outcomes
+query.* ─┬▶ a service is away for longer than visitors wait, or the record is a dead letter ─┬▶ answer.events: error
+         └▶ the chat is switched off: before the work, or while it is under way ─────────────┴▶ query.outcomes
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 
 import structlog
 
@@ -26,6 +28,8 @@ from schemas.query import Question, Rephrased, Retrieved
 
 logger = structlog.get_logger(__name__)
 
+CHAT_OFF = "chat-off"
+
 
 class TooLate(Retryable):
     """The question's deadline has passed: nobody waits for the answer any more."""
@@ -37,13 +41,13 @@ def in_time(request: Question) -> None:
     """Before work is put into a question: it may have waited, or have been redelivered.
 
     Raises:
-        TooLate: `impatient` gives it up.
+        TooLate: `with_deadline` gives it up.
     """
     if datetime.now(UTC) > request.deadline:
         raise TooLate("the deadline of the question has passed")
 
 
-def impatient(
+def with_deadline(
     handler: Handler,
     read: Callable[[Record], Known],
     settings: QuerySettings,
@@ -87,6 +91,56 @@ def apology(read: Callable[[Record], Known], site_prompts: SitePrompts, log: Log
         await outcomes.say(known, await fail(record, request, sender, log, letter.code, words), sender)
 
     return tell
+
+
+class Switch(Protocol):
+    """Whether sites' chats are switched off (pipelines.operate.chat_switches.ChatSwitches)."""
+
+    def went_off(self, site: str) -> asyncio.Event:
+        """Set while it is."""
+        ...
+
+
+def while_chat_on(
+    handler: Handler,
+    read: Callable[[Record], Known],
+    switch: Switch,
+    site_prompts: SitePrompts,
+    answers: LogReader,
+    outcomes: Outcomes,
+) -> Handler:
+    """The handler, but only while the chat of the question's site is on."""
+
+    async def handle(record: Record, sender: Sender) -> None:
+        try:
+            known = read(record)
+        except WireError:  # a dead letter, chat or no chat
+            await handler(record, sender)
+            return
+        request = question_of(known)
+        off = switch.went_off(request.site)
+        if not off.is_set() and await _before(off, handler(record, sender)):
+            return
+        logger.info("a question is not answered: the chat is switched off", site=request.site)
+        words = site_prompts.of(request.site).phrases.error(CHAT_OFF, request.lang)
+        await outcomes.say(known, await fail(record, request, sender, answers, CHAT_OFF, words), sender)
+
+    return handle
+
+
+async def _before(event: asyncio.Event, work: Awaitable[None]) -> bool:
+    """Whether the work came to its end before the event; else it is cancelled. Its errors go on as they are."""
+    working, waiting = asyncio.ensure_future(work), asyncio.create_task(event.wait())
+    try:
+        await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+            return True
+        return False
+    finally:
+        working.cancel()
+        waiting.cancel()
+        await asyncio.gather(working, waiting, return_exceptions=True)
 
 
 def asked(record: Record) -> Question:

@@ -151,15 +151,7 @@ def became(retrieved: Retrieved | None, end: Answered | Failed) -> Became:
         return "courtesy"
     if not any(source.cited for source in end.sources):
         return "answered" if end.stopped else "refused"  # who stops an answer was about to get one
-    return "page" if end.extractive and _a_page(retrieved) else "answered"
-
-
-def _a_page(retrieved: Retrieved) -> bool:
-    """Whether quoting showed what its page is about, as `extractive.quote` decides it."""
-    if any(part.sure is None or part.sure.of == "unit" for part in retrieved.parts if part.evidence):
-        return False
-    unsure = retrieved.sure is not None and retrieved.sure.of != "unit"
-    return bool(retrieved.evidence) and (unsure or bool(retrieved.request.replaced))
+    return "page" if end.certainty == "place" else "answered"
 
 
 def _hits(sources: Iterable[Source]) -> tuple[Hit, ...]:

@@ -194,6 +194,7 @@ _EVENTS = (
         citations=(Citation(n=1, start=0, end=7),),
         sources=(_SOURCE,),
         extractive=True,
+        certainty="said",
         stopped=True,
         cut=True,
         left_out=1,

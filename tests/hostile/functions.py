@@ -32,7 +32,8 @@ from pipelines.query.answer.links import LinkFilter
 from pipelines.query.answer.prompt import chat
 from pipelines.query.answer.sift import Sifter
 from pipelines.query.answer.strategies import turns
-from pipelines.query.extractive import confidence, follow_ups, narrowing, quotation
+from pipelines.query.extractive import confidence, follow_ups, quotation, replies
+from pipelines.query.extractive.card import card
 from pipelines.query.extractive.quote import by_words
 from pipelines.query.extractive.ranking import weigh
 from pipelines.query.masks import Masks
@@ -214,13 +215,15 @@ CALLS: Mapping[str, Call] = {
     "pipelines.query.answer.entities.EntityReader.feed": lambda text: EntityReader().feed(text),
     "pipelines.query.answer.grounding.Grounds.doubt": _doubted,
     "pipelines.query.answer.links.LinkFilter.feed": _written,
-    "pipelines.query.extractive.narrowing.narrower": lambda text: narrowing.narrower(
+    "pipelines.query.extractive.replies.narrower": lambda text: replies.narrower(
         retrieved(*(source(n, "", title=text) for n in range(1, 9)), text=text).model_copy(update={"grade": 1})
     ),
     "pipelines.query.answer.prompt.chat": _prompted,
     "pipelines.query.extractive.quote.by_words": lambda text: by_words(text, [source(n, text) for n in range(1, 4)]),
     "pipelines.query.extractive.quotation.answering": lambda text: quotation.answering(_evidence(text), text),
-    "pipelines.query.extractive.quotation.describing": lambda text: quotation.describing(_evidence(text), text),
+    "pipelines.query.extractive.card.card": lambda text: card(
+        _evidence(text), [source(1, "\n\n".join(each.text for each in _evidence(text)))], text
+    ),
     "pipelines.query.extractive.quotation.for_follow_up": lambda text: quotation.for_follow_up(_evidence(text), text),
     "pipelines.query.extractive.quotation.on_day": lambda text: quotation.on_day(
         _evidence(text), VALUES["day"], "de", frozenset((1,))

@@ -15,7 +15,7 @@ from adapters.embedders.lite import LiteEmbedder
 from adapters.fakes import FakeSender
 from bench.vectors import KeptVectors
 from bench.website import OneModel, publish
-from pipelines.query.extractive.canned import refused, reply
+from pipelines.query.extractive.replies import refused, reply
 from pipelines.query.live.live_texts import LiveTexts
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.live.text_changes import Place, TextChanges

@@ -12,6 +12,7 @@ export interface Answered {
   citations: Citation[];
   sources: Source[];
   extractive: boolean;
+  certainty: "said" | "place" | "pages" | null;
   stopped: boolean;
   cut: boolean;
   left_out: number;

@@ -32,10 +32,9 @@ from pipelines.query.answer.strategies.base import (
     Task,
     step,
 )
-from pipelines.query.extractive.canned import refused, reply
 from pipelines.query.extractive.confidence import graded
-from pipelines.query.extractive.narrowing import narrower
 from pipelines.query.extractive.quote import OwnWords, quote
+from pipelines.query.extractive.replies import narrower, refused, reply
 from pipelines.query.live.glossary import terms
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.outcomes import became
@@ -50,6 +49,7 @@ from prompts.loader import ChatMessage
 from prompts.phrases import Phrases
 from schemas.answer import (
     Answered,
+    Certainty,
     Done,
     Failed,
     PromptMessage,
@@ -77,6 +77,7 @@ class _Made:
     sources: tuple[Source, ...]
     strategy: str = "quote"
     extractive: bool = True
+    certainty: Certainty | None = None
     cut: bool = False
     left_out: int = 0
     tables: list[WholeTable] = field(default_factory=list)
@@ -158,6 +159,7 @@ class Answering:
             citations=tuple(to.citations),
             sources=sources,
             extractive=made.extractive,
+            certainty=made.certainty,
             stopped=stopped.is_set(),
             cut=made.cut,
             left_out=made.left_out,
@@ -216,9 +218,9 @@ class Answering:
             made.note(Step(kind="error", said=TokensSpent.code))
             strategy = None
             if self._settings.gate and retrieved.sure is not None:
-                retrieved = retrieved.model_copy(
-                    update={"grade": graded(retrieved.grade, retrieved.sure, writes=False)}
-                )
+                least = retrieved.request.under.sure_threshold
+                grade = graded(retrieved.grade, retrieved.sure, writes=False, least=least)
+                retrieved = retrieved.model_copy(update={"grade": grade})
                 task = replace(task, retrieved=retrieved)
         refuses = refused(retrieved.grade)
         if strategy is not None and (strategy.searches or (retrieved.sources and not refuses)):
@@ -244,10 +246,12 @@ class Answering:
             quotation = quote(quoted, task.now, await self._own_words(retrieved.request))
             if stopped.is_set():
                 return None
+            made.certainty = quotation.certainty
             for event in quotation.events:
                 await _publish(event, made, to)
             made.note(step("quote", task.question, f"{len(quotation.citations)} units", began))
         if not to.text:
+            made.certainty = "pages"
             asked = retrieved.request
             contact = self._prompts.of(asked.site).reached_by(self._settings.site(asked.site), asked.lang)
             await to.put(Token(text=await self._said(reply(retrieved, phrases, contact), retrieved.request)))

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from pipelines.query.extractive.confidence import FINE, NOTHING, GateInput, graded, judge, sureness
-from pipelines.query.extractive.follow_ups import FollowUpResult, go_on, joined
+from pipelines.query.extractive.confidence import FINE, NOT_SAID, NOTHING, GateInput, graded, judge, outside, sureness
+from pipelines.query.extractive.follow_ups import FollowUpResult, go_on, joined, stands_alone
 from pipelines.query.extractive.parts import AskedPart, by_part, parts
 from pipelines.query.extractive.ranking import Findings, weigh
 from pipelines.query.live.glossary import Glossary, widened
@@ -66,7 +66,7 @@ async def looked(asked: Rephrased, find: Find, glossary: Glossary, chunks: Chunk
     """Search for the question; for one that may lean on the one before it, with that one as well. Raises: Retryable."""
     named = partial(widened, glossary, asked.request.lang)
     alone = named(asked.question)
-    if asked.earlier is None:
+    if asked.earlier is None or stands_alone(asked.question, asked.earlier.signs):
         return Look(asked, alone, await find(alone))
     found, both = await asyncio.gather(find(alone), find(named(joined(asked.earlier.question, asked.question))))
     followed = await go_on(asked.question, asked.earlier, found, both, chunks)
@@ -117,7 +117,7 @@ async def answerable(
         writes: a model writes the answer.
     """
     grade: Grade = FINE if weighed.hits else NOTHING
-    model, gate = look.found.model, None
+    model, gate, far = look.found.model, None, False
     if model is None:
         return grade, None, None
     profile, least = model.profile.sureness, look.asked.request.under.sure_threshold
@@ -129,8 +129,11 @@ async def answerable(
         units = weighed.findings.nearest
         read = GateInput(look.named, seen.dense, hits, seen.terms, seen.total, seen.by_language, units)
         grade, gate = await judge(read, model.profile.gate, model, settings.gate_threshold)
+        far = sure is not None and look.followed is None and outside(read, gate, sure.signals["shared"])
     if settings.gate and sure is not None and weighed.hits:
-        grade = graded(grade, sure, writes)
+        if far and not writes:
+            return max(grade, NOT_SAID), gate, sure.model_copy(update={"of": "nothing"})
+        grade = graded(grade, sure, writes, least)
         if any(part.answered for part in weighed.parts):
             grade = FINE  # what is missing of the rest is named
     return grade, gate, sure

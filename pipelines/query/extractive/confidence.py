@@ -30,6 +30,7 @@ from text.language import spoken, stopwords
 from text.markdown import plain
 from text.sentences import split
 from text.words import indexed, stems, words
+from text.world import world
 
 NEAREST = 10  # of the vectors' hits, whose distance is averaged
 READ = 5  # best hits that are looked into
@@ -41,6 +42,10 @@ FINE: Grade = 0
 UNCLEAR: Grade = 2  # from here on there is no answer
 NOT_SAID: Grade = 4
 NOTHING: Grade = 5
+PLACE = 0.45  # chance of a page that is shown where no model writes; it asserts nothing
+# Below these scores of the gate a question may be outside of what the site is about.
+FAR, FARTHEST = 0.5, 0.1
+NONE_SHARED, MOST_KNOWN = 0.05, 0.7
 ABOUT = 0.25  # chance that the best page answers: with less, nobody should say that the site has pages on the subject
 UNKNOWN = 0.5  # share of the question that the index knows; less, without a stop word we know, is another language
 
@@ -208,6 +213,26 @@ def _grams(text: str) -> set[str]:
     return {joined[i : i + GRAM] for i in range(len(joined) - GRAM + 1)}
 
 
+def outside(found: GateInput, gate: Gate | None, shared: float) -> bool:
+    """Whether a question is about what no page of this site is about, though some unit is near it.
+
+    Either it names a country or a large city that the site never names, or the site knows all its words and the best
+    unit has none of them.
+
+    Args:
+        shared: of the question's words, in the best unit's sense.
+    """
+    if gate is None or gate.score is None or gate.score >= FAR:
+        return False
+    if gate.score < FARTHEST and shared < NONE_SHARED and found.known >= MOST_KNOWN:
+        return True
+    known, read = {term for term, _ in found.terms}, {hit.lang for hit in found.hits}
+    named = frozenset[str]().union(*(world(lang) for lang in ("en", *spoken(found.question)))) & set(
+        words(found.question)
+    )
+    return any(known.isdisjoint(stem for lang in read for stem in indexed(name, lang)) for name in named)
+
+
 def sureness(found: Findings, profile: SurenessProfile | None) -> Sure | None:
     """How sure the best unit and its page are; None where there are no units.
 
@@ -230,18 +255,19 @@ def sureness(found: Findings, profile: SurenessProfile | None) -> Sure | None:
     return Sure(of=of, unit=unit, page=page, signals=signals)
 
 
-def graded(grade: Grade, sure: Sure, writes: bool) -> Grade:
+def graded(grade: Grade, sure: Sure, writes: bool, least: float | None = None) -> Grade:
     """The gate's grade, corrected by what the units say.
 
     Args:
         writes: a model writes, which may find what no unit says alone; it is only kept from nothing that is sure.
+        least: chance of a page that is shown where no model writes; default: ours.
     """
-    if sure.unit is None:
+    if sure.page is None:
         return grade
-    if sure.of != "nothing":
+    if sure.of != "nothing" if writes else sure.page >= (PLACE if least is None else least):
         return grade if grade < UNCLEAR else FINE
     if writes:
         return grade
-    if sure.page is not None and sure.page < ABOUT:
+    if sure.page < ABOUT:
         return NOTHING
     return grade if grade >= UNCLEAR else NOT_SAID

@@ -21,6 +21,7 @@ from functools import cache
 
 import numpy as np
 
+from pipelines.query.extractive.certainty import asked
 from pipelines.query.extractive.confidence import sureness
 from pipelines.query.extractive.ranking import Findings, weigh
 from pipelines.query.search.ports import Calibration, ChunkKey, Chunks, Hit, SurenessProfile
@@ -41,6 +42,7 @@ SHOWN = 3.0  # of the score: a unit of a page that was shown fits so much better
 READ_ON = 24  # chunks from the beginning of a page that was shown, which a further question is most likely about
 NOWHERE = 3.0  # standard deviations, where only one side has units
 BACK = 3  # questions, at most, that are asked together with one that leans on them
+REFERRING = 3  # things a question may name that says "it", to lean on the one before
 NAMED = 2  # things a question may name that begins with "and", to lean on the one before
 
 
@@ -79,6 +81,26 @@ def signs(question: str) -> Signs:
         refers=any(not marks.pronouns.isdisjoint(said) for marks in heard),
         named=sum(word not in empty for word in dict.fromkeys(said)),
     )
+
+
+def stands_alone(question: str, found: Signs) -> bool:
+    """Whether a question names what it is about: it is answered as if it came first.
+
+    It leans at most where it begins as a follow-up or says "it" and names little, or names nothing but what it wants
+    ("opening hours?", "what is the fee").
+
+    Args:
+        found: its signs.
+    """
+    if (
+        found.leans
+        or not found.named
+        or (found.opens and found.named <= NAMED)
+        or (found.refers and found.named <= REFERRING)
+    ):
+        return False
+    wants, subject = asked(question, sorted(spoken(question)))
+    return bool(subject) or not wants
 
 
 def continued(question: str, history: Sequence[Turn]) -> str:

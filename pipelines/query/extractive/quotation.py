@@ -1,11 +1,10 @@
-"""Quotation: what is shown of the evidence where no model writes.
+"""Quotation: what is told as an answer where no model writes: the unit that answers, and what fits as well.
 
-    evidence, best first ─ sure of the unit ─▶ it, with its list's neighbours that fit as well: "The website says:"
-                         └ sure of the page ─▶ what fits best on it, as far as there is room: "This page is about it:"
+    evidence, best first ─▶ the best, with its list's neighbours that fit as well: "The website says:"
 
 Of a table the rows that fit, below its header; a row of … stands for those that are left out, and … for steps of a
 numbered list between two. The decisive words come first, and one page is quoted, unless a question asks for two things:
-who wants more follows the citation.
+who wants more follows the citation. What is not surely an answer is shown where it stands (card.py).
 """
 
 from __future__ import annotations
@@ -16,14 +15,12 @@ from dataclasses import dataclass
 from datetime import date
 
 from pipelines.query.extractive.days import matching_rows
-from schemas.answer import Citation, Token, WholeTable
+from schemas.answer import Certainty, Citation, Token, WholeTable
 from schemas.query import Evidence, Table
 from text.markdown import cells, plain, valid
 from text.sentences import cut
 
 ROOM = 300  # characters quoted where the unit is sure, unless the best unit alone is longer
-PASSAGE = 420  # ... where only the page is
-WHOLE = 560  # ... and together with our own words before it, which name the page and its address
 LONGEST = 600  # characters of one unit
 CLOSE = 2.0  # of the score: a unit that is less far behind the best fits as well
 SIBLINGS = 4.0  # ... of the same list or table
@@ -43,6 +40,7 @@ class Quotation:
     """As events to stream."""
 
     events: tuple[Token | Citation | WholeTable, ...]
+    certainty: Certainty = "said"
 
     @property
     def text(self) -> str:
@@ -97,14 +95,6 @@ def _of_parts(parts: Sequence[Sequence[Evidence]]) -> list[Evidence]:
     return _fitting([*(evidence[0] for evidence in parts), *beside], LONGEST, MOST * len(parts))
 
 
-def describing(evidence: Sequence[Evidence], lead_in: str, tables: Sequence[Table] = ()) -> Quotation:
-    """What fits best on the page of the best unit."""
-    best = evidence[0]
-    there = [each for each in evidence if each.n == best.n]
-    room = min(PASSAGE, WHOLE - len(lead_in))
-    return Quotation(tuple(_written(_fitting(there, room, above=True), lead_in, tables)))
-
-
 def unread(evidence: Sequence[Evidence], told: str) -> list[Evidence]:
     """Best first, what does not stand in an answer that the visitor has read."""
     read = plain(told)
@@ -129,8 +119,10 @@ def for_follow_up(evidence: Sequence[Evidence], told: str) -> tuple[list[Evidenc
     return ([best, *others] if around or not others else others), True
 
 
-def on_day(evidence: Sequence[Evidence], day: date, lang: str, there: Container[int]) -> list[Evidence]:
+def on_day(evidence: Sequence[Evidence], day: date, lang: str, there: Container[int]) -> tuple[list[Evidence], bool]:
     """Best first, where the question is about a day: what is about that day before what is about others.
+
+    Returns: that, and whether anything is.
 
     Args:
         lang: of the pages. there: numbers of the sources that may be lifted: those of the best page.
@@ -141,7 +133,8 @@ def on_day(evidence: Sequence[Evidence], day: date, lang: str, there: Container[
         each.model_copy(update={"score": each.score + THAT_DAY}) if n in matching and each.n in there else each
         for n, each in enumerate(evidence)
     ]
-    return sorted(lifted, key=lambda each: -each.score)
+    found = any(evidence[n].n in there for n in matching)
+    return sorted(lifted, key=lambda each: -each.score), found
 
 
 def chosen(evidence: Sequence[Evidence]) -> list[Evidence]:
@@ -193,22 +186,16 @@ def _step(unit: Evidence) -> int:
     return int(found[1]) if found else 0
 
 
-def _fitting(evidence: Sequence[Evidence], room: int, most: int = MOST, *, above: bool = False) -> list[Evidence]:
-    """The first, and as many of the others as there is room for; nothing twice.
-
-    Args:
-        above: what is written above a list or table takes room, too.
-    """
+def _fitting(evidence: Sequence[Evidence], room: int, most: int = MOST) -> list[Evidence]:
+    """The first, and as many of the others as there is room for; nothing twice."""
     taken: list[Evidence] = []
     for each in evidence:
         if len(taken) == most:
             break
-        begins = above and not any(_together(each, other) for other in taken)
-        length = len(each.text) + (len(_above(each)) if begins else 0)
-        if taken and (length > room or any(_overlap(each, other) for other in taken)):
+        if taken and (len(each.text) > room or any(_overlap(each, other) for other in taken)):
             continue
         taken.append(each)
-        room -= length
+        room -= len(each.text)
     return taken
 
 

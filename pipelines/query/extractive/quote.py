@@ -1,6 +1,7 @@
-"""Quote: without a model, what the pages say in their own words, as far as that is sure. The answer stage's door.
+"""Quote: without a model, what the pages say in their own words. The answer stage's door.
 
-    evidence ─▶ what is about the day that was asked about first ─▶ what was not just read ─▶ parts ─▶ quotation
+    evidence ─▶ what is about the day that was asked about first ─▶ certain? ─ yes ─▶ quotation: "The website says:"
+                                                                             └ no ──▶ card: "On this page:"
 
 The evidence was measured with the search. Where there is none (an index made before units, sources that a strategy has
 found since), the units of the sources are compared with the question by their words.
@@ -16,20 +17,23 @@ from datetime import date, datetime
 from babel import Locale, UnknownLocaleError
 from babel.dates import format_date
 
-from pipelines.query.extractive.canned import candidates
+from pipelines.query.extractive.card import card
+from pipelines.query.extractive.certainty import certain
 from pipelines.query.extractive.days import asked_day
+from pipelines.query.extractive.follow_ups import signs
 from pipelines.query.extractive.quotation import (
     Quotation,
     Unsure,
     answering,
     by_part,
-    describing,
     for_follow_up,
     on_day,
     unread,
 )
+from pipelines.query.extractive.replies import candidates
 from pipelines.query.search.fuse import idf
-from schemas.query import Evidence, Part, Retrieved, Source, SureOf
+from schemas.query import Evidence, Part, Retrieved, Source, Sure
+from text.markdown import escaped
 from text.units import units
 from text.words import stems
 
@@ -44,7 +48,7 @@ class OwnWords:
 
     Args:
         lead_in: before a quotation.
-        closest: before a passage of a page that is about the question, as far as one can tell.
+        closest: before a page's title and what stands on it.
         missing: before the part of a question that nothing is sure to answer.
     """
 
@@ -70,22 +74,25 @@ def quote(retrieved: Retrieved, now: datetime, own: OwnWords) -> Quotation:
         return Quotation(())
     asked, words = dict.fromkeys((request.question, retrieved.question)), own  # its own day before the topic's
     if day := next((day for each in asked if (day := asked_day(each, now, request.lang))), None):
-        evidence = on_day(evidence, day, _language(evidence, retrieved), _on_page(evidence, retrieved))
-        words = own.on(day, request.lang)
-    sure = retrieved.sure is None or retrieved.sure.of == "unit"
+        evidence, found = on_day(evidence, day, _language(evidence, retrieved), _on_page(evidence, retrieved))
+        words = own.on(day, request.lang) if found else own
+    goes_on = retrieved.question not in request.question
+    leans = goes_on or (bool(request.history) and signs(retrieved.question).refers)
+    sure = not leans and _certain(retrieved.question, evidence, retrieved.sure, retrieved)
     if request.replaced and (others := unread(evidence, request.replaced)):
         evidence, sure = others, False  # what was sure has been read, and was not what was wanted
-    elif request.history:
-        evidence, again = for_follow_up(evidence, request.history[-1].answer)
-        sure = sure and not again  # with what stands around it, it is not the same answer
+    elif request.history and goes_on:
+        evidence, _ = for_follow_up(evidence, request.history[-1].answer)
     parts = [] if request.replaced else [_dated(part, now, retrieved) for part in retrieved.parts]
-    if answered := [part for part in parts if _sure_of(part) == "unit"]:
+    if answered := [part for part in parts if _certain(part.question, part.evidence, part.sure, retrieved)]:
         unsure = [_unsure(part, answered, own, retrieved) for part in parts if part not in answered]
         return by_part([part.evidence for part in answered], words.lead_in, unsure, retrieved.tables)
-    if not sure:
-        return describing(evidence, _linked(words.closest, evidence[0].n, retrieved), retrieved.tables)
-    there = _on_page(evidence, retrieved)
-    return answering([each for each in evidence if each.n in there], words.lead_in, retrieved.tables)
+    if not sure or parts:
+        lead_in = _linked(words.closest, evidence[0], retrieved)
+        return card(evidence, retrieved.sources, lead_in, retrieved.tables)
+    best = evidence[0]
+    alike = [each for each in evidence if (each.n, each.block) == (best.n, best.block)]
+    return answering(alike, words.lead_in, retrieved.tables)
 
 
 def by_words(question: str, sources: Sequence[Source]) -> list[Evidence]:
@@ -116,13 +123,21 @@ def by_words(question: str, sources: Sequence[Source]) -> list[Evidence]:
     return sorted(evidence, key=lambda each: -each.score)
 
 
+def _certain(question: str, evidence: Sequence[Evidence], sure: Sure | None, retrieved: Retrieved) -> bool:
+    """Whether the best unit may be told as the answer."""
+    if not evidence or not retrieved.evidence:
+        return False
+    source = next(source for source in retrieved.sources if source.n == evidence[0].n)
+    return certain(question, retrieved.request.lang, evidence[0], source, sure)
+
+
 def _unsure(part: Part, answered: Sequence[Part], own: OwnWords, retrieved: Retrieved) -> Unsure:
     asked = f"“{part.question}”"
-    if _sure_of(part) == "nothing":
+    if not part.evidence or (part.sure is not None and part.sure.of == "nothing"):
         return Unsure(f"{own.missing} {asked}", part.evidence, shown=False)
-    n = part.evidence[0].n
-    quoted = any(n == other.evidence[0].n for other in answered)  # its page needs no link of its own
-    closest = own.closest if quoted else _linked(own.closest, n, retrieved)
+    best = part.evidence[0]
+    quoted = any(best.n == other.evidence[0].n for other in answered)  # its page needs no link of its own
+    closest = own.closest if quoted else _linked(own.closest, best, retrieved)
     return Unsure(f"{asked}: {closest}", part.evidence, shown=True)
 
 
@@ -131,20 +146,15 @@ def _dated(part: Part, now: datetime, retrieved: Retrieved) -> Part:
     day = asked_day(part.question, now, retrieved.request.lang) if part.evidence else None
     if day is None:
         return part
-    first = on_day(part.evidence, day, _language(part.evidence, retrieved), _on_page(part.evidence, retrieved))
+    first, _ = on_day(part.evidence, day, _language(part.evidence, retrieved), _on_page(part.evidence, retrieved))
     return part.model_copy(update={"evidence": tuple(first)})
 
 
-def _sure_of(part: Part) -> SureOf:
-    if not part.evidence:
-        return "nothing"
-    return part.sure.of if part.sure else "unit"
-
-
-def _linked(closest: str, n: int, retrieved: Retrieved) -> str:
-    """With the page that it is said of."""
-    best = [source for source in retrieved.sources if source.n == n]
-    return closest + "".join(f" [{title}](<{url}>)" for title, url in candidates(best))
+def _linked(closest: str, best: Evidence, retrieved: Retrieved) -> str:
+    """With the page, and the headings above what is shown of it."""
+    [(title, url)] = candidates(source for source in retrieved.sources if source.n == best.n) or [("", "")]
+    path = [escaped(heading) for heading in best.headings if heading.casefold() != title.casefold()]
+    return " › ".join((f"{closest} [{title}](<{url}>)" if url else closest, *path))
 
 
 def _on_page(evidence: Sequence[Evidence], retrieved: Retrieved) -> frozenset[int]:

@@ -22,13 +22,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.query.extractive.certainty import opening_words
 from pipelines.query.search.fuse import idf, known_share, standing
 from pipelines.query.search.ports import Background, ChunkKey, Hit, HitUnit, Reranker
 from schemas.compact import expand
 from schemas.ingest import Vector32
 from schemas.query import Evidence, Source
-from text.language import stopwords
+from text.language import spoken, stopwords
 from text.likeness import Likeness
+from text.units import asks
 from text.words import indexed, words
 
 Vectors = NDArray[np.float32]  # a row a text
@@ -44,6 +46,7 @@ SAME = 3.0  # of the score: what a part of a question gains on the page that the
 AS_WELL = 2.0  # of the score: a unit that is less far behind the best fits as well
 SCATTERED = 3  # pages with units that fit as well as the best: nobody can tell which of them is meant
 ASKED = 64  # words of a question that are looked for in the units; whoever asks says what it is about in fewer
+OPENING = 0.9  # how like each other words are that say when something is open
 TOPIC = 0.5  # what a word counts that was said of the topic alone, before the part of a question that is measured
 
 # Of the sum by which units are ordered: fitted on the tuned part of the everyday questions, five times over.
@@ -212,7 +215,7 @@ class Findings:
         told = []
         for rank, each in enumerate(self.units):
             unit, block = each.unit, (each.hit.page_key, each.unit.block)
-            if unit.kind == "heading" or (rank >= KEPT and block not in best):
+            if unit.kind == "heading" or asks(unit.text) or (rank >= KEPT and block not in best):
                 continue
             source = next((s for s in sources if s.url == each.hit.url and unit.text in s.text), None)
             if source is not None:
@@ -267,7 +270,7 @@ def weigh(
     by_cosine = APART_COSINE if common else COSINE
     weights = Weights.of(question, terms, total, (hit.lang for hit in read), topic)
     there = [frozenset(words(" ".join((hit.title, *unit.headings, unit.intro, _said(unit))))) for hit, unit in units]
-    like = _like(weights, there)
+    like = _like(weights, there, {lang.partition("-")[0] for lang in (*spoken(question), *(hit.lang for hit in read))})
     weighed = []
     measured = zip(units, cosines.tolist(), near_cosines.tolist(), there, strict=True)
     for (hit, unit), cosine, as_it_is, context in measured:
@@ -307,12 +310,19 @@ def _said(unit: HitUnit) -> str:
     return f"{unit.header} {unit.text}"
 
 
-def _like(weights: Weights, there: Iterable[frozenset[str]]) -> Mapping[str, Mapping[str, float]]:
-    """Of each word of the units that is like some of the question's, how like each of those."""
+def _like(weights: Weights, there: Iterable[frozenset[str]], langs: Iterable[str]) -> Mapping[str, Mapping[str, float]]:
+    """Of each word of the units that is like some of the question's, how like each of those.
+
+    "Open" and "opening hours" are one thing.
+    """
+    opening = frozenset[str]().union(*map(opening_words, langs))
     others = Likeness(frozenset[str]().union(*there))
     found: dict[str, dict[str, float]] = {}
     for word in weights.terms:
-        for other, like in others.of(word, misspelled=word in weights.unknown).items():
+        alike = others.of(word, misspelled=word in weights.unknown)
+        if word in opening:
+            alike |= {other: max(OPENING, alike.get(other, 0.0)) for other in opening}
+        for other, like in alike.items():
             found.setdefault(other, {})[word] = like
     return found
 

@@ -19,7 +19,7 @@ from pipelines.query.answer.handler import answer_handler
 from pipelines.query.answer.stops import Stops
 from pipelines.query.examples import Examples
 from pipelines.query.extractive.follow_ups import signs
-from pipelines.query.giving_up import apology, impatient
+from pipelines.query.giving_up import apology, with_deadline
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.live.tuning import SiteTuning
 from pipelines.query.outcomes import Outcomes
@@ -179,7 +179,7 @@ async def test_a_question_whose_deadline_has_passed_is_given_up_before_any_work(
     )
     for handler, read, message in (never, neither):
         sender = FakeSender()
-        await impatient(handler, read, SETTINGS, SITE_PROMPTS, FakeLog(), OUTCOMES)(record(message), sender)
+        await with_deadline(handler, read, SETTINGS, SITE_PROMPTS, FakeLog(), OUTCOMES)(record(message), sender)
         failed, done = [sent.message.event for sent in sender.sent if isinstance(sent.message, AnswerEvent)]
         assert failed == Failed(code="timeout", message=PHRASES.error("timeout", late.lang))
         assert done == Done()
@@ -297,7 +297,10 @@ async def test_of_an_index_that_is_gone_who_tries_it_out_is_told_and_nobody_else
     searchers.gone = gone
     index = "pagewire-town-000002" if gone else "pagewire-town-000003"
     handler = retrieve_handler(SETTINGS, searchers, None)  # type: ignore[arg-type]
-    handle, sender = impatient(handler, giving_up.rephrased, SETTINGS, SITE_PROMPTS, FakeLog(), OUTCOMES), FakeSender()
+    handle, sender = (
+        with_deadline(handler, giving_up.rephrased, SETTINGS, SITE_PROMPTS, FakeLog(), OUTCOMES),
+        FakeSender(),
+    )
     await handle(record(trying(index)), sender)  # no dead letter, and the site's other questions go on
     failed, done = [sent.message.event for sent in sender.sent if isinstance(sent.message, AnswerEvent)]
     assert isinstance(failed, Failed)
@@ -325,7 +328,7 @@ async def test_a_trial_leaves_the_reranker_out_or_wants_one_that_is_not_there(mo
         request = asked().model_copy(update={"trial": Trial(rerank=rerank)})
         message = Rephrased(request=request, question="When?", mode="semantic")
         handler, sender = retrieve_handler(SETTINGS, None, None, reranker), FakeSender()  # type: ignore[arg-type]
-        told = impatient(handler, giving_up.rephrased, SETTINGS, SITE_PROMPTS, FakeLog(), OUTCOMES)
+        told = with_deadline(handler, giving_up.rephrased, SETTINGS, SITE_PROMPTS, FakeLog(), OUTCOMES)
         await told(record(message), sender)
         return sender
 
@@ -459,7 +462,7 @@ async def given_up(seconds_since: float, *written: AnswerEvent) -> list[Any]:
     patience = (datetime.now(UTC) - NOON).total_seconds() - seconds_since
     settings = SETTINGS.model_copy(update={"question_patience": patience})
     sender = FakeSender()
-    handle = impatient(away, giving_up.asked, settings, SITE_PROMPTS, FakeLog(*written), OUTCOMES)
+    handle = with_deadline(away, giving_up.asked, settings, SITE_PROMPTS, FakeLog(*written), OUTCOMES)
     await handle(record(request), sender)
     return [s.message.event for s in sender.sent if isinstance(s.message, AnswerEvent)]
 

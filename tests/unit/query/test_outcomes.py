@@ -15,7 +15,7 @@ from pipelines.query import giving_up
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.handler import answer_handler
 from pipelines.query.answer.stops import Stops
-from pipelines.query.giving_up import apology, impatient
+from pipelines.query.giving_up import apology, with_deadline
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.outcomes import Known, Outcomes, became, outcome
 from pipelines.query.publish import Published
@@ -169,7 +169,7 @@ SURE = Sure(of="unit", unit=0.9, page=0.9)
     [
         (passages(), answered(cited()), "answered"),
         (passages(sure=SURE, evidence=(evidence(),)), answered(cited()), "answered"),
-        (passages(sure=UNSURE, evidence=(evidence(),)), answered(cited()), "page"),
+        (passages(sure=UNSURE, evidence=(evidence(),)), answered(cited(), certainty="place"), "page"),
         (passages(sure=UNSURE, evidence=(evidence(),)), answered(cited(), extractive=False), "answered"),
         (
             passages(
@@ -332,7 +332,7 @@ async def test_a_question_that_was_given_up_has_an_outcome(
 ) -> None:
     outcomes, sender = Outcomes(settings()), FakeSender()
     record = Record("any", 0, 1, b"c", message.encode())
-    await impatient(away, read, settings(), SitePrompts(), Log(), outcomes)(record, sender)
+    await with_deadline(away, read, settings(), SitePrompts(), Log(), outcomes)(record, sender)
     letter = DeadLetter("answer", "t", 0, 0, 0, "X", "no-such-code", "why", 6, NOON, NOON)
     await apology(read, SitePrompts(), Log(), outcomes)(record, letter, sender)
     failed = [(event.event.became, event.event.failed) for event in logged(sender) if isinstance(event.event, Outcome)]
@@ -350,7 +350,7 @@ async def test_what_was_answered_is_not_logged_as_failed() -> None:
         (retrieved().model_copy(update={"request": LOGGED}), giving_up.retrieved),
         (LOGGED, giving_up.asked),
     ):
-        handle = impatient(away, read, settings(), SitePrompts(), Log(*written), Outcomes(settings()))
+        handle = with_deadline(away, read, settings(), SitePrompts(), Log(*written), Outcomes(settings()))
         await handle(Record("any", 0, 1, b"c", message.encode()), sender)
     assert [event.event.became for event in logged(sender) if isinstance(event.event, Outcome)] == ["answered"]
 

@@ -70,9 +70,9 @@ def test_a_sentence_that_leans_comes_with_the_one_before_it_or_not_at_all() -> N
     [
         ("Open daily. In a hurry? Call us. We are glad.", ["Open daily.", "In a hurry? Call us.", "We are glad."]),
         ("Lost? Found? Ring 5.", ["Lost? Found? Ring 5."]),
-        ("In a hurry?\n\nCall us.", ["In a hurry?", "Call us."]),
-        ("Which ones?\n\n- Cats", ["Which ones?", "- Cats"]),
-        ("Why not?", ["Why not?"]),
+        ("**In a hurry?**\n\nCall us.", ["**In a hurry?**\n\nCall us."]),
+        ("Which ones?\n\n- Cats", ["- Cats"]),
+        ("Why not?", []),
     ],
 )
 def test_a_question_comes_with_what_answers_it(text: str, expected: list[str]) -> None:

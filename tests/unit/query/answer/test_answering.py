@@ -209,18 +209,24 @@ async def test_without_a_model_the_pages_are_quoted() -> None:
     events = await answer(asked(POOL, TICKETS), None)
     final = answered(events)
     assert final.extractive
-    assert PHRASES.lead_in("en") in final.text
+    assert final.certainty == "place"
+    assert "On this page: [Pool](</p1>)\n\n> The pool opens daily at 9." in final.text
     assert streamed(events) == final.text
     assert {c.quote for c in final.citations} == {"The pool opens daily at 9. It is closed on Sundays."}
     assert [s.cited for s in final.sources] == [any(c.n == n for c in final.citations) for n in (1, 2)]
 
 
-async def test_of_a_sure_page_the_answer_says_that_it_only_comes_closest() -> None:
-    unit = Evidence(n=1, start=0, text="It is closed on Sundays.", kind="prose", block=0, of=1, score=1.0)
-    close = asked(POOL).model_copy(update={"evidence": (unit,), "sure": Sure(of="page")})
-    said = answered(await answer(close, None)).text
-    assert "\n\nI am not sure that this answers your question. This page comes closest: [" in said
-    assert said.endswith("> It is closed on Sundays.")
+async def test_how_sure_an_answer_without_a_model_is_stands_in_it() -> None:
+    unit = Evidence(n=1, start=0, text=POOL.text, kind="prose", block=0, of=1, score=1.0)
+    page = asked(POOL).model_copy(update={"evidence": (unit,), "sure": Sure(of="page", unit=0.6, page=0.6)})
+    for question, certainty in (("When does the pool open?", "place"), ("What are the pool's days?", "place")):
+        request = page.request.model_copy(update={"question": question})
+        final = answered(await answer(page.model_copy(update={"request": request, "question": question}), None))
+        assert (final.certainty, final.extractive) == (certainty, True)
+    refused_ = answered(await answer(page.model_copy(update={"grade": 4}), None))
+    assert refused_.certainty == "pages"
+    assert answered(await answer(courtesy("thanks"), None)).certainty is None
+    assert answered(await answer(asked(POOL), FakeChat("It opens at 9 [1]."))).certainty is None
 
 
 def courtesy(kind: CourtesyKind, lang: str = "en") -> Retrieved:

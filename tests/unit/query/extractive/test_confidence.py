@@ -14,12 +14,33 @@ from numpy.typing import NDArray
 
 from adapters.embedders.lite import LiteEmbedder
 from pipelines.query.extractive import confidence
-from pipelines.query.extractive.confidence import GateInput, grade_by_figures, judge
+from pipelines.query.extractive.confidence import GateInput, grade_by_figures, judge, outside
 from pipelines.query.extractive.ranking import Spoken
 from pipelines.query.search.ports import Calibration, GateProfile, Hit, Scores, Thresholds
+from schemas.query import Gate
 from text.language import stopwords
 
 SPEC = Thresholds()
+
+
+@pytest.mark.parametrize(
+    ("question", "score", "shared", "far"),
+    [
+        ("Who is the mayor of Paris?", 0.05, 0.4, True),
+        ("Wer ist der Bürgermeister von Paris?", 0.3, 0.4, True),
+        ("Who is the mayor of Paris?", 0.6, 0.4, False),  # the gate sees an answer
+        ("Who is the mayor of London?", 0.05, 0.4, False),  # the site speaks of it
+        ("Who is the mayor?", 0.05, 0.4, False),
+        ("What is the weather like?", 0.05, 0.0, True),  # known words, none of them where it fits best
+        ("What is the weather like?", 0.05, 0.3, False),
+        ("What is the weather like?", None, 0.0, False),
+    ],
+)
+def test_what_no_page_is_about_is_outside(question: str, score: float | None, shared: float, far: bool) -> None:
+    terms = [("mayor", 2), ("london", 1), ("weather", 1), ("burgermeist", 1), ("like", 1)]
+    found = GateInput(question, [], [hit("The mayor.")], terms, 10, by_language=True)
+    gate = Gate(distance=0.2, entropy=0, subject=1, by_figures=0, score=score)
+    assert outside(found, gate, shared) is far
 
 
 def hit(

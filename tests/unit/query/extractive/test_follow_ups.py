@@ -23,6 +23,7 @@ from pipelines.query.extractive.follow_ups import (
     shown,
     signals,
     signs,
+    stands_alone,
     sure_alone,
 )
 from pipelines.query.search.ports import (
@@ -40,6 +41,24 @@ from schemas.query import MAX_QUESTION, Turn
 
 EMBEDDER = FakeEmbedder(dims=512)
 DOGS, POOL = "town:en:dogs", "town:en:pool"
+
+
+@pytest.mark.parametrize(
+    ("question", "alone"),
+    [
+        ("When is the pool open?", True),
+        ("Was kostet ein Reisepass?", True),
+        ("winter discount", True),
+        ("I want to borrow a book, where is it on the shelf of the library?", True),  # "it", but it names enough
+        ("opening hours?", False),
+        ("what does it cost", False),
+        ("And on Sundays?", False),
+        ("und für Kinder?", False),
+        ("do I have to book it", False),
+    ],
+)
+def test_a_question_stands_alone_that_names_what_it_is_about(question: str, alone: bool) -> None:
+    assert stands_alone(question, signs(question)) is alone
 
 
 def embedded(text: str) -> Vector32:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.query.extractive.quotation import MOST, Quotation, Unsure, answering, by_part, describing, on_day
+from pipelines.query.extractive.quotation import MOST, Quotation, Unsure, answering, by_part, on_day
 from schemas.answer import WholeTable
 from schemas.query import Evidence, Table
 from text.markdown import plain
@@ -136,25 +136,12 @@ def test_it_stays_short() -> None:
     assert endless.endswith("…")
 
 
-def test_a_page_is_described_by_what_fits_best_on_it_alone() -> None:
-    evidence = [said("Open daily."), said("Elsewhere.", 9.9, n=2), said("Bring a towel.", 2.0, start=20)]
-    text = whole(describing(evidence, "This page comes closest: [Pool](</pool>)"))
-    assert text == "This page comes closest: [Pool](</pool>)\n\n> Open daily.\n>\n> Bring a towel."
-
-
-def test_our_own_words_before_a_page_take_room_from_what_is_quoted_of_it() -> None:
-    evidence = [said("Open daily.")] + [said(f"Towel {n}. " * 14, 9.0 - n, start=200 * n) for n in range(1, 4)]
-    short, long = (describing(evidence, f"This page comes closest: [{'x' * n}](</pool>)") for n in (4, 200))
-    assert (len(short.citations), len(long.citations)) == (4, 3)
-    assert len(whole(long)) <= 600
-
-
 def test_of_opening_hours_the_row_of_the_day_that_was_asked_about_comes_first() -> None:
     row = {"kind": "row", "header": "| Day | Hours |", "block": 5, "of": 7}
     evidence = [said("| Sunday | 9–18 |", 10, start=40, **row), said("| Mon–Fri | 6–18 |", 8, start=20, **row)]
     tuesday, sunday = date(2026, 11, 24), date(2026, 11, 22)
-    assert [each.start for each in on_day(evidence, tuesday, "en", {1, 2})] == [20, 40]
-    assert [each.start for each in on_day(evidence, sunday, "en", {1, 2})] == [40, 20]
+    assert [each.start for each in on_day(evidence, tuesday, "en", {1, 2})[0]] == [20, 40]
+    assert [each.start for each in on_day(evidence, sunday, "en", {1, 2})[0]] == [40, 20]
 
 
 def test_of_a_parts_table_its_rows_and_nothing_else_that_fits_as_well() -> None:
@@ -230,16 +217,5 @@ def test_a_table_all_of_whose_rows_are_quoted_is_whole() -> None:
 
 def test_what_another_page_says_about_the_day_stays_where_it_is() -> None:
     evidence = [said("The market is on the square.", 10.0), said("On Mondays we close at 5.", 9.0, n=2)]
-    assert on_day(evidence, date(2026, 11, 23), "en", {1})[0].n == 1
-    assert on_day(evidence, date(2026, 11, 23), "en", {1, 2})[0].n == 2
-
-
-def test_of_a_page_what_stands_above_a_table_takes_room_as_well() -> None:
-    header = f"| {'Ticket ' * 40}| Price |"
-    first, row = (
-        Evidence(n=1, start=0, text="Children pay half.", kind="prose", block=0, score=5),
-        Evidence(n=1, start=50, text="| Adults | 4 euros |", kind="row", header=header, block=50, of=2, score=4),
-    )
-    long = Evidence(n=1, start=90, text="Lockers need a coin. " * 6, kind="prose", block=90, score=3)
-    shown = [citation.quote for citation in describing([first, row, long], "About:").citations]
-    assert shown == [first.text, plain(row.text)]
+    assert on_day(evidence, date(2026, 11, 23), "en", {1})[0][0].n == 1
+    assert on_day(evidence, date(2026, 11, 23), "en", {1, 2})[0][0].n == 2

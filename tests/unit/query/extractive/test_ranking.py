@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.query.extractive.confidence import graded, sureness
+from pipelines.query.extractive.confidence import PLACE, graded, sureness
 from pipelines.query.extractive.ranking import REREAD, Findings, apart, weigh
 from pipelines.query.search.ports import Background, Calibration, Hit, HitUnit, SurenessProfile
 from schemas.compact import compact
@@ -52,6 +52,12 @@ def texts(findings: Findings) -> list[str]:
 
 def test_the_unit_comes_first_that_means_the_same() -> None:
     assert texts(found(hit("a", 0, 0.5, unit("Far.", 0.5)), hit("b", 0, 0.5, unit("Near.", 0.9)))) == ["Near.", "Far."]
+
+
+@pytest.mark.parametrize("question", ["When is the pool open?", "pool hours?", "Is the pool shut?"])
+def test_words_for_open_say_one_thing(question: str) -> None:
+    near = [unit("Bring a towel to the pool.", 0.8), unit("| Monday | 9–18 |", 0.8, 40, headings=("Opening hours",))]
+    assert texts(found(hit("a", 0, 0.5, *near), question=question))[0] == "| Monday | 9–18 |"
 
 
 def test_words_of_the_question_count_in_a_compound_and_misspelled_too() -> None:
@@ -209,13 +215,18 @@ def test_nobody_knows_for_an_embedder_that_was_not_calibrated() -> None:
         (1, "page", False, 1),
         (4, "unit", False, 0),  # the gate refused what the units say
         (4, "page", True, 0),
-        (0, "nothing", False, 4),  # nothing is sure enough to be quoted
+        (4, "nothing", False, 0),  # its page is likely enough to be shown
         (0, "nothing", True, 0),  # a model may find it all the same
-        (5, "nothing", False, 5),
+        (5, "nothing", True, 5),
     ],
 )
 def test_the_gate_is_corrected_by_what_the_units_say(grade: int, of: SureOf, writes: bool, expected: int) -> None:
     assert graded(grade, Sure(of=of, unit=0.5, page=0.5), writes) == expected
+
+
+def test_a_page_is_shown_from_a_chance_on_that_an_operator_may_raise() -> None:
+    assert graded(0, Sure(of="unit", unit=0.9, page=PLACE - 0.01), writes=False) == 4
+    assert graded(0, Sure(of="unit", unit=0.9, page=0.5), writes=False, least=0.6) == 4
 
 
 @pytest.mark.parametrize(("grade", "writes", "expected"), [(0, False, 5), (3, False, 5), (0, True, 0), (3, True, 3)])

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from pipelines.query.extractive.narrowing import TOPICS, bare, narrower
+from pipelines.query.extractive.replies import TOPICS, bare, narrower, reply
+from prompts.phrases import Phrases
 from schemas.query import Evidence, Grade, Retrieved, Source, Sure, Turn
 from tests.asking import question, retrieved, source
 
@@ -28,6 +29,15 @@ def unit(n: int, heading: str) -> Evidence:
 
 def labels(found: Retrieved) -> list[str]:
     return [topic.label for topic in narrower(found)]
+
+
+def test_titles_are_named_that_share_something_and_none_are_promised_where_none_does() -> None:
+    phrases = Phrases.load()
+    some = reply(broad(*PAGES, text="Was kostet die Musemsführung, and the museum?", grade=4), phrases)
+    assert ("[Museum]" in some, "[Pool]" in some) == (True, False)
+    assert "has pages on this subject" in some
+    none = reply(broad(*PAGES, text="Who won the football game?", grade=4), phrases)
+    assert none == phrases.say("nothing-found", "en")
 
 
 @pytest.mark.parametrize("grade", [1, 3])

@@ -1,20 +1,35 @@
-"""Narrowing: of a question that many pages speak of, what about it may be meant, as questions to ask next.
+"""Replies: what a visitor reads when the gate lets no answer through, and what they may ask instead.
+Nothing is invented.
 
+    grade 2..5 ─▶ a sentence in the visitor's language ─▶ the pages that come closest ─▶ how to reach somebody
+    courtesy ──▶ a sentence in the visitor's language
     grade 1 (an answer, but on many pages), grade 3 (several things may be meant), a word or two alone
         ─▶ pages about as near as the nearest ─▶ their titles; headings, where a title says no more than the question
 
-Nothing is made up: every topic stands on a page that the search found. No model is asked.
+No answer's model is asked; the translator may be, to say the sentence in a language that we have no words in.
+Strategies that search for themselves run whatever the gate says, and end here when they, too, find nothing.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from prompts.phrases import Phrases
 from schemas.answer import Topic
 from schemas.query import MAX_QUESTION, Grade, Retrieved, Source
+from text.language import stopwords
+from text.likeness import Likeness
 from text.markdown import plain
 from text.words import count_words, stems, words
 
+CANDIDATES = 3  # pages
+TELLING, SAME = 6, 0.85  # letters of a word that a page may share below its title, and how like it that must be
+UNCLEAR: Grade = 2
+NOTHING = "nothing-found"
+NAMES = {UNCLEAR: "unclear", 3: "several", 4: "not-answered", 5: NOTHING}
+
+_SPECIAL = re.compile(r"([\\\[\]`*_<>])")
 TOPICS = 4
 FEWEST = 2  # one alone is no choice
 NEAR = 0.6  # of the best source's score, for a page to be about as near
@@ -26,6 +41,52 @@ FINE: Grade = 0
 BROAD: frozenset[Grade] = frozenset({1, 3})
 
 _JOINTS = (" | ", " – ", " — ", " - ", " · ", " • ", " :: ")
+
+
+def refused(grade: Grade) -> bool:
+    """Whether the gate says that there is nothing to answer from."""
+    return grade in NAMES
+
+
+def reply(retrieved: Retrieved, phrases: Phrases, contact: str = "") -> str:
+    """Markdown: what is missing, that more pages are on their way, and links to the nearest ones.
+
+    For grades that are not `refused`: nothing was found.
+
+    Args:
+        contact: the site's own text how to reach somebody.
+    """
+    lang = retrieved.request.lang
+    pages = [f"- [{title}](<{url}>)" for title, url in candidates(_sharing(retrieved)) if refused(retrieved.grade)]
+    # Who says that there are pages on the subject names some.
+    name = NAMES.get(retrieved.grade, NOTHING) if pages or retrieved.grade == UNCLEAR else NOTHING
+    said = phrases.say(name, lang)
+    nearest = "\n".join([phrases.say("see-pages", lang), "", *pages]) if pages else ""
+    later = phrases.say("importing", lang) if retrieved.request.importing else ""
+    return "\n\n".join(part for part in (said, later, nearest, contact) if part)
+
+
+def _sharing(retrieved: Retrieved) -> list[Source]:
+    """The sources that share something with the question: a word of their title, or a longer one of what was found."""
+    empty = frozenset[str]().union(*stopwords().values())
+    asked = [word for word in words(f"{retrieved.request.question} {retrieved.question}") if word not in empty]
+    telling = [word for word in asked if len(word) >= TELLING]
+
+    def shares(source: Source) -> bool:
+        title, text = Likeness(words(source.title)), Likeness(words(source.text))
+        return any(map(title.of, asked)) or any(max(text.of(w).values(), default=0) >= SAME for w in telling)
+
+    return [source for source in retrieved.sources if shares(source)]
+
+
+def candidates(sources: Iterable[Source]) -> list[tuple[str, str]]:
+    """Title, as Markdown, and address of the pages that come closest, each once."""
+    pages = {source.url: " ".join(source.title.split()) or source.url for source in sources if _linkable(source.url)}
+    return [(_SPECIAL.sub(r"\\\1", title), url) for url, title in pages.items()][:CANDIDATES]
+
+
+def _linkable(url: str) -> bool:
+    return url.startswith(("https://", "http://", "/")) and not re.search(r"[<>\s]", url)
 
 
 def narrower(retrieved: Retrieved) -> tuple[Topic, ...]:

@@ -1,0 +1,170 @@
+"""Card: the place on a page that answers best, shown as it stands there. It asserts nothing.
+
+    units of the page, best first ─▶ the list, table or paragraph of each, whole ─▶ as many as there is room for
+                                     (of a long one the lines around the unit)      in the page's order, … between them
+
+What introduces a list or a table comes with it. What is left out is marked, and other headings are named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pipelines.query.extractive.quotation import Quotation
+from schemas.answer import Citation, Token, WholeTable
+from schemas.query import Evidence, Source, Table
+from text.markdown import cells, plain, valid
+from text.sentences import cut
+
+ROOM = 600  # characters of a page
+SHORT_TABLE = 2  # lines: of one row below a header nobody needs to be told which is meant
+
+_BLOCK = re.compile(r"\S(?:.|\n(?![ \t]*(?:\n|\Z)))*")
+_HEADING = re.compile(r"#{1,6}\s")
+_SEPARATOR = re.compile(r"\|(?:\s*:?-+:?\s*\|)+\s*")
+_MARKED_UP = re.compile(r"[*_`\[\]]")
+GAP = "…"
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A block of a page, or some lines of it.
+
+    `start`, `end`: in the page's content. `quote`: the unit that it is shown for, as plain text.
+    """
+
+    n: int
+    start: int
+    end: int
+    text: str
+    quote: str
+    headings: tuple[str, ...]
+    block: int
+
+
+def card(
+    evidence: Sequence[Evidence], sources: Sequence[Source], lead_in: str, tables: Sequence[Table] = ()
+) -> Quotation:
+    """What fits best on the page of the best unit.
+
+    Args:
+        evidence: best first; some. lead_in: with the page's title. tables: whole; of those that are shown in part.
+    """
+    pieces = _pieces(evidence, {each.n: each for each in sources})
+    return Quotation(tuple(_written(pieces, evidence[0].headings, lead_in, tables)), "place")
+
+
+def _pieces(evidence: Sequence[Evidence], sources: dict[int, Source]) -> list[_Piece]:
+    """In the page's order."""
+    url, room, taken = sources[evidence[0].n].url, ROOM, dict[tuple[int, int], _Piece]()
+    for unit in evidence:
+        source = sources.get(unit.n)
+        at = source.text.find(unit.text) if source is not None and source.url == url else -1
+        if source is None or at < 0:
+            continue
+        blocks = [(found.start(), found.end()) for found in _BLOCK.finditer(source.text)]
+        i = next(n for n, (_, end) in enumerate(blocks) if at < end)
+        shown = _shown(source.text[slice(*blocks[i])], unit, room if taken else ROOM, source.lang)
+        intro = source.text[slice(*blocks[i - 1])] if i and unit.kind in ("row", "item") else ""
+        intro = "" if _HEADING.match(intro) or len(intro) + len(shown) > room else intro
+        for n, text in ((i, shown), (i - 1, intro)):
+            if not text or (unit.n, n) in taken or (taken and len(text) > room):
+                continue
+            start, end = blocks[n]
+            if n and _HEADING.match(source.text[slice(*blocks[n - 1])]):
+                start = blocks[n - 1][0]  # it is named above the piece
+            end = max(end, at + len(unit.text)) if n == i else end
+            start, end = start + unit.start - at, end + unit.start - at
+            taken[unit.n, n] = _Piece(unit.n, start, end, text, plain(unit.text), unit.headings, unit.block)
+            room -= len(text)
+    return sorted(taken.values(), key=lambda piece: piece.start)
+
+
+def _shown(block: str, unit: Evidence, room: int, lang: str) -> str:
+    """The block, its row marked; of a longer one the lines around the unit, of a paragraph the unit."""
+    if unit.kind == "code" or "\n\n" in unit.text:  # with the question before it
+        return unit.text if unit.kind == "code" or len(unit.text) <= room else f"{cut(unit.text, room, lang)} {GAP}"
+    lines = block.split("\n")
+    if unit.kind == "row":
+        return _table(lines, unit, room)
+    if len(block) <= room:
+        return block
+    if len(lines) == 1 or unit.kind == "prose":
+        said = unit.text if len(unit.text) <= room else f"{cut(unit.text, room, lang)} {GAP}"
+        return (f"{GAP} " if not block.startswith(unit.text) else "") + said + (
+            f" {GAP}" if not block.endswith(unit.text) and not said.endswith(GAP) else ""
+        )  # fmt: skip
+    first, last = _around(lines, unit.text.split("\n")[0], room)
+    above, below = [GAP, ""] if first else [], ["", GAP] if last < len(lines) else []
+    return "\n".join((*above, *lines[first:last], *below))
+
+
+def _table(lines: list[str], unit: Evidence, room: int) -> str:
+    """With its header, even where its rows begin in another passage; the unit's row in bold if there are several."""
+    rows = [line for line in lines if not _SEPARATOR.fullmatch(line.strip())]
+    header = unit.header or f"|{'  |' * len(cells(unit.text))}"
+    rows = rows[1:] if rows and rows[0].strip() == unit.header.strip() else rows
+    first, last = _around(rows, unit.text, room - len(header)) if sum(map(len, rows)) > room else (0, len(rows))
+    more = f"|{f' {GAP} |' * len(cells(header))}"
+    marked = [_bold(row) if row.strip() == unit.text.strip() and len(lines) > SHORT_TABLE + 1 else row for row in rows]
+    return "\n".join(
+        (
+            header,
+            f"|{' --- |' * len(cells(header))}",
+            *([more] if first else ()),
+            *marked[first:last],
+            *([more] if last < len(rows) else ()),
+        )
+    )
+
+
+def _around(lines: Sequence[str], wanted: str, room: int) -> tuple[int, int]:
+    """From which line to which there is room, the wanted one in the middle."""
+    first = next((n for n, line in enumerate(lines) if line.strip() == wanted.strip() or wanted in line), 0)
+    last, room = first + 1, room - len(lines[first])
+    while True:
+        below = last < len(lines) and len(lines[last]) <= room
+        if below:
+            room -= len(lines[last])
+            last += 1
+        above = first > 0 and len(lines[first - 1]) <= room
+        if above:
+            first -= 1
+            room -= len(lines[first])
+        if not (below or above):
+            return first, last
+
+
+def _bold(row: str) -> str:
+    if _MARKED_UP.search(row):
+        return row
+    return f"|{'|'.join(f' **{cell}** ' if cell else '  ' for cell in cells(row))}|"
+
+
+def _written(
+    pieces: Sequence[_Piece], above: tuple[str, ...], lead_in: str, tables: Sequence[Table]
+) -> Iterator[Token | Citation | WholeTable]:
+    """A block quotation, a citation for each piece.
+
+    Args:
+        above: the headings that the lead-in names.
+    """
+    yield Token(text=lead_in)
+    at = len(lead_in)
+    for last, piece in zip([None, *pieces], pieces, strict=False):
+        skipped = last is not None and piece.start > last.end + 2
+        joint = "\n\n> " if last is None else "\n>\n> "
+        joint += f"{GAP}\n>\n> " if skipped else ""
+        if piece.headings and piece.headings != above:
+            joint += f"**{piece.headings[-1]}**\n>\n> "
+        above = piece.headings
+        text = valid(piece.text).replace("\n", "\n> ")
+        yield Token(text=joint + text)
+        start = at + len(joint)
+        at = start + len(text)
+        yield Citation(n=piece.n, start=start, end=at, quote=piece.quote)
+        whole = next((each.text for each in tables if piece.n in each.sources and piece.block == each.block), "")
+        if whole and f"| {GAP} |" in piece.text:
+            yield WholeTable(n=piece.n, start=start, text=whole)

@@ -1,0 +1,134 @@
+"""Certainty: whether a unit may be told as the answer, or only shown where it stands.
+
+    "What does a library card cost?"   "| Library card | €12 a year |"      ─▶ said: a price, of a library card
+    "What does a cat's tax cost?"      "| First dog | €84 |"                 ─▶ shown: of no cat
+    "How heavy is the cargo bike?"     "| Cargo bike | €2,690 | 100 kg |"    ─▶ shown: nobody knows what 100 kg are
+
+Chosen for precision: the question asks for a kind of thing that a figure shows (prompts/wants.yaml), the unit holds
+such a figure, and whatever else the question names stands in the unit or above it. Figures: docs/reference/quality.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Literal
+
+from prompts.loader import sentences, table
+from schemas.query import Evidence, Source, Sure
+from text.figures import figures
+from text.language import spoken, stopwords
+from text.likeness import Likeness
+from text.markdown import plain
+from text.measures import measures
+from text.words import words
+
+LEAST = 0.5  # chance of the best unit, where it is known
+LONGEST = 12  # words of a question that say something: a longer one tells a story
+SHORT, SAME = 4, 0.85  # letters of a word that is in many others by chance, and how like it another must be
+READ = 2_000  # characters of a unit in which figures are looked for
+
+Want = Literal["price", "opening", "when", "duration", "contact"]
+WANTS: tuple[Want, ...] = ("duration", "contact", "price", "opening", "when")
+LENGTHS = frozenset({"minute", "month"})
+
+
+def certain(question: str, lang: str, best: Evidence, source: Source, sure: Sure | None) -> bool:
+    """Whether the best unit answers the question by itself.
+
+    Args:
+        question: that was searched. lang: the visitor's.
+        source: which the unit stands in.
+    """
+    if sure is not None and sure.unit is not None and sure.unit < LEAST:
+        return False
+    langs = dict.fromkeys((lang.partition("-")[0], *sorted(spoken(question))))
+    wants, subject = asked(question, langs)
+    if not wants or not subject or len(subject) > LONGEST:
+        return False
+    own = plain(best.text[:READ])
+    if "opening" in wants:
+        found = figures(own, (source.lang.partition("-")[0], "en"))
+        # Hours stand in a table or a list; a date is a day that is not as the others.
+        if best.kind not in ("row", "item") or any(figure.kind == "date" for figure in found):
+            return False
+    return all(holds(want, own, source.lang) for want in wants) and covered(subject, best, source.title)
+
+
+def asked(question: str, langs: Iterable[str]) -> tuple[list[Want], list[str]]:
+    """The kinds of things that a question asks for, and the words that say of what; none where it says "not".
+
+    Args:
+        langs: that it may be in.
+    """
+    said, left = f" {' '.join(words(question))} ", list(dict.fromkeys(words(question)))
+    empty = frozenset[str]().union(*stopwords().values())
+    wants: list[Want] = []
+    for lang in langs:
+        if not set(words(table("negations").get(lang, ""))).isdisjoint(left):
+            return [], []
+        for want in WANTS:
+            # "Auf" is open at the end of a question alone, and a preposition before it.
+            phrases = (
+                (each, said.endswith if each in empty else said.__contains__) for each in _phrases(want).get(lang, ())
+            )
+            if found := [phrase for phrase, asks in phrases if asks(f" {phrase} ")]:
+                wants.append(want)
+                left = [word for word in left if not any(word in phrase.split() for phrase in found)]
+    days = frozenset[str]().union(*(_days(lang) for lang in langs))
+    if "opening" in wants:  # how long something is open is no length of time
+        wants = [want for want in wants if want in ("opening", "when")]
+    return list(dict.fromkeys(wants)), [word for word in left if word not in empty and word not in days]
+
+
+def holds(want: Want, text: str, lang: str) -> bool:
+    """Whether a text holds such a thing."""
+    found = figures(text, (lang.partition("-")[0], "en"))
+    kinds, families = {figure.kind for figure in found}, {figure.family for figure in found}
+    said = f" {' '.join(words(text))} "
+    if want == "price":
+        free = _phrases("free")
+        return "price" in families or any(f" {each} " in said for each in free.get(lang.partition("-")[0], free["en"]))
+    if want == "contact":
+        return not kinds.isdisjoint({"phone", "address"})
+    if want == "duration":
+        return not families.isdisjoint(LENGTHS)
+    if want == "opening":
+        return not kinds.isdisjoint({"time", "weekday"})
+    return not kinds.isdisjoint({"time", "date", "weekday"})
+
+
+def covered(subject: Iterable[str], best: Evidence, title: str) -> bool:
+    """Whether all that is named stands in the unit or above it: in any form, in a compound, misspelled; figures as they
+    are.
+    """
+    there = Likeness(words(" ".join((title, *best.headings, best.intro, best.header, best.text))))
+    return all(max(there.of(word).values(), default=0.0) >= _alike(word) for word in subject)
+
+
+def opening_words(lang: str) -> frozenset[str]:
+    """What says in a language that something is open."""
+    return frozenset(word for phrase in _phrases("opening").get(lang, ()) for word in phrase.split())
+
+
+def _alike(word: str) -> float:
+    """How like it a word must be: "Ried" is not in "carried", and no number is another."""
+    if re.search(r"\d", word):
+        return 1.0
+    return SAME if len(word) <= SHORT else 0.0001
+
+
+@cache
+def _phrases(name: str) -> Mapping[str, tuple[str, ...]]:
+    """By language, each as its words."""
+    said = sentences("wants")[name]
+    return {lang: tuple(" ".join(words(phrase)) for phrase in listed.split(",")) for lang, listed in said.items()}
+
+
+@cache
+def _days(lang: str) -> frozenset[str]:
+    """What days are called in a language, and today and tomorrow: they name no subject."""
+    lists = sentences("days")
+    said = " ".join(lists[name].get(lang, "") for name in ("today", "tomorrow", "after-tomorrow", "weekdays"))
+    return frozenset(words(said)) | frozenset(measures(lang).weekdays)

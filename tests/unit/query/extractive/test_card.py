@@ -1,0 +1,106 @@
+"""The place on a page: whole blocks in the page's order, marks for what is left out."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.query.extractive.card import ROOM, card
+from schemas.query import Evidence, Source
+from tests.asking import source
+
+ROWS = [f"| Day {n} | {n}–18 |" for n in range(1, 60)]
+TABLE = "\n".join(("| Day | Hours |", "| --- | --- |", *ROWS))
+PAGE = f"""## Fees
+
+A card costs, for a year:
+
+- Adults: €12
+- Children: nothing
+
+## Late
+
+{"Whoever is late pays. " * 40}
+
+## Hours
+
+{TABLE}
+"""
+
+
+def shown(*texts: tuple[str, str, tuple[str, ...]], page: str = PAGE) -> tuple[str, list[str]]:
+    """Units, best first, each with its kind and its headings. Returns: the text below the lead-in, what is cited."""
+    evidence = [
+        Evidence(
+            n=1,
+            start=page.index(text) + 1_000,  # the passage begins somewhere on its page
+            text=text,
+            kind=kind,  # type: ignore[arg-type]
+            headings=headings,
+            header="| Day | Hours |" if kind == "row" else "",
+            block=0,
+            score=-n,
+        )
+        for n, (text, kind, headings) in enumerate(texts)
+    ]
+    made = card(evidence, [source(1, page)], "On:")
+    assert made.certainty == "place"
+    for citation in made.citations:
+        assert 0 <= citation.start < citation.end <= len(made.text)
+    text = made.text.removeprefix("On:\n\n")
+    return text.replace("\n> ", "\n").replace("\n>", "\n").removeprefix("> "), [c.quote or "" for c in made.citations]
+
+
+FEES, LATE, HOURS = ("Fees",), ("Late",), ("Hours",)
+
+
+def test_a_list_is_shown_whole_with_what_introduces_it() -> None:
+    text, quotes = shown(("- Children: nothing", "item", FEES))
+    assert text == "A card costs, for a year:\n\n- Adults: €12\n- Children: nothing"
+    assert quotes == ["Children: nothing", "Children: nothing"]
+
+
+def test_the_pages_order_stays_and_what_is_skipped_is_marked_and_other_headings_named() -> None:
+    text, _ = shown(
+        ("| Day 1 | 1–18 |", "row", HOURS),
+        ("- Adults: €12", "item", FEES),
+        page=PAGE.replace(TABLE, "\n".join(TABLE.split("\n")[:4])),
+    )
+    assert text == (
+        "**Fees**\n\nA card costs, for a year:\n\n- Adults: €12\n- Children: nothing\n\n…\n\n"
+        "**Hours**\n\n| Day | Hours |\n| --- | --- |\n| **Day 1** | **1–18** |\n| Day 2 | 2–18 |"
+    )
+
+
+@pytest.mark.parametrize(("row", "above", "below"), [(1, False, True), (30, True, True), (59, True, False)])
+def test_of_a_long_table_the_rows_around_the_one_that_fits_are_shown(row: int, above: bool, below: bool) -> None:
+    text, _ = shown((ROWS[row - 1], "row", HOURS))
+    assert f"| **Day {row}** |" in text
+    assert text.startswith(
+        "| Day | Hours |\n| --- | --- |\n| … | … |" if above else "| Day | Hours |\n| --- | --- |\n| **"
+    )
+    assert text.endswith("| … | … |") == below
+    assert len(text) < ROOM + 100
+
+
+def test_of_a_long_paragraph_the_sentence_is_shown_as_one_of_more() -> None:
+    assert shown(("Whoever is late pays.", "prose", LATE))[0] == "Whoever is late pays. …"
+
+
+def test_what_stands_on_another_page_is_left_out_and_so_is_what_was_deleted() -> None:
+    pages = [source(1, "Open ~~daily~~ on Mondays."), source(2, "Elsewhere.")]
+    evidence = [
+        Evidence(n=n, start=0, text=page.text, kind="prose", block=0, score=-n) for n, page in enumerate(pages, 1)
+    ]
+    assert card(evidence, pages, "On:").text == "On:\n\n> Open on Mondays."
+
+
+def test_a_question_is_shown_with_what_answers_it() -> None:
+    text = "**May I take pictures?**\n\nYes, but not of others."
+    assert shown((text, "prose", ()), page=f"Hello.\n\n{text}\n\nBye.")[0] == text
+
+
+def test_a_unit_that_is_in_no_passage_is_left_out() -> None:
+    lost = Evidence(n=1, start=0, text="Lost.", kind="prose", block=0, score=1)
+    pages: list[Source] = [source(1, "Open daily.")]
+    there = lost.model_copy(update={"text": "Open daily."})
+    assert card([there, lost], pages, "On:").text == "On:\n\n> Open daily."
