@@ -19,6 +19,8 @@ from text.markdown import cells, plain, valid
 from text.sentences import cut
 
 ROOM = 600  # characters of a page
+MOST = 2  # blocks
+NEAR = 4.0  # of the score: what is less far behind the best may answer as well
 SHORT_TABLE = 2  # lines: of one row below a header nobody needs to be told which is meant
 
 _BLOCK = re.compile(r"\S(?:.|\n(?![ \t]*(?:\n|\Z)))*")
@@ -64,9 +66,14 @@ def _pieces(evidence: Sequence[Evidence], sources: dict[int, Source]) -> list[_P
         at = source.text.find(unit.text) if source is not None and source.url == url else -1
         if source is None or at < 0:
             continue
+        if unit.score < evidence[0].score - NEAR or len({piece.block for piece in taken.values()}) >= MOST:
+            break
         blocks = [(found.start(), found.end()) for found in _BLOCK.finditer(source.text)]
         i = next(n for n, (_, end) in enumerate(blocks) if at < end)
-        shown = _shown(source.text[slice(*blocks[i])], unit, room if taken else ROOM, source.lang)
+        whole = source.text[slice(*blocks[i])]
+        if taken and len(whole) > room:
+            continue
+        shown = _shown(whole, unit, ROOM, source.lang)
         intro = source.text[slice(*blocks[i - 1])] if i and unit.kind in ("row", "item") else ""
         intro = "" if _HEADING.match(intro) or len(intro) + len(shown) > room else intro
         for n, text in ((i, shown), (i - 1, intro)):
