@@ -34,7 +34,8 @@ GAP = "…"
 class _Piece:
     """A block of a page, or some lines of it.
 
-    `start`, `end`: in the page's content. `quote`: the unit that it is shown for, as plain text.
+    `start`, `end`: in the page's content. `quote`: the unit that it is shown for, as plain text; empty
+    of what only introduces the next one.
     """
 
     n: int
@@ -84,7 +85,8 @@ def _pieces(evidence: Sequence[Evidence], sources: dict[int, Source]) -> list[_P
                 start = blocks[n - 1][0]  # it is named above the piece
             end = max(end, at + len(unit.text)) if n == i else end
             start, end = start + unit.start - at, end + unit.start - at
-            taken[unit.n, n] = _Piece(unit.n, start, end, text, plain(unit.text), unit.headings, unit.block)
+            quote = plain(unit.text) if n == i else ""
+            taken[unit.n, n] = _Piece(unit.n, start, end, text, quote, unit.headings, unit.block)
             room -= len(text)
     return sorted(taken.values(), key=lambda piece: piece.start)
 
@@ -171,7 +173,8 @@ def _written(
         yield Token(text=joint + text)
         start = at + len(joint)
         at = start + len(text)
-        yield Citation(n=piece.n, start=start, end=at, quote=piece.quote)
+        if piece.quote:
+            yield Citation(n=piece.n, start=start, end=at, quote=piece.quote)
         whole = next((each.text for each in tables if piece.n in each.sources and piece.block == each.block), "")
         if whole and f"| {GAP} |" in piece.text:
             yield WholeTable(n=piece.n, start=start, text=whole)
