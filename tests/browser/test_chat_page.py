@@ -13,9 +13,10 @@ import pytest
 from gateway.edge.messages import message
 from gateway.fakes import FakePorts
 from pipelines.conversations.ask import Followed
+from pipelines.query.extractive.card import card
 from pipelines.runtime.errors import Retryable
 from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, Restart, SourcesFound, Token
-from schemas.query import Question, Source
+from schemas.query import Evidence, Question, Source
 from tests.browser.conftest import chips, overflow
 from tests.browser.scripts import source
 from tests.browser.test_accessibility import violations
@@ -292,6 +293,49 @@ async def test_pages_that_the_reply_names_are_not_named_again(browser: Browser, 
     assert hrefs == [f"{url}/pages/a", f"{url}/pages/b"]
     assert await page.locator(".turn a").first.inner_text() == "Page [A]"
     assert await page.get_by_role("heading", name="Pages that may help").count() == 0
+
+
+ROWS = "\n".join(f"| Day {n} | from {n}:00 am to {n}:30 pm, by appointment |" for n in range(1, 9))
+HOURS = f"## Opening hours\n\nIn summer:\n\n| Day | Time |\n| --- | --- |\n{ROWS}\n\n## Access\n\nThere is a lift."
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1100])
+async def test_a_place_on_a_page_fits_on_the_screen(
+    browser: Browser, url: str, fakes: FakePorts, scheme: Any, width: int
+) -> None:
+    page_ = source(1, "hall", "Town hall and citizens' office").model_copy(update={"text": HOURS, "cited": True})
+    shared: dict[str, Any] = {"n": 1, "score": 1.0}
+    row = ROWS.split("\n")[4]
+    evidence = [
+        Evidence(
+            start=HOURS.index(row),
+            text=row,
+            kind="row",
+            header="| Day | Time |",
+            block=9,
+            headings=("Hours",),
+            **shared,
+        ),
+        Evidence(
+            start=HOURS.index("There"), text="There is a lift.", kind="prose", block=90, headings=("Access",), **shared
+        ),
+    ]
+    shown = card(evidence, [page_], "On this page: [Town hall and citizens' office](</hall>) › Hours")
+    final = Answered(
+        text=shown.text, citations=shown.citations, sources=(page_,), extractive=True, certainty=shown.certainty
+    )
+    fakes.answers.script = lambda _: [Token(text=shown.text), *shown.citations, final, Done()]
+    page = await browser.open(url, width=width, height=740, scheme=scheme)
+    await page.get_by_role("textbox").fill("When is the town hall open?")
+    await page.keyboard.press("Enter")
+    await page.locator(".turn .actions button").first.wait_for()
+    assert await page.locator(".turn blockquote table strong").all_inner_texts() == [
+        "Day 5",
+        "from 5:00 am to 5:30 pm, by appointment",
+    ]
+    assert await page.locator(".turn blockquote strong").last.inner_text() == "Access"
+    assert await overflow(page) == [0, 0, 0]
 
 
 async def test_nothing_in_an_answer_is_obeyed(browser: Browser, url: str, fakes: FakePorts) -> None:

@@ -19,6 +19,8 @@ from text.markdown import cells, plain, valid
 from text.sentences import cut
 
 ROOM = 600  # characters of a page
+MOST = 2  # blocks
+NEAR = 4.0  # of the score: what is less far behind the best may answer as well
 SHORT_TABLE = 2  # lines: of one row below a header nobody needs to be told which is meant
 
 _BLOCK = re.compile(r"\S(?:.|\n(?![ \t]*(?:\n|\Z)))*")
@@ -32,7 +34,8 @@ GAP = "…"
 class _Piece:
     """A block of a page, or some lines of it.
 
-    `start`, `end`: in the page's content. `quote`: the unit that it is shown for, as plain text.
+    `start`, `end`: in the page's content. `quote`: the unit that it is shown for, as plain text; empty
+    of what only introduces the next one.
     """
 
     n: int
@@ -64,9 +67,14 @@ def _pieces(evidence: Sequence[Evidence], sources: dict[int, Source]) -> list[_P
         at = source.text.find(unit.text) if source is not None and source.url == url else -1
         if source is None or at < 0:
             continue
+        if unit.score < evidence[0].score - NEAR or len({piece.block for piece in taken.values()}) >= MOST:
+            break
         blocks = [(found.start(), found.end()) for found in _BLOCK.finditer(source.text)]
         i = next(n for n, (_, end) in enumerate(blocks) if at < end)
-        shown = _shown(source.text[slice(*blocks[i])], unit, room if taken else ROOM, source.lang)
+        whole = source.text[slice(*blocks[i])]
+        if taken and len(whole) > room:
+            continue
+        shown = _shown(whole, unit, ROOM, source.lang)
         intro = source.text[slice(*blocks[i - 1])] if i and unit.kind in ("row", "item") else ""
         intro = "" if _HEADING.match(intro) or len(intro) + len(shown) > room else intro
         for n, text in ((i, shown), (i - 1, intro)):
@@ -77,7 +85,8 @@ def _pieces(evidence: Sequence[Evidence], sources: dict[int, Source]) -> list[_P
                 start = blocks[n - 1][0]  # it is named above the piece
             end = max(end, at + len(unit.text)) if n == i else end
             start, end = start + unit.start - at, end + unit.start - at
-            taken[unit.n, n] = _Piece(unit.n, start, end, text, plain(unit.text), unit.headings, unit.block)
+            quote = plain(unit.text) if n == i else ""
+            taken[unit.n, n] = _Piece(unit.n, start, end, text, quote, unit.headings, unit.block)
             room -= len(text)
     return sorted(taken.values(), key=lambda piece: piece.start)
 
@@ -164,7 +173,8 @@ def _written(
         yield Token(text=joint + text)
         start = at + len(joint)
         at = start + len(text)
-        yield Citation(n=piece.n, start=start, end=at, quote=piece.quote)
+        if piece.quote:
+            yield Citation(n=piece.n, start=start, end=at, quote=piece.quote)
         whole = next((each.text for each in tables if piece.n in each.sources and piece.block == each.block), "")
         if whole and f"| {GAP} |" in piece.text:
             yield WholeTable(n=piece.n, start=start, text=whole)

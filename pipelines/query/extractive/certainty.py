@@ -27,6 +27,7 @@ from text.words import words
 LEAST = 0.5  # chance of the best unit, where it is known
 LONGEST = 12  # words of a question that say something: a longer one tells a story
 SHORT, SAME = 4, 0.85  # letters of a word that is in many others by chance, and how like it another must be
+ALIKE = 0.75  # of a longer word: "tax" is in "cat tax", but says nothing of cats
 READ = 2_000  # characters of a unit in which figures are looked for
 
 Want = Literal["price", "opening", "when", "duration", "contact"]
@@ -43,7 +44,7 @@ def certain(question: str, lang: str, best: Evidence, source: Source, sure: Sure
     """
     if sure is not None and sure.unit is not None and sure.unit < LEAST:
         return False
-    langs = dict.fromkeys((lang.partition("-")[0], *sorted(spoken(question))))
+    langs = dict.fromkeys((lang.partition("-")[0], *sorted(spoken(question)), source.lang.partition("-")[0]))
     wants, subject = asked(question, langs)
     if not wants or not subject or len(subject) > LONGEST:
         return False
@@ -116,7 +117,7 @@ def _alike(word: str) -> float:
     """How like it a word must be: "Ried" is not in "carried", and no number is another."""
     if re.search(r"\d", word):
         return 1.0
-    return SAME if len(word) <= SHORT else 0.0001
+    return SAME if len(word) <= SHORT else ALIKE
 
 
 @cache

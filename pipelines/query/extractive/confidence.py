@@ -226,7 +226,7 @@ def outside(found: GateInput, gate: Gate | None, shared: float) -> bool:
         return False
     if gate.score < FARTHEST and shared < NONE_SHARED and found.known >= MOST_KNOWN:
         return True
-    known, read = {term for term, _ in found.terms}, {hit.lang for hit in found.hits}
+    known, read = {term for term, chunks in found.terms if chunks}, {hit.lang for hit in found.hits}
     named = frozenset[str]().union(*(world(lang) for lang in ("en", *spoken(found.question)))) & set(
         words(found.question)
     )

@@ -153,16 +153,16 @@ def _chosen(evidence: Sequence[Evidence], room: int) -> list[Evidence]:
 
 
 def _whole(taken: list[Evidence], evidence: Sequence[Evidence]) -> list[Evidence]:
-    """With all rows of a short table of which several are quoted: some days of seven read as if they were all; and
+    """With all of a short table or list of which several are quoted: some days of seven read as if they were all; and
     with the steps between two of a numbered list, which are no use without them.
     """
     best = taken[0]
     if _step(best):
         return _with_steps_between(taken, evidence)
-    rows = {each.start: each for each in evidence if each.kind == "row" and _together(each, best)}
+    rows = {each.start: each for each in evidence if each.kind in ("row", "item") and _together(each, best)}
     quoted = sum(_together(each, best) for each in taken)
     short = sum(len(each.text) for each in rows.values()) <= SHORT_TABLE
-    if best.kind != "row" or quoted < SEVERAL or len(rows) < best.of or not short:
+    if best.kind not in ("row", "item") or quoted < SEVERAL or len(rows) < best.of or not short:
         return taken
     return [best, *(each for each in rows.values() if each.start != best.start), *(
         each for each in taken if not _together(each, best)

@@ -56,7 +56,7 @@ FEES, LATE, HOURS = ("Fees",), ("Late",), ("Hours",)
 def test_a_list_is_shown_whole_with_what_introduces_it() -> None:
     text, quotes = shown(("- Children: nothing", "item", FEES))
     assert text == "A card costs, for a year:\n\n- Adults: €12\n- Children: nothing"
-    assert quotes == ["Children: nothing", "Children: nothing"]
+    assert quotes == ["Children: nothing"]
 
 
 def test_the_pages_order_stays_and_what_is_skipped_is_marked_and_other_headings_named() -> None:
