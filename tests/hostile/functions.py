@@ -32,7 +32,7 @@ from pipelines.query.answer.links import LinkFilter
 from pipelines.query.answer.prompt import chat
 from pipelines.query.answer.sift import Sifter
 from pipelines.query.answer.strategies import turns
-from pipelines.query.extractive import confidence, follow_ups, quotation, replies
+from pipelines.query.extractive import certainty, confidence, follow_ups, quotation, replies
 from pipelines.query.extractive.card import card
 from pipelines.query.extractive.quote import by_words
 from pipelines.query.extractive.ranking import weigh
@@ -221,6 +221,11 @@ CALLS: Mapping[str, Call] = {
     "pipelines.query.answer.prompt.chat": _prompted,
     "pipelines.query.extractive.quote.by_words": lambda text: by_words(text, [source(n, text) for n in range(1, 4)]),
     "pipelines.query.extractive.quotation.answering": lambda text: quotation.answering(_evidence(text), text),
+    "pipelines.query.extractive.certainty.certain": lambda text: certainty.certain(
+        text, "en", _evidence(text)[0], source(1, text), None
+    ),
+    "pipelines.query.extractive.certainty.covered": lambda text: certainty.covered([text], _evidence(text)[0], text),
+    "pipelines.query.extractive.certainty.holds": lambda text: certainty.holds("price", text[: certainty.READ], "de"),
     "pipelines.query.extractive.card.card": lambda text: card(
         _evidence(text), [source(1, "\n\n".join(each.text for each in _evidence(text)))], text
     ),
