@@ -281,6 +281,7 @@ LEFT_OUT: Mapping[str, str] = {
     "pipelines.query.answer.strategies.base.step": "as shortened",
     "pipelines.query.extractive.follow_ups.sure_alone": "with evidence.weigh",
     "text.html_tree.content_tree": "with html.to_markdown",
+    "text.html_tree.first_tags": "with html.to_markdown",
     "text.html_tree.ContentTree.handle_data": "with html.to_markdown",
     "text.html_tree.ContentTree.handle_endtag": "with html.to_markdown",
     "text.loss.measured": "with convert.convert",
