@@ -156,7 +156,7 @@ def test_a_question_is_tried_out_under_several_settings_and_not_logged(
     assert [each["text"] for each in plain["findings"]["prompt"]] == [each["content"] for each in body["messages"]]
     assert "A rowing boat costs 7 euros an hour." in plain["findings"]["prompt"][-1]["text"]
     assert len(plain["findings"]["prompt"]) == 2  # no example between what it is told and what it is asked
-    assert (quoted["answer"]["extractive"], quoted["findings"]["became"]) == (True, "answered")
+    assert (quoted["answer"]["extractive"], quoted["findings"]["became"]) == (True, "page")
     assert quoted["answer"]["trace"][0]["kind"] == "quote"
     assert 0 < plain["first_token_ms"] <= plain["ms"]
     # Whoever asks the same as a visitor is in the log; what was tried out before it is not.

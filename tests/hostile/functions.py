@@ -246,6 +246,9 @@ CALLS: Mapping[str, Call] = {
     ),
     "pipelines.query.extractive.confidence.GateInput.share": _gate,
     "pipelines.query.extractive.follow_ups.follow": _leaning,
+    "pipelines.query.extractive.follow_ups.stands_alone": lambda text: follow_ups.stands_alone(
+        text, follow_ups.signs(text)
+    ),
     "pipelines.query.extractive.follow_ups.names_another": lambda text: follow_ups.names_another(
         text, HITS, [*HITS, *NEAR], [NEAR[0].page_key]
     ),

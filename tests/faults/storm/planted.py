@@ -12,6 +12,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+import pipelines.ingest.heads
 import pipelines.ingest.index
 from adapters.elastic import writer
 from adapters.elastic.pages import PageIndex
@@ -58,7 +59,7 @@ def plant(defect: str) -> None:
         case "ack-first":
             InFlight.put = put_and_finish
         case "last-writer":
-            pipelines.ingest.index.newer = never_newer  # type: ignore[assignment]
+            pipelines.ingest.index.newer = pipelines.ingest.heads.newer = never_newer  # type: ignore[assignment]
             Write.lines = unversioned  # type: ignore[method-assign]
         case "leaves-chunks":
             PageIndex.remove = remove_nothing  # type: ignore[method-assign]
