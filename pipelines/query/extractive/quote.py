@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from itertools import islice
 
 from babel import Locale, UnknownLocaleError
 from babel.dates import format_date
@@ -39,6 +40,7 @@ from text.words import stems
 
 QUOTABLE = ("content", "description")  # a title says that its page is about the question, but answers nothing
 READ = 5  # sources that are compared by words
+MOST = 200  # units of these
 SHARED, RANK = 6.0, 0.5  # of the score: all words of the question shared, each place of the source's rank
 
 
@@ -98,7 +100,8 @@ def quote(retrieved: Retrieved, now: datetime, own: OwnWords) -> Quotation:
 def by_words(question: str, sources: Sequence[Source]) -> list[Evidence]:
     """The units of sources that nothing has measured, best first: by the words that they share with the question."""
     read = ([source for source in sources if source.field in QUOTABLE] or list(sources))[:READ]
-    found = [(rank, unit) for rank, source in enumerate(read) for unit in units(source.text, source.lang)]
+    every = ((rank, unit) for rank, source in enumerate(read) for unit in units(source.text, source.lang))
+    found = list(islice(every, MOST))
     there = [frozenset(stems(unit.sense(read[rank].title))) for rank, unit in found]
     having = Counter(stem for each in there for stem in each)
     weights = {stem: idf(having[stem], len(found)) for stem in stems(question) if having[stem]}
