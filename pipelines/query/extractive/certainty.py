@@ -5,7 +5,8 @@
     "How heavy is the cargo bike?"     "| Cargo bike | €2,690 | 100 kg |"    ─▶ shown: nobody knows what 100 kg are
 
 Chosen for precision: the question asks for a kind of thing that a figure shows (prompts/wants.yaml), the unit holds
-such a figure, and whatever else the question names stands in the unit or above it. Figures: docs/reference/quality.md.
+such a figure, and all else that the question names is in the unit or above it. A sentence in the middle of a paragraph
+leans on the one before it, so it is only shown. Figures: docs/reference/quality.md.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from text.language import spoken, stopwords
 from text.likeness import Likeness
 from text.markdown import plain
 from text.measures import measures
-from text.words import words
+from text.words import stems, words
 
 LEAST = 0.5  # chance of the best unit, where it is known
 LONGEST = 12  # words of a question that say something: a longer one tells a story
@@ -46,7 +47,7 @@ def certain(question: str, lang: str, best: Evidence, source: Source, sure: Sure
         return False
     langs = dict.fromkeys((lang.partition("-")[0], *sorted(spoken(question)), source.lang.partition("-")[0]))
     wants, subject = asked(question, langs)
-    if not wants or not subject or len(subject) > LONGEST:
+    if not wants or not subject or len(subject) > LONGEST or (best.kind == "prose" and not _begins(best, source)):
         return False
     own = plain(best.text[:READ])
     if "opening" in wants:
@@ -104,13 +105,27 @@ def covered(subject: Iterable[str], best: Evidence, title: str) -> bool:
     """Whether all that is named stands in the unit or above it: in any form, in a compound, misspelled; figures as they
     are.
     """
-    there = Likeness(words(" ".join((title, *best.headings, best.intro, best.header, best.text))))
+    below = " ".join((*best.headings, best.intro, best.header, best.text))
+    there = Likeness(words(below if _narrows(best.headings, title) else f"{title} {below}"))
     return all(max(there.of(word).values(), default=0.0) >= _alike(word) for word in subject)
 
 
 def opening_words(lang: str) -> frozenset[str]:
     """What says in a language that something is open."""
     return frozenset(word for phrase in _phrases("opening").get(lang, ()) for word in phrase.split())
+
+
+def _narrows(headings: Iterable[str], title: str) -> bool:
+    """Whether a heading names one of several subjects of the title: "Pool opening hours" on "Pool and lido"."""
+    empty = frozenset[str]().union(*stopwords().values())
+    named, *below = (set(stems(" ".join(w for w in words(each) if w not in empty))) for each in (title, *headings))
+    return any(0 < len(named & heading) < len(named) for heading in below)
+
+
+def _begins(unit: Evidence, source: Source) -> bool:
+    """Whether a paragraph begins with the unit."""
+    before = source.text[: max(source.text.find(unit.text), 0)].rstrip(" ")
+    return not before or before.endswith("\n")
 
 
 def _alike(word: str) -> float:

@@ -90,7 +90,9 @@ def quote(retrieved: Retrieved, now: datetime, own: OwnWords) -> Quotation:
         unsure = [_unsure(part, answered, own, retrieved) for part in parts if part not in answered]
         return by_part([part.evidence for part in answered], words.lead_in, unsure, retrieved.tables)
     if not sure or parts:
-        lead_in = _linked(words.closest, evidence[0], retrieved)
+        # Prose that names a weekday is seldom about this one.
+        dated = words if evidence[0].kind in ("row", "item") else own
+        lead_in = _linked(dated.closest, evidence[0], retrieved)
         return card(evidence, retrieved.sources, lead_in, retrieved.tables)
     best = evidence[0]
     alike = [each for each in evidence if (each.n, each.block) == (best.n, best.block)]

@@ -97,6 +97,13 @@ def test_no_day_is_written_where_nothing_is_about_it() -> None:
     assert "November" not in text
 
 
+def test_no_day_is_written_above_prose_that_names_a_weekday() -> None:
+    question = hours("What happens on Sunday?", (49, "| Sunday | 10–16 |", 6.0))
+    assert said(question)[0].startswith("**Sunday, November 29, 2026**")
+    prose = question.evidence[0].model_copy(update={"kind": "prose", "header": ""})
+    assert said(question.model_copy(update={"evidence": (prose,)}))[0].startswith("On: [Pool]")
+
+
 def test_the_day_that_a_follow_up_names_counts_before_that_of_the_question_it_leans_on() -> None:
     question = hours("And on Sundays?", (30, "| Monday | 9–18 |", 6.0), (49, "| Sunday | 10–16 |", 5.0))
     text, _ = said(question.model_copy(update={"question": "Pool open on Mondays? And on Sundays?"}))

@@ -1,0 +1,46 @@
+"""What may be told as an answer: precision first."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.query.extractive.certainty import certain
+from schemas.query import Evidence, Sure
+from tests.asking import source
+
+SURE = Sure(of="unit", unit=0.9, page=0.9)
+TITLE = "Swimming: Otterbad pool and Seebad lido"
+HOURS = Evidence(
+    n=1,
+    start=0,
+    text="| Sunday | 9–18 |",
+    kind="row",
+    headings=("Otterbad pool opening hours",),
+    header="| Day | Time |",
+    block=0,
+    of=7,
+    score=1,
+)
+FEE = "For a house that costs 400,000 euros the permit fee is 2,400 euros."
+
+
+@pytest.mark.parametrize(
+    ("question", "title", "expected"),
+    [
+        ("When is the Otterbad open?", TITLE, True),
+        ("When is the lido open?", TITLE, False),  # the heading is about the other one
+        ("When is the lido open?", "The lido and its kiosk", True),  # the heading names neither
+        ("When is the library open?", TITLE, False),
+    ],
+)
+def test_of_a_page_about_two_things_hours_are_of_the_one_that_the_heading_names(
+    question: str, title: str, expected: bool
+) -> None:
+    assert certain(question, "en", HOURS, source(1, HOURS.text, title=title), SURE) is expected
+
+
+@pytest.mark.parametrize("before", ["", "## Fees\n\n", "Fees depend on the costs. "])
+def test_a_sentence_within_a_paragraph_is_only_shown(before: str) -> None:
+    unit = Evidence(n=1, start=len(before), text=FEE, kind="prose", block=len(before), score=1)
+    told = certain("What is the permit fee in euros?", "en", unit, source(1, before + FEE, title="Permit"), SURE)
+    assert told is ("depend" not in before)
