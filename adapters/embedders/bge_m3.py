@@ -23,8 +23,7 @@ from pipelines.runtime.errors import Permanent, Retryable
 
 DIMS = 1024
 # Tokens a call, padding included. An urgent call waits for one running call at most. For a GPU some sixteen chunks of
-# the default size, a guess until `pagewire bench embedder --slice-tokens` has run on one; for a CPU, where a chunk
-# takes a second, one chunk.
+# the default size, a guess until it is measured on one; for a CPU, where a chunk takes a second, one chunk.
 SLICE_TOKENS_GPU = 3_000
 SLICE_TOKENS_CPU = 200
 READ_CHARS = 12_000  # tokenized at once, in some 10 ms

@@ -41,7 +41,7 @@ NOT_INSTALLED = (
 # Seconds without a result; a call takes 0.03 s, and 0.1 s for as many tokens as the model can read.
 PATIENCE = 1.5
 
-# Fitted by `pagewire bench gate --fit` on XQuAD, pages 0-23; figures in docs/reference/quality.md.
+# Fitted by `python -m bench gate --fit` on XQuAD, pages 0-23; figures in docs/reference/quality.md.
 # Distances: .213 for 95 % of the answerable questions, .215 for half of those whose page is missing.
 GATE = GateProfile(
     thresholds=Thresholds(near=0.21, far=0.23, spread=0.7, scattered=0.85),
@@ -86,7 +86,7 @@ GATE = GateProfile(
 )
 
 
-# Fitted by `pagewire bench sureness`; figures in docs/reference/quality.md.
+# Fitted by `python -m bench sureness`; figures in docs/reference/quality.md.
 SURENESS = SurenessProfile(
     unit=Calibration(
         bias=-4.256,
@@ -122,7 +122,7 @@ SURENESS = SurenessProfile(
 )
 
 
-# The common component of its vectors: printed by `pagewire bench common` for XQuAD in six languages.
+# The common component of its vectors: printed by `python -m bench floors` for XQuAD in six languages.
 COMMON = base64.b64decode(
     "TuLLsljBBx9RCkoAT+SrNk7h1bws57w5TUHQIzu/usUyuVUmtbtGx/YZMFkrUdQyx+bqShUpMbe9r7dBQfohEGxBOzfZ4b9HDdQVJSzNIc6j"
     "1dMot1NGsE3oSDC9waar3TxB00+8ILDCKyKlSLLOQD1NsM8FwDDKONa+q73HOisa/jwsDi4yYq795+m7LMJJRkhY1Vy/I+U+LUnixL42RdKs"

@@ -30,7 +30,7 @@ POOLING: dict[str, Pooling] = {
 class OnnxEmbedder(LocalEmbedder):
     """`onnx:FOLDER`. Implements `Embedder`."""
 
-    # The model is unknown, so the floors refuse little. Calibrate with `pagewire bench floors`.
+    # The model is unknown, so the floors refuse little. Calibrate with `python -m bench floors`.
     profile = EmbedderProfile(short_floor=0.3, content_floor=0.15)
 
     def __init__(self, folder: str, nice: int = 0) -> None:
