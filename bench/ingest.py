@@ -124,6 +124,9 @@ async def put_in(client: httpx.AsyncClient, site: str, corpus: Corpus) -> None:
     for page in track(corpus.pages, description=f"indexing {site}"):
         while True:
             answer = await client.get(f"/sites/{site}/pages/{page.id}/receipt?lang={corpus.lang}")
+            if answer.status_code == 503:  # the site's index was made a moment ago and has no shard yet
+                await asyncio.sleep(0.2)
+                continue
             receipt = answer.json()
             assert answer.status_code == 200, answer.text
             if receipt["state"] == "searchable":
