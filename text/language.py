@@ -19,6 +19,7 @@ from text.words import words
 # Least probability of a detected language. Of 260 everyday questions in 13 languages, many of one or two words, 222 are
 # right, one is wrong, and 37 ("sauna?", "hiya") are undetected; with 0.3 it is 233, three and 24.
 SURE = 0.5
+SHORT = 2  # words of a question: one stop word among them may be another language's noun
 # Languages of the model that are no usual tags of websites.
 _SAME = {"arz": "ar", "ary": "ar", "wuu": "zh", "yue": "zh"}
 # Languages that are too rare for a question of a few words.
@@ -53,6 +54,11 @@ def language_of(question: str, languages: Sequence[str]) -> str:
 def tells_language(question: str, languages: Sequence[str]) -> bool:
     """Whether the question's words show its language among the site's, or that it is in none of them."""
     found = _detected(question)
+    if (
+        len(said := words(question)) <= SHORT
+        and sum(word in stopwords().get(lang, ()) for lang in found for word in said) == 1
+    ):
+        return False  # "bin" of "bin day" is a stop word in German alone
     return len(found) == 1 or sum(lang.partition("-")[0] in found for lang in languages) == 1
 
 

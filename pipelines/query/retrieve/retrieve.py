@@ -109,6 +109,7 @@ def _find(asked: Rephrased, searcher: Searcher, settings: QuerySettings, reranke
         groups=asked.request.groups,
         around=settings.neighbours,
         lang=asked.request.lang,
+        guessed=asked.request.guessed,
         by_words=asked.mode == "keyword",
     )
 

@@ -39,8 +39,9 @@ ROOM = 1.5
 # A page in another language than the visitor's must fit that much better, in standard deviations of the fused score.
 FOREIGN = 0.5
 # A question too short to tell its language is taken for one in the language whose pages know its words, where the best
-# of the visitor's own have less of its BM25 score: "guitar rental", typed on the German side of a website.
-OWN_WORDS = 0.4
+# of the visitor's own have less of its BM25 score: "guitar rental", typed on the German side of a website. Where that
+# language is a guess, less is enough.
+OWN_WORDS, GUESSED = 0.4, 0.8
 MOST_LANGUAGES = 3  # of a site, for which the lists are made longer: each page may be there in each
 
 
@@ -103,20 +104,21 @@ def in_language(
     return sorted(kept, key=lambda each: (-each.score, each.place))
 
 
-def language_by_words(text: str, lang: str, found: Iterable[Candidate]) -> str:
+def language_by_words(text: str, lang: str, found: Iterable[Candidate], *, guessed: bool = False) -> str:
     """The language to prefer pages in: the visitor's, unless the question's words are another one's.
 
     Args:
         found: by keywords.
+        guessed: the visitor's language is the site's first for want of a better one.
     """
     best: dict[str, float] = {}
     for each in found:
         own = parse_page_key(each.page_key).lang
         best[own] = max(best.get(own, 0.0), each.bm25 or 0.0)
     other = max(best, key=lambda each: best[each], default=lang)
-    if best.get(lang, 0.0) >= OWN_WORDS * best.get(other, 0.0):
+    if best.get(lang, 0.0) >= (GUESSED if guessed else OWN_WORDS) * best.get(other, 0.0):
         return lang
-    return lang if spoken(text) or identified(text) else other
+    return lang if not guessed and (spoken(text) or identified(text)) else other
 
 
 def _moved(score: float, by: float) -> float:
@@ -216,6 +218,7 @@ class Searcher:
         groups: Iterable[str] = (),
         around: int = 0,
         lang: str | None = None,
+        guessed: bool = False,
         by_words: bool = False,
     ) -> Retrieval:
         """The best chunks, at most `size`, and what they were chosen from.
@@ -223,6 +226,7 @@ class Searcher:
         Args:
             around: chunks on each side of a hit that may be read with it.
             lang: the visitor's, which pages had better be in, if the site has any.
+            guessed: whether neither the visitor nor the question's words say so.
             by_words: whether hits by vector alone count for less than those that have the words.
 
         Raises:
@@ -230,9 +234,9 @@ class Searcher:
         """
         self._settings.site(site)
         try:
-            return await self._find(site, text, kind, size, groups, around, lang, by_words)
+            return await self._find(site, text, kind, size, groups, around, lang, guessed, by_words)
         except QueryModelOutdated:  # a rebuild was promoted between two looks at the index
-            return await self._find(site, text, kind, size, groups, around, lang, by_words)
+            return await self._find(site, text, kind, size, groups, around, lang, guessed, by_words)
 
     async def _find(
         self,
@@ -243,6 +247,7 @@ class Searcher:
         groups: Iterable[str],
         around: int,
         lang: str | None,
+        guessed: bool,
         by_words: bool,
     ) -> Retrieval:
         languages = self._settings.site(site).languages
@@ -252,7 +257,7 @@ class Searcher:
         known = known_share(found.terms, found.total)
         best = fuse(found.dense, found.keyword, known, size=None if prefers else size)
         if prefers:
-            prefers = language_by_words(text, prefers, found.keyword)
+            prefers = language_by_words(text, prefers, found.keyword, guessed=guessed)
             said_in = language_of(text, (prefers, *languages))
             inherits = said_in != prefers and said_in in languages
             best = in_language(best, prefers, by_words=by_words and bool(found.keyword), inherits=inherits)[:size]

@@ -56,6 +56,9 @@ def test_a_question_without_a_language_is_heard_for_one(
         ("trash day christmas", ("de", "en"), False),
         ("Hundesteuer in Kranichmünde", ("de", "en"), True),
         ("sauna?", ("de", "en"), False),
+        ("bin day", ("de", "en"), False),  # a German stop word among two
+        ("wer zahlt?", ("de", "en"), False),
+        ("ich bin neu", ("de", "en"), True),
     ],
 )
 def test_words_tell_a_language_or_leave_it_to_a_guess(question: str, languages: tuple[str, ...], told: bool) -> None:

@@ -393,6 +393,15 @@ def test_a_question_of_no_language_is_in_the_one_whose_pages_know_its_words(
     assert language_by_words(text, "de", ()) == "de"
 
 
+def test_a_guessed_language_gives_way_to_the_one_whose_pages_know_the_words_better() -> None:
+    for german, lang in ((7.0, "en"), (8.5, "de")):
+        found = [replace(hit(n, "x", bm25=bm25), page_key=f"town:{own}:{n}") for n, own, bm25 in (
+            (0, "de", german), (1, "en", 10.0))]  # fmt: skip
+        # "bin" is a German stop word: where the language is known, it decides.
+        assert language_by_words("bin day", "de", found, guessed=True) == lang
+        assert language_by_words("bin day", "de", found) == "de"
+
+
 async def test_a_word_of_another_language_finds_the_page_that_has_it_and_not_its_translation() -> None:
     settings = Settings(sites={"town": SiteSettings(languages=("en", "de"))})
     german = replace(hit(0, "Becken", cosine=0.8, bm25=3.0), page_key="town:de:pool", lang="de")
