@@ -47,7 +47,13 @@ def certain(question: str, lang: str, best: Evidence, source: Source, sure: Sure
         return False
     langs = dict.fromkeys((lang.partition("-")[0], *sorted(spoken(question)), source.lang.partition("-")[0]))
     wants, subject = asked(question, langs)
-    if not wants or not subject or len(subject) > LONGEST or (best.kind == "prose" and not _begins(best, source)):
+    unnamed = {phrase for tag in langs for phrase in _phrases("unnamed").get(tag, ())}
+    if (
+        not wants
+        or unnamed.issuperset(subject)
+        or len(subject) > LONGEST
+        or (best.kind == "prose" and not _begins(best, source))
+    ):
         return False
     own = plain(best.text[:READ])
     if "opening" in wants:

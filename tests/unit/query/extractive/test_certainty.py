@@ -44,3 +44,19 @@ def test_a_sentence_within_a_paragraph_is_only_shown(before: str) -> None:
     unit = Evidence(n=1, start=len(before), text=FEE, kind="prose", block=len(before), score=1)
     told = certain("What is the permit fee in euros?", "en", unit, source(1, before + FEE, title="Permit"), SURE)
     assert told is ("depend" not in before)
+
+
+@pytest.mark.parametrize(
+    ("lang", "question", "told"),
+    [
+        ("en", "How long does it take?", False),
+        ("en", "How long does an ID card take?", True),
+        ("de", "Wie lange muss ich warten?", False),
+        ("fr", "Combien de temps faut-il attendre ?", False),
+        ("uk", "Скільки це триває?", False),
+    ],
+)
+def test_what_names_no_subject_is_not_answered(lang: str, question: str, told: bool) -> None:
+    text = "An ID card takes about three weeks."
+    unit = Evidence(n=1, start=0, text=text, kind="prose", block=0, score=1)
+    assert certain(question, lang, unit, source(1, text, title="ID cards"), SURE) is told
