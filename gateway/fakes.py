@@ -24,7 +24,7 @@ from pipelines.conversations.titles import Titles
 from pipelines.ingest.documents.convert import convert
 from pipelines.operate.access_keys import AccessKeys, FiledKey
 from pipelines.operate.addresses import same_address
-from pipelines.operate.audit.audit import Progress, Report
+from pipelines.operate.audit.audit import AuditProgress, Report
 from pipelines.operate.audit.index_diff import Kind
 from pipelines.operate.audit.report import AuditReport, RepairReport
 from pipelines.operate.audit.runs import AuditRuns
@@ -70,7 +70,7 @@ EPOCH = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 
 @dataclass
-class FakePages:
+class FakeIntake:
     """Intake and receipts in one: what is accepted is searchable at once, unless `settles` is off."""
 
     languages: dict[str, str]  # site -> its first language
@@ -342,7 +342,7 @@ class FakeAudits:
     async def audit(
         self, site: str, *, index: str | None = None, settle: float = 0.0, report: Report = lambda _: None
     ) -> AuditReport:
-        report(Progress("log", 1, 2))
+        report(AuditProgress("log", 1, 2))
         if self.holds is not None:
             await self.holds.wait()
         self.asked.append((site, index, settle))
@@ -518,7 +518,7 @@ async def _grouped(vectors: Matrix32, langs: Sequence[str], asked: Sequence[int]
 class FakePorts:
     """All fakes, by their own types; `ports` is what the gateway takes."""
 
-    pages: FakePages = field(default_factory=lambda: FakePages({"town": "en"}))
+    pages: FakeIntake = field(default_factory=lambda: FakeIntake({"town": "en"}))
     answers: FakeAnswers = field(default_factory=lambda: FakeAnswers(plain_answer))
     conversations: FakeConversations = field(default_factory=FakeConversations)
     search: FakeSearch = field(default_factory=FakeSearch)

@@ -47,7 +47,7 @@ class ReadsReceipts(Protocol):
 
 
 @dataclass
-class Progress:
+class ImportProgress:
     """Where an import stands."""
 
     sent: int = 0
@@ -113,7 +113,7 @@ async def send(
     pages: Iterable[PageDocument],
     intake: Accepts,
     cursor: Cursor | None,
-    report: Callable[[Progress], None],
+    report: Callable[[ImportProgress], None],
     failed: dict[str, str],
 ) -> dict[str, int]:
     """Put the pages into the log.
@@ -124,7 +124,7 @@ async def send(
     Returns:
         The revision by page key of what was sent.
     """
-    progress = Progress()
+    progress = ImportProgress()
     skip = cursor.read() if cursor else 0
     progress.sent = skip
     revisions: dict[str, int] = {}
@@ -174,7 +174,7 @@ async def accept_each(
 
 async def settle(
     site: str, revisions: Mapping[str, int], receipts: ReadsReceipts, heard: set[str]
-) -> AsyncIterator[tuple[Progress, dict[str, Receipt]]]:
+) -> AsyncIterator[tuple[ImportProgress, dict[str, Receipt]]]:
     """Wait until every page is searchable or has failed; yields after every look, with the receipts so far of those
     that failed, and of those that are searchable without all that belongs to them.
 
@@ -183,7 +183,7 @@ async def settle(
             looked at: reading all that wait, again and again, takes Elasticsearch longer than an import.
     """
     waiting = dict(revisions)
-    progress = Progress(sent=len(revisions))
+    progress = ImportProgress(sent=len(revisions))
     told: dict[str, Receipt] = {}
     since = monotonic()
     while waiting:

@@ -12,7 +12,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from adapters.kafka import KafkaSender, ensure_topics, prefixed
 from adapters.kafka.bus import KafkaBus
-from adapters.kafka.log import LogReader
+from adapters.kafka.log import KafkaLogReader
 from gateway.fakes import FakeLetters
 from gateway.ports import Letters as Port
 from pipelines.operate.dead_letters.edit import BadValue
@@ -60,7 +60,7 @@ async def desk(request: pytest.FixtureRequest) -> AsyncIterator[Desk]:
     settings = Settings(kafka=engine.kafka, topic_prefix=f"t{uuid4().hex[:10]}.", partitions=1)
     await ensure_topics(engine.kafka, settings)
     counted = OpenLetters(KafkaBus(settings))
-    async with KafkaSender(settings) as sender, LogReader(settings, CHANGES) as changes:
+    async with KafkaSender(settings) as sender, KafkaLogReader(settings, CHANGES) as changes:
 
         async def bury(n: int, code: str) -> None:
             at = NOON + timedelta(hours=n)

@@ -19,7 +19,7 @@ from typing import Literal, Protocol, Self
 import structlog
 from pydantic import AwareDatetime, Field
 
-from pipelines.operate.audit.audit import SETTLE, Progress, Report
+from pipelines.operate.audit.audit import SETTLE, AuditProgress, Report
 from pipelines.operate.audit.index_diff import Kind
 from pipelines.operate.audit.repair import AuditRunning
 from pipelines.operate.audit.report import AuditReport, Finding, RepairReport
@@ -47,7 +47,7 @@ class AuditOrder(Wire):
     )
 
 
-class Found(Wire):
+class StoredAudit(Wire):
     """The stored result of an audit: an AuditReport without the site."""
 
     index: str | None = Field(description="The index that was read; null: the site has none yet.")
@@ -78,10 +78,10 @@ class AuditRun(AuditOrder):
     total: int = 0
     code: str = Field(default="", description="Why it failed, as in problem documents.")
     error: str = ""
-    found: Found | None = Field(default=None, description="What was found first.")
+    found: StoredAudit | None = Field(default=None, description="What was found first.")
     sent: int = Field(default=0, description="Changes that the repair sent through the pipeline again.")
     deleted: int = Field(default=0, description="Documents that the repair deleted from the index.")
-    left: Found | None = Field(default=None, description="What was found after the repair.")
+    left: StoredAudit | None = Field(default=None, description="What was found after the repair.")
 
     def state(self, now: datetime) -> RunState:
         if self.ended_at is not None:
@@ -169,13 +169,13 @@ class AuditRuns:
 
     async def _report(self, run: AuditRun, report: Report) -> dict[str, object]:
         if not run.repair:
-            return {"found": Found.of(await self._audits.audit(run.site, settle=self._settle, report=report))}
+            return {"found": StoredAudit.of(await self._audits.audit(run.site, settle=self._settle, report=report))}
         done = await self._audits.repair(run.site, force=run.force, settle=self._settle, report=report)
         return {
-            "found": Found.of(done.before),
+            "found": StoredAudit.of(done.before),
             "sent": done.sent,
             "deleted": done.deleted,
-            "left": Found.of(done.after),
+            "left": StoredAudit.of(done.after),
         }
 
 
@@ -189,7 +189,7 @@ class _Noting:
         self._writing = asyncio.Lock()
         self.run = run
 
-    def progressed(self, progress: Progress) -> None:
+    def progressed(self, progress: AuditProgress) -> None:
         update = {"step": progress.step, "done": progress.done, "total": progress.total}
         self.run = self.run.model_copy(update=update)
 
