@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from gateway.fakes import FakeIntake, FakePorts, Step
-from gateway.ports import Change
+from pipelines.ingest.accept import Change
 from schemas.access_key import KeptKey, digest_of
 from schemas.answer import (
     Answered,

@@ -22,7 +22,7 @@ from connectors.cms.frame import CmsSource
 from connectors.cms.ledger import Known, Ledger, Why
 from connectors.cms.own_thread import OwnThread
 from connectors.cms.sync import FETCHED, Courier, PageFailure, Report, SyncProgress, alone, take_inventory
-from pipelines.ingest.importing import Accepts
+from pipelines.ingest.accept import Intake
 from pipelines.operate.audit.audit import OpenLog
 from pipelines.runtime.bus import LogScan
 from pipelines.runtime.record import Record
@@ -66,7 +66,7 @@ async def reconcile(
     site: str,
     name: str,
     open_log: OpenLog,
-    intake: Accepts,
+    intake: Intake,
     home: Path,
     report: Report = lambda _: None,
     *,

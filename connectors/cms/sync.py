@@ -19,8 +19,8 @@ from typing import Literal
 from connectors.cms.frame import Barred, CmsSource, Listed, Omitted, UnreadablePage
 from connectors.cms.ledger import Ledger, WantedPage
 from connectors.cms.own_thread import OwnThread
-from pipelines.ingest.accept import Acceptance, Change
-from pipelines.ingest.importing import BATCH, BATCH_BYTES, FOLDER, Accepts, accept_each, weight
+from pipelines.ingest.accept import Acceptance, Change, Intake
+from pipelines.ingest.importing import BATCH, BATCH_BYTES, FOLDER, accept_each, weight
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.record import Lane
 from pipelines.runtime.retry import patiently
@@ -117,7 +117,7 @@ class SyncOutcome:
                 self.deletes.append(one.page_key)
 
 
-async def sync(source: CmsSource, site: str, name: str, intake: Accepts, home: Path, report: Report) -> SyncOutcome:
+async def sync(source: CmsSource, site: str, name: str, intake: Intake, home: Path, report: Report) -> SyncOutcome:
     """Fetch all pages that `source` lists, and send them.
 
     Resumes an interrupted sync, and one that could not read some pages.
@@ -193,7 +193,7 @@ async def take_inventory(source: CmsSource, own: OwnThread[Ledger], report: Repo
 class Courier:
     """Fetches pages of one connector and hands them to the intake."""
 
-    def __init__(self, source: CmsSource, site: str, name: str, intake: Accepts, lane: Lane = "bulk") -> None:
+    def __init__(self, source: CmsSource, site: str, name: str, intake: Intake, lane: Lane = "bulk") -> None:
         self._lane: Lane = lane
         self._source = source
         self._site = site

@@ -12,7 +12,8 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from gateway.edge.kept import Cached
-from gateway.ports import Letters, Status
+from pipelines.operate.dead_letters.letters import Letters
+from pipelines.operate.status import StatusReader
 from pipelines.runtime.errors import Retryable
 from schemas.http import SystemStatus
 from schemas.letters import OpenLetterCount
@@ -44,7 +45,7 @@ class StatusGauges:
         label: what metrics call a site.
     """
 
-    def __init__(self, status: Status, letters: Letters, label: Callable[[str], str]) -> None:
+    def __init__(self, status: StatusReader, letters: Letters, label: Callable[[str], str]) -> None:
         self._status = status
         self._letters = letters
         self._label = label

@@ -27,7 +27,7 @@ from gateway.edge.openapi import request_body
 from gateway.edge.problems import MAX_NAME
 from gateway.openai import refusals, templates
 from gateway.openai.chunks import DONE, CompletionChunks, completion, event
-from gateway.ports import Followed
+from pipelines.conversations.ask import Followed
 from pipelines.conversations.turns import newest
 from schemas.answer import Answered, Done, Failed, Restart, Token
 from schemas.completion import (

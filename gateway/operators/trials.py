@@ -31,7 +31,7 @@ from gateway.edge.edge import Edge, LanguageHint, MayEdit, TheEdge
 from gateway.edge.messages import message
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import Problem, problem_of
-from gateway.ports import Followed
+from pipelines.conversations.ask import Followed
 from pipelines.query.live.site_texts import site_texts
 from pipelines.query.live.tuning import NO_RERANKER
 from pipelines.query.settings import QuerySettings

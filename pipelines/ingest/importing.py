@@ -17,11 +17,11 @@ from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from time import monotonic
-from typing import Protocol
 
 from more_itertools import chunked
 
-from pipelines.ingest.accept import Acceptance, Change
+from pipelines.ingest.accept import Acceptance, Change, Intake
+from pipelines.ingest.receipts import ReceiptReader
 from pipelines.runtime.errors import Kind, Permanent
 from pipelines.runtime.folder import Folder
 from pipelines.runtime.record import Lane
@@ -34,16 +34,6 @@ BATCH_BYTES = 8 * 1024 * 1024  # ... unless they are heavy before that
 POLL = 0.5  # seconds between looks at the receipts
 LOOK = 500  # receipts read at once
 SILENCE = 30.0  # seconds without news after which all receipts are looked at
-
-
-class Accepts(Protocol):
-    async def accept(
-        self, site: str, changes: Sequence[Change], source: str, lane: Lane = "save"
-    ) -> list[Acceptance]: ...
-
-
-class ReadsReceipts(Protocol):
-    async def receipts(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Receipt]: ...
 
 
 @dataclass
@@ -111,7 +101,7 @@ def weight(page: PageDocument) -> int:
 async def send(
     site: str,
     pages: Iterable[PageDocument],
-    intake: Accepts,
+    intake: Intake,
     cursor: Cursor | None,
     report: Callable[[ImportProgress], None],
     failed: dict[str, str],
@@ -148,7 +138,7 @@ async def send(
 
 
 async def accept_each(
-    intake: Accepts,
+    intake: Intake,
     site: str,
     pages: Sequence[PageDocument],
     source: str,
@@ -173,7 +163,7 @@ async def accept_each(
 
 
 async def settle(
-    site: str, revisions: Mapping[str, int], receipts: ReadsReceipts, heard: set[str]
+    site: str, revisions: Mapping[str, int], receipts: ReceiptReader, heard: set[str]
 ) -> AsyncIterator[tuple[ImportProgress, dict[str, Receipt]]]:
     """Wait until every page is searchable or has failed; yields after every look, with the receipts so far of those
     that failed, and of those that are searchable without all that belongs to them.

@@ -14,7 +14,6 @@ from adapters.kafka import KafkaSender, ensure_topics, prefixed
 from adapters.kafka.bus import KafkaBus
 from adapters.kafka.log import KafkaLogReader
 from gateway.fakes import FakeLetters
-from gateway.ports import Letters as Port
 from pipelines.operate.dead_letters.edit import BadValue
 from pipelines.operate.dead_letters.letters import LetterHandled, Letters, LetterUnreadable, UnknownLetter
 from pipelines.operate.dead_letters.open_letters import OpenLetters
@@ -40,7 +39,7 @@ class NoHeads:
 class Desk:
     """Letters, and how a stage buries them: number n fails n hours after noon; an empty code makes it unreadable."""
 
-    letters: Port
+    letters: Letters
     bury: Callable[[int, str], Awaitable[None]]
 
 

@@ -19,7 +19,7 @@ from connectors.cms.folder.source import FolderSource
 from connectors.cms.frame import Listed
 from connectors.cms.ledger import WantedPage
 from connectors.cms.sync import Courier, SyncOutcome
-from pipelines.ingest.importing import Accepts
+from pipelines.ingest.accept import Intake
 from pipelines.runtime.errors import Retryable
 from schemas.keys import page_key
 
@@ -38,7 +38,7 @@ class Watch:
     """Follows a folder from the state in `seen`. For one task."""
 
     def __init__(
-        self, source: FolderSource, site: str, name: str, intake: Accepts, seen: Scan, on_outcome: OnOutcome
+        self, source: FolderSource, site: str, name: str, intake: Intake, seen: Scan, on_outcome: OnOutcome
     ) -> None:
         self._source = source
         self._site = site

@@ -14,15 +14,15 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Literal, Protocol, Self
+from typing import Literal, Self
 
 import structlog
 from pydantic import AwareDatetime, Field
 
 from pipelines.operate.audit.audit import SETTLE, AuditProgress, Report
 from pipelines.operate.audit.index_diff import Kind
-from pipelines.operate.audit.repair import AuditRunning
-from pipelines.operate.audit.report import AuditReport, Finding, RepairReport
+from pipelines.operate.audit.repair import Auditor, AuditRunning
+from pipelines.operate.audit.report import AuditReport, Finding
 from pipelines.operate.states import State, States
 from pipelines.runtime.errors import PagewireError, Retryable
 from schemas.base import SiteId, Wire
@@ -96,22 +96,10 @@ class LastRun(Wire):
     run: AuditRun | None
 
 
-class Audits(Protocol):
-    """pipelines.operate.audit.repair.Auditor."""
-
-    async def audit(
-        self, site: str, *, index: str | None = ..., settle: float = ..., report: Report = ...
-    ) -> AuditReport: ...
-
-    async def repair(
-        self, site: str, *, force: bool = ..., settle: float = ..., report: Report = ...
-    ) -> RepairReport: ...
-
-
 class AuditRuns:
     """One per gateway; close it before the servers' clients. `now`: the gateways' common time."""
 
-    def __init__(self, states: States, audits: Audits, now: Callable[[], datetime], settle: float = SETTLE) -> None:
+    def __init__(self, states: States, audits: Auditor, now: Callable[[], datetime], settle: float = SETTLE) -> None:
         self._states = states
         self._audits = audits
         self._now = now
