@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from pipelines.query.log.ports import Asked, AskedHit, BadCursor
+from pipelines.query.log.ports import AskedHit, BadCursor, GroupableQuestion
 from pipelines.runtime.errors import PagewireError
 from schemas.conversation import Feedback
 from schemas.outcome import (
@@ -118,7 +118,7 @@ class FakeOutcomes:
             erased=kept.forgotten,
         )
 
-    async def asked(self, site: str, since: datetime, until: datetime, most: int) -> list[Asked]:
+    async def asked(self, site: str, since: datetime, until: datetime, most: int) -> list[GroupableQuestion]:
         self._fail()
         found = [
             _asked(id, kept.outcome, kept.feedback)
@@ -143,8 +143,8 @@ def _erase(kept: _Kept) -> None:
         kept.feedback = kept.feedback.model_copy(update={"comment": None})
 
 
-def _asked(id: str, outcome: Outcome, feedback: Feedback | None) -> Asked:
-    return Asked(
+def _asked(id: str, outcome: Outcome, feedback: Feedback | None) -> GroupableQuestion:
+    return GroupableQuestion(
         request_id=id,
         asked_at=outcome.asked_at,
         lang=outcome.asked_in,

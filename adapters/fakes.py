@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pipelines.ingest.ports import HeadConflict, PartGone, Place
+from pipelines.ingest.ports import HeadConflict, PartGone, PartPosition
 from pipelines.ingest.unit_plan import KnownUnits
-from pipelines.operate.places.ports import Covered, Stretch
+from pipelines.operate.places.ports import Covered, NotedRange
 from pipelines.runtime.record import Lane
 from schemas.base import Message
 from schemas.head import Head
@@ -18,7 +18,7 @@ from schemas.topics import Topic
 
 
 @dataclass
-class Sent:
+class SentMessage:
     """One message a stage sent."""
 
     topic: Topic
@@ -32,12 +32,12 @@ class Sent:
 class FakeSender:
     """Keeps sent messages."""
 
-    sent: list[Sent] = field(default_factory=list)
+    sent: list[SentMessage] = field(default_factory=list)
 
     async def send(
         self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None, lane: Lane | None = None
     ) -> None:
-        self.sent.append(Sent(topic, key, message, partition_key, lane))
+        self.sent.append(SentMessage(topic, key, message, partition_key, lane))
 
 
 @dataclass
@@ -58,7 +58,7 @@ class FakeIndex:
         self.model = model
         self.chunker = chunker
         self.docs: dict[str, _Doc] = {}
-        self.aside: dict[tuple[str, int], tuple[Place, PageEmbeddings]] = {}
+        self.aside: dict[tuple[str, int], tuple[PartPosition, PageEmbeddings]] = {}
         self._writes = 0
 
     async def heads(self, page_keys: Iterable[str]) -> Mapping[str, Head]:
@@ -89,12 +89,12 @@ class FakeIndex:
         for name, ord in chunks:
             self._put(chunk_id(change.page_key, name, ord), _Doc(change.revision))
 
-    async def keep(self, part: PageEmbeddings, place: Place) -> None:
+    async def keep(self, part: PageEmbeddings, place: PartPosition) -> None:
         known = self.aside.get((part.making, part.part))
         if known is None or known[0].offset <= place.offset:
             self.aside[part.making, part.part] = place, part
 
-    async def kept(self, part: PageEmbeddings) -> Mapping[int, Place]:
+    async def kept(self, part: PageEmbeddings) -> Mapping[int, PartPosition]:
         return {number: place for (making, number), (place, _) in self.aside.items() if making == part.making}
 
     async def take(self, part: PageEmbeddings, number: int) -> PageEmbeddings:
@@ -102,7 +102,7 @@ class FakeIndex:
             raise PartGone(f"{part.making}#{number}")
         return self.aside[part.making, number][1]
 
-    async def drop(self, part: PageEmbeddings, places: Mapping[int, Place]) -> None:
+    async def drop(self, part: PageEmbeddings, places: Mapping[int, PartPosition]) -> None:
         for number, place in places.items():
             known = self.aside.get((part.making, number))
             if known is not None and known[0].offset <= place.offset:
@@ -162,7 +162,7 @@ class FakeIndex:
 
 
 class FakePages:
-    """Sibling of adapters.elastic.pages.Pages: one index that is live for every site, and receipts."""
+    """Sibling of adapters.elastic.pages.ElasticPages: one index that is live for every site, and receipts."""
 
     def __init__(self) -> None:
         self.index = FakeIndex()
@@ -207,18 +207,18 @@ class FakePlaces:
 
     def __init__(self) -> None:
         self.notes: dict[str, Covered] = {}
-        self.stretches: dict[tuple[str, str, int, int], Stretch] = {}  # topic, site, partition, start
+        self.stretches: dict[tuple[str, str, int, int], NotedRange] = {}  # topic, site, partition, start
         self._writes = 0
 
     async def covered(self, topic: str) -> Covered:
         return self.notes.get(topic, Covered({}))
 
-    async def of_site(self, topic: str, site: str, partition: int) -> AsyncGenerator[Stretch, None]:
+    async def of_site(self, topic: str, site: str, partition: int) -> AsyncGenerator[NotedRange, None]:
         for key in sorted(key for key in self.stretches if key[:3] == (topic, site, partition)):
             yield self.stretches[key]
 
     async def add(
-        self, topic: str, stretches: Sequence[Stretch], covered: Covered, ends: Mapping[int, int]
+        self, topic: str, stretches: Sequence[NotedRange], covered: Covered, ends: Mapping[int, int]
     ) -> Covered | None:
         for stretch in stretches:
             await self.put(topic, stretch)
@@ -226,7 +226,7 @@ class FakePlaces:
             return None
         return self._cover(topic, {**covered.ends, **ends})
 
-    async def put(self, topic: str, stretch: Stretch) -> None:
+    async def put(self, topic: str, stretch: NotedRange) -> None:
         key = topic, stretch.site, stretch.partition, stretch.start
         if key in self.stretches and self.stretches[key].end > stretch.end:
             return

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from adapters.http_gateway import HttpGateway, code_of, parse
 from pipelines.evaluate.dataset import Case
-from pipelines.evaluate.measures import DEPTH, Observed, Passage
+from pipelines.evaluate.measures import DEPTH, AnswerPassage, Observed
 from pipelines.runtime.errors import Permanent, WrongUse
 from schemas.evaluation import ListedRun, NewRun
 from schemas.http import ChatResponse
@@ -72,7 +72,7 @@ class HttpSite:
             at=datetime.now(UTC),
             answer=answer.answer,
             grade=answer.grade,
-            found=tuple(Passage(page=page.page_id, lang=page.lang) for page in answer.found[:DEPTH]),
+            found=tuple(AnswerPassage(page=page.page_id, lang=page.lang) for page in answer.found[:DEPTH]),
             sources=passages_of(answer.sources),
             ms=ms - answer.timings_ms.get(RANKING, 0.0),  # no visitor waits for it
             timings_ms={step: took for step, took in answer.timings_ms.items() if step != RANKING},
@@ -99,6 +99,6 @@ class HttpSite:
         await self._gateway.send_once("DELETE", f"/conversations/{conversation}")
 
 
-def passages_of(sources: tuple[Source, ...]) -> tuple[Passage, ...]:
+def passages_of(sources: tuple[Source, ...]) -> tuple[AnswerPassage, ...]:
     """The sources with their whole texts, as the answer's writer read them: for a judge."""
-    return tuple(Passage(page=each.page_id, lang=each.lang, text=each.text, cited=each.cited) for each in sources)
+    return tuple(AnswerPassage(page=each.page_id, lang=each.lang, text=each.text, cited=each.cited) for each in sources)

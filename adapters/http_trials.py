@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from adapters.http_gateway import HttpGateway, code_of, parse
 from adapters.http_site import passages_of
 from pipelines.evaluate.dataset import Case
-from pipelines.evaluate.measures import DEPTH, Observed, Passage
+from pipelines.evaluate.measures import DEPTH, AnswerPassage, Observed
 from pipelines.evaluate.run import Asked
 from pipelines.runtime.errors import Retryable, WrongUse
 from schemas.http import ChatResponse
@@ -119,7 +119,7 @@ class _Under:
             at=datetime.now(UTC),
             answer=answer.answer,
             grade=answer.grade,
-            found=tuple(Passage(page=each.page_id, lang=each.lang) for each in found[:DEPTH]),
+            found=tuple(AnswerPassage(page=each.page_id, lang=each.lang) for each in found[:DEPTH]),
             sources=passages_of(answer.sources),
             ms=result.ms,
             timings_ms=answer.timings_ms,

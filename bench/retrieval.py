@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from rich.progress import track
 
 from adapters.elastic.bundle import Elastic
-from adapters.elastic.pages import Pages
+from adapters.elastic.pages import ElasticPages
 from adapters.elastic.writer import Writer
 from bench.given import numbers
 from bench.report import percentile, report
@@ -114,7 +114,7 @@ async def _fill(settings: Settings, elastic: Elastic, numbers: range) -> None:
 
     async def write() -> None:
         async with aclosing(Writer(es)) as writer:
-            index = Pages(es, elastic.indexes, writer).at(info)
+            index = ElasticPages(es, elastic.indexes, writer).at(info)
 
             async def put(number: int) -> None:
                 page = chunked(change(SITE, number), settings.chunker, 0, number)

@@ -76,7 +76,7 @@ async def _run(
         auditor = await clients.auditor()
         with Bars() as bars:
 
-            def report(progress: audits.Progress) -> None:
+            def report(progress: audits.AuditProgress) -> None:
                 bars.step(STEPS[progress.step], progress.done, progress.total)
 
             if repair:

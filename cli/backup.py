@@ -16,7 +16,7 @@ from pipelines.operate.backup.folder import BackupFolder
 from pipelines.operate.backup.manifest import CHANGES, Manifest, PartName
 from pipelines.operate.backup.off_loop import off_loop
 from pipelines.operate.backup.older import delete_older
-from pipelines.operate.backup.ports import Progress
+from pipelines.operate.backup.ports import BackupProgress
 
 if TYPE_CHECKING:
     from pipelines.operate.backup.restore import Restored
@@ -124,7 +124,7 @@ async def _restore(
         return done, await backups.differences(clients, kept.manifest, sites)
 
 
-def _report(bars: Bars) -> Callable[[Progress], None]:
+def _report(bars: Bars) -> Callable[[BackupProgress], None]:
     return lambda progress: bars.step(progress.step, progress.done, progress.total)
 
 

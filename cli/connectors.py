@@ -25,8 +25,8 @@ from connectors.cms.folder.watch import Watch
 from connectors.cms.reconcile import Reconciled, reconcile
 from connectors.cms.settings import FolderConnector, PushConnector
 from connectors.cms.sources import configured, opened
-from connectors.cms.sync import AlreadyRunning, Failure, Outcome, Progress
-from pipelines.operate.connector_runs import Came
+from connectors.cms.sync import AlreadyRunning, PageFailure, SyncOutcome, SyncProgress
+from pipelines.operate.connector_runs import ConnectorRunOutcome
 from pipelines.runtime.errors import Permanent, Retryable, WrongUse
 from schemas.keys import parse_page_key
 
@@ -107,7 +107,7 @@ async def _reconcile(
         with Bars() as bars:
             for name in names:
                 try:
-                    noted = nullcontext(Came()) if dry_run else runs.run(site, name, "reconcile", user())
+                    noted = nullcontext(ConnectorRunOutcome()) if dry_run else runs.run(site, name, "reconcile", user())
                     async with noted as came, opened(settings, site, name) as source:
                         steps = _report(bars, name if len(names) > 1 else "")
                         done.append(
@@ -153,7 +153,7 @@ async def _watch(settings: Settings, site: str, name: str) -> None:
         ready("watching", str(source.folder))
         seen = source.seen if source.seen is not None else await source.scan()
 
-        def tell(outcome: Outcome) -> None:
+        def tell(outcome: SyncOutcome) -> None:
             came.sent += outcome.sent
             came.deleted += outcome.deleted
             came.failed += outcome.failed
@@ -162,12 +162,12 @@ async def _watch(settings: Settings, site: str, name: str) -> None:
         await Watch(source, site, name, intake, seen, tell).run(source.folder)
 
 
-def _say(came: Came, done: Reconciled) -> None:
+def _say(came: ConnectorRunOutcome, done: Reconciled) -> None:
     came.sent, came.deleted, came.left_out = done.sent, done.deleted, done.left_out
     came.failed, came.refused = done.failed, done.refused
 
 
-def _tell(outcome: Outcome) -> None:
+def _tell(outcome: SyncOutcome) -> None:
     sent, deleted = _some(outcome.revisions), _some(outcome.deletes)
     print(f"{outcome.sent} sent{sent}, {outcome.deleted} deleted{deleted}", flush=True)
     _print_failures(outcome.failures)
@@ -204,11 +204,11 @@ def _print(done: list[Reconciled]) -> None:
             )
 
 
-def _print_failures(failures: list[Failure]) -> None:
+def _print_failures(failures: list[PageFailure]) -> None:
     for one in failures:
         complain(f"{one.lang} {one.page_id}: {one.reason}")
 
 
-def _report(bars: Bars, name: str) -> Callable[[Progress], None]:
+def _report(bars: Bars, name: str) -> Callable[[SyncProgress], None]:
     before = f"{name}: " if name else ""
     return lambda progress: bars.step(before + STEPS[progress.step], progress.done, progress.total)

@@ -17,7 +17,7 @@ from cli.user import user
 from cli.wired import connected, load, logged
 from connectors.cms.documents import Left, count, documents
 from connectors.cms.sources import NoSource, opened, others
-from connectors.cms.sync import TOLD, Progress, sync
+from connectors.cms.sync import TOLD, SyncProgress, sync
 from pipelines.ingest.accept import Change
 from pipelines.ingest.importing import Cursor, send, settle
 from pipelines.ingest.receipts import ReceiptReader
@@ -129,7 +129,7 @@ async def import_connector(settings: Settings, site: str, name: str, wait: bool 
         receipts = await clients.receipts(waiting=wait)
         with receipts.hearing() as heard, Bars() as bars:
 
-            def report(progress: Progress) -> None:
+            def report(progress: SyncProgress) -> None:
                 bars.step(STEPS[progress.step], progress.done, progress.total)
 
             outcome = await sync(source, site, name, await clients.intake(), settings.home, report)

@@ -15,7 +15,7 @@ from cli.output import NOT_SO, err, explained, out, print_json, rows, table
 from cli.wired import load
 
 if TYPE_CHECKING:
-    from infra.engine import EngineSettings, EngineStatus
+    from infra.engine import EngineStatus, LocalEngineSettings
     from wiring.settings import Settings
 
 app = typer.Typer(
@@ -25,11 +25,11 @@ app = typer.Typer(
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def engine_settings(settings: Settings) -> EngineSettings:
+def engine_settings(settings: Settings) -> LocalEngineSettings:
     """The engine's part of the settings."""
-    from infra.engine import EngineSettings
+    from infra.engine import LocalEngineSettings
 
-    return EngineSettings(
+    return LocalEngineSettings(
         home=settings.home,
         kafka_port=settings.engine_kafka_port,
         es_port=settings.engine_es_port,
@@ -53,7 +53,7 @@ def start(
         asyncio.run(_start(engine_settings(load()), detach))
 
 
-async def _start(settings: EngineSettings, detach: bool) -> None:
+async def _start(settings: LocalEngineSettings, detach: bool) -> None:
     from infra import engine
 
     with engine.open_progress() as progress:

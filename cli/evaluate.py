@@ -19,12 +19,12 @@ from cli.output import NOT_SO, err, explained, out, print_json
 from cli.wired import logged
 from pipelines.evaluate.comparison import GATED, WHOLE, Comparison
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
-from pipelines.evaluate.evaluation import Evaluation, Line, against, evaluate, junit
+from pipelines.evaluate.evaluation import Evaluation, ReportLine, against, evaluate, junit
 from pipelines.evaluate.judged.registry import ALL, JUDGED, named
 from pipelines.evaluate.measures import MEASURES
 from pipelines.evaluate.non_inferiority import MARGIN, fewest_cases
 from pipelines.evaluate.publication import publication
-from pipelines.evaluate.run import AT_ONCE, Asked, Head, Run, ask_all, askable
+from pipelines.evaluate.run import AT_ONCE, Asked, Run, RunHead, ask_all, askable
 from pipelines.runtime.errors import WrongUse
 from pipelines.runtime.secret import read as read_secret
 from schemas.evaluation import ListedRun, NewRun
@@ -130,7 +130,7 @@ def evaluate_site(
         cases = load_dataset(dataset)
         if not askable(cases, site):
             raise BadDataset(f"{dataset}: no case for site {site} that can be asked at any time")
-        head = Head.of(cases, site, url or f"http://127.0.0.1:{settings.port}", datetime.now(UTC))
+        head = RunHead.of(cases, site, url or f"http://127.0.0.1:{settings.port}", datetime.now(UTC))
         _warn(head, margin if before else None)
         secret = key_for(settings, url, key)
         folder, unfinished = settings.home / "evaluations", _unfinished(cases, judging)
@@ -168,7 +168,7 @@ def evaluate_site(
         raise typer.Exit(NOT_SO)
 
 
-def kept_at(folder: Path, head: Head, unfinished: Callable[[Run], bool] = lambda run: not run.complete) -> Path:
+def kept_at(folder: Path, head: RunHead, unfinished: Callable[[Run], bool] = lambda run: not run.complete) -> Path:
     """The newest run of the same questions to the same system that was stopped in the last day, or a new file."""
     for path in sorted(folder.glob(f"{head.site}-*.ndjson"), reverse=True):
         try:
@@ -187,25 +187,25 @@ def _unfinished(cases: Dataset, judging: Judging | None) -> Callable[[Run], bool
     return lambda run: not run.complete or (judging is not None and judging.unfinished(cases, run))
 
 
-async def _ask(cases: Dataset, head: Head, key: SecretStr, run: Run, at_once: int) -> None:
+async def _ask(cases: Dataset, head: RunHead, key: SecretStr, run: Run, at_once: int) -> None:
     from adapters.http_site import HttpSite
 
     async with HttpSite(head.url, head.site, key) as system:
         await asked_with_a_bar(cases, head, system, run, at_once)
 
 
-async def _publish(head: Head, key: SecretStr, run: NewRun) -> ListedRun:
+async def _publish(head: RunHead, key: SecretStr, run: NewRun) -> ListedRun:
     from adapters.http_site import HttpSite
 
     async with HttpSite(head.url, head.site, key) as system:
         return await system.publish(run)
 
 
-def _page_of(head: Head, run: ListedRun) -> str:
+def _page_of(head: RunHead, run: ListedRun) -> str:
     return f"{head.url.rstrip('/')}/console/evaluations/{run.id}?site={head.site}"
 
 
-async def asked_with_a_bar(cases: Dataset, head: Head, system: Asked, run: Run, at_once: int = AT_ONCE) -> None:
+async def asked_with_a_bar(cases: Dataset, head: RunHead, system: Asked, run: Run, at_once: int = AT_ONCE) -> None:
     """Ask what is left of a run. Raises: Retryable, Permanent."""
     with run, Bars(transient=True) as bars:
         questions = askable(cases, head.site)
@@ -243,7 +243,7 @@ def _least(text: str) -> tuple[str, float]:
     return known_measure(name), least
 
 
-def _warn(head: Head, margin: float | None) -> None:
+def _warn(head: RunHead, margin: float | None) -> None:
     if head.left_out:
         err.print(f"{head.left_out} cases hang on a time of their own and are left out")
     if margin is not None and head.cases < fewest_cases(margin):
@@ -258,16 +258,16 @@ def missed(report: Evaluation, bars: Mapping[str, float]) -> list[str]:
     return [name for name, least in bars.items() if name not in figures or figures[name].mean < least]
 
 
-def lines(report: Evaluation, comparison: Comparison | None, bars: Mapping[str, float]) -> list[Line]:
+def lines(report: Evaluation, comparison: Comparison | None, bars: Mapping[str, float]) -> list[ReportLine]:
     """What decides, as a CI shows it; where nothing does, that all was asked."""
     figures = report.groups.get(WHOLE, {})
     decided = []
     low = missed(report, bars)
     for name, bar in bars.items():
         is_ = f"{figures[name].mean:.3f}" if name in figures else "not measured"
-        decided.append(Line(WHOLE, f"{name} is at least {bar:g}", f"it is {is_}" if name in low else ""))
+        decided.append(ReportLine(WHOLE, f"{name} is at least {bar:g}", f"it is {is_}" if name in low else ""))
     for check in comparison.checks if comparison else ():
         found = check.figures
         why = f"{check.outcome}: {found.live:.3f} before, {found.candidate:.3f} now, {found.cases} cases"
-        decided.append(Line(check.group, f"{check.measure} is not worse", why if check.stops else ""))
-    return decided or [Line(WHOLE, f"{report.asked} cases are asked")]
+        decided.append(ReportLine(check.group, f"{check.measure} is not worse", why if check.stops else ""))
+    return decided or [ReportLine(WHOLE, f"{report.asked} cases are asked")]

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from cli.output import out, rows, table
-from pipelines.evaluate.comparison import GATED, WHOLE, Check, Comparison
-from pipelines.evaluate.evaluation import Evaluation, Figure
+from pipelines.evaluate.comparison import GATED, WHOLE, Comparison, FigureCheck
+from pipelines.evaluate.evaluation import Evaluation, MeanFigure
 
 
 def print_evaluation(report: Evaluation, comparison: Comparison | None, too_low: Sequence[str]) -> None:
@@ -80,7 +80,7 @@ def _print_comparison(comparison: Comparison) -> None:
             out.print(f"\n[red]too few cases[/]: {comparison.needed:,} needed for {margin}")
 
 
-def _check(check: Check) -> tuple[object, ...]:
+def _check(check: FigureCheck) -> tuple[object, ...]:
     found = check.figures
     figures = (f"{found.live:.3f}", f"{found.candidate:.3f}", f"{found.difference:+.3f}")
     return (
@@ -93,9 +93,9 @@ def _check(check: Check) -> tuple[object, ...]:
     )
 
 
-def _figure(figure: Figure) -> tuple[object, ...]:
+def _figure(figure: MeanFigure) -> tuple[object, ...]:
     return figure.cases, f"{figure.mean:.3f}", f"{figure.low:.3f} to {figure.high:.3f}"
 
 
-def _mean(figure: Figure | None) -> str:
+def _mean(figure: MeanFigure | None) -> str:
     return f"{figure.mean:.3f}" if figure else ""

@@ -22,7 +22,14 @@ from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
 from pipelines.evaluate.experiments.grid import Arm, Grid, arms, load_grid
 from pipelines.evaluate.experiments.page import failures, html, markdown
 from pipelines.evaluate.experiments.report import ExperimentReport, report, told
-from pipelines.evaluate.experiments.sweep import Allowance, BudgetSpent, Planned, ask_arms, left, plan
+from pipelines.evaluate.experiments.sweep import (
+    ExperimentBudget,
+    ExperimentBudgetSpent,
+    PlannedArm,
+    ask_arms,
+    left,
+    plan,
+)
 from pipelines.evaluate.run import AT_ONCE, askable
 from pipelines.runtime.errors import WrongUse
 from schemas.trial import TrialChoices
@@ -78,7 +85,7 @@ class Experiment:
     def folder(self, given: Path | None) -> Path:
         return given or self.settings.home / "experiments" / self.grid.name
 
-    def planned(self, url: str, system: str) -> list[Planned]:
+    def planned(self, url: str, system: str) -> list[PlannedArm]:
         return plan(self.arms, self.dataset, self.grid.site, url, system, datetime.now(UTC), self.answers)
 
 
@@ -121,7 +128,7 @@ def run(
         secret = key_for(experiment.settings, url, key)
         stopped = ""
 
-        async def ask() -> list[Planned]:
+        async def ask() -> list[PlannedArm]:
             nonlocal stopped
             async with HttpTrials(at, experiment.grid.site, secret) as system:
                 choices = await system.choices()
@@ -134,10 +141,10 @@ def run(
                     folder = experiment.folder(to)
                     folder.mkdir(parents=True, exist_ok=True)
                     (folder / "asked.json").write_text(_Asked(url=at, system=choices.system).model_dump_json() + "\n")
-                    allowance = Allowance(most_calls, most_tokens)
+                    allowance = ExperimentBudget(most_calls, most_tokens)
                     try:
                         await ask_arms(planned, experiment.dataset, system, choices, allowance, asked, at_once)
-                    except BudgetSpent as spent:
+                    except ExperimentBudgetSpent as spent:
                         stopped = str(spent)
                 return planned
 
@@ -185,7 +192,7 @@ def _can_be_tried(arms_: tuple[Arm, ...], choices: TrialChoices) -> None:
             )
 
 
-def _print_plan(experiment: Experiment, planned: list[Planned], choices: TrialChoices, json: bool) -> None:
+def _print_plan(experiment: Experiment, planned: list[PlannedArm], choices: TrialChoices, json: bool) -> None:
     cases = askable(experiment.dataset, experiment.grid.site)
     questions, calls = left(planned, cases, choices)
     if json:
@@ -200,7 +207,7 @@ def _print_plan(experiment: Experiment, planned: list[Planned], choices: TrialCh
     )
 
 
-def _tell(experiment: Experiment, planned: list[Planned], folder: Path, json: bool) -> None:
+def _tell(experiment: Experiment, planned: list[PlannedArm], folder: Path, json: bool) -> None:
     found = report(experiment.grid, experiment.dataset, planned)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "report.md").write_text(markdown(found), encoding="utf-8")
@@ -247,7 +254,7 @@ def _alone(answers: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _bar(experiment: Experiment, planned: list[Planned]) -> Iterator[Callable[[str, int], None]]:
+def _bar(experiment: Experiment, planned: list[PlannedArm]) -> Iterator[Callable[[str, int], None]]:
     """Shows how many answers are there of all arms together."""
     cases = len(askable(experiment.dataset, experiment.grid.site))
     done = {each.arm.name: len(each.read().observed) for each in planned}

@@ -213,7 +213,7 @@ class RebuildBars(Bars):
         changes, chunks = (rebuild.pages - first.pages) / seconds, (rebuild.chunks - first.chunks) / seconds
         self.step("messages", rebuild.done, rebuild.total, f"{changes:,.0f} changes/s {chunks:,.0f} chunks/s")
 
-    def audit(self, progress: audits.Progress) -> None:
+    def audit(self, progress: audits.AuditProgress) -> None:
         """Records of the log, documents of the index, pages that do not agree yet."""
         self.step(STEPS[progress.step], progress.done, progress.total)
 

@@ -11,7 +11,7 @@ from cli.output import out, rows, table
 from pipelines.evaluate.comparison import WHOLE
 from pipelines.evaluate.dataset import Dataset
 from pipelines.evaluate.judged.evaluator import applying, judge_all, key
-from pipelines.evaluate.judged.judge import Budget, BudgetSpent, Judge
+from pipelines.evaluate.judged.judge import BudgetSpent, EvaluationJudge, JudgingBudget
 from pipelines.evaluate.judged.measure import JudgedMeasure
 from pipelines.evaluate.judged.report import Advice, Judged, advice, judged
 from pipelines.evaluate.run import Run, askable
@@ -68,12 +68,12 @@ async def hear(
     cases: Dataset, run: Run, judging: Judging, settings: Settings, live: Run | None, margin: float
 ) -> Heard:
     """Have the answers of a run judged that are not judged yet, and compare them with those of a live one."""
-    budget = Budget(judging.calls, judging.tokens)
+    budget = JudgingBudget(judging.calls, judging.tokens)
     token = fence(f"{run.head.begun.isoformat()} {run.head.fingerprint}")
     from wiring.evaluating import judge_model
 
     async with judge_model(settings, judging.model) as model:
-        judges = [Judge(model, judging.model, budget, token) for _ in range(judging.repeats)]
+        judges = [EvaluationJudge(model, judging.model, budget, token) for _ in range(judging.repeats)]
         with run, Bars(transient=True) as bars:
             stopped = await judge_all(
                 askable(cases, run.head.site),

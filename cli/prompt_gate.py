@@ -21,7 +21,7 @@ from pipelines.evaluate.comparison import Comparison
 from pipelines.evaluate.dataset import BadDataset, Dataset
 from pipelines.evaluate.evaluation import Evaluation, against, evaluate
 from pipelines.evaluate.non_inferiority import fewest_cases
-from pipelines.evaluate.run import BadRun, Head, Run, askable
+from pipelines.evaluate.run import BadRun, Run, RunHead, askable
 from pipelines.runtime.errors import Permanent
 from schemas.trial import TrialSettings
 
@@ -33,7 +33,7 @@ class TooFewCases(Permanent):
 
 
 @dataclass(frozen=True)
-class Gate:
+class PromptGate:
     """What a candidate is held to, and where it is asked."""
 
     cases: Dataset
@@ -55,7 +55,7 @@ class Gate:
         Raises:
             BadDataset, TooFewCases: nothing was asked. Retryable, WrongUse.
         """
-        head = Head.of(self.cases, self.site, self.url, datetime.now(UTC))
+        head = RunHead.of(self.cases, self.site, self.url, datetime.now(UTC))
         if not askable(self.cases, self.site):
             raise BadDataset(f"{self.cases.label}: no case for site {self.site} that can be asked at any time")
         if head.cases < (needed := fewest_cases(self.margin)):
@@ -69,7 +69,7 @@ class Gate:
         comparison = against(self.cases, first, second, self.margin, self.measures)
         return evaluate(self.cases, second), comparison, [first.path, second.path]
 
-    async def _asked(self, path: Path, head: Head, text: str | None) -> Run:
+    async def _asked(self, path: Path, head: RunHead, text: str | None) -> Run:
         from adapters.http_trials import HttpTrials
 
         run = Run.begin(path, head)

@@ -15,7 +15,7 @@ import typer
 from cli.evaluate import key_for
 from cli.evaluation_print import comparison_told, print_evaluation
 from cli.output import NOT_SO, explained, out, print_json, rows, table
-from cli.prompt_gate import Gate
+from cli.prompt_gate import PromptGate
 from cli.user import noted, user
 from cli.wired import configure_logs, connected, load
 from pipelines.evaluate.comparison import GATED as DECIDE
@@ -193,7 +193,7 @@ def promote(
         if dataset is not None:
             address, folder = url or f"http://127.0.0.1:{settings.port}", settings.home / "evaluations" / "prompts"
             secret = key_for(settings, url, key)
-            gate = Gate(
+            gate = PromptGate(
                 load_dataset(dataset),
                 site,
                 address,
@@ -241,7 +241,9 @@ def rollback(site: Site, text: Text = "answer", note: Note = "", json: Json = Fa
         out.print(f"{what} live again, as version {made.version}", markup=False)
 
 
-async def _promote(clients: Clients, place: Place, version: int | None, gate: Gate | None, note: str) -> dict[str, Any]:
+async def _promote(
+    clients: Clients, place: Place, version: int | None, gate: PromptGate | None, note: str
+) -> dict[str, Any]:
     found = await _history(clients, place)
     newest = next((one.version for one in found.versions if one.candidate), None)
     number = version if version is not None else newest

@@ -39,7 +39,7 @@ SHOWN = 200  # characters of what is left out
 
 
 @dataclass(frozen=True)
-class Reading:
+class InputReading:
     """What one input would be in the index."""
 
     source: str
@@ -77,7 +77,7 @@ def read(
         _print(reading)
 
 
-def _reading(source: str, kind: As | None) -> Reading:
+def _reading(source: str, kind: As | None) -> InputReading:
     """Raises: WrongUse: it cannot be read. PagewireError: it cannot be fetched."""
     charset, robots, media_type = None, "", ""
     if is_address(source):
@@ -103,27 +103,27 @@ async def _fetched(address: str) -> tuple[bytes, str | None, str, str]:
     return found.body, found.charset, found.headers.get("x-robots-tag", ""), found.content_type
 
 
-def _of_page(source: str, data: bytes, charset: str | None, robots: str) -> Reading:
+def _of_page(source: str, data: bytes, charset: str | None, robots: str) -> InputReading:
     page = read_page(data, source if is_address(source) else "https://page.invalid/", charset, robots)
     found = _content(source, page.title, page.lang, page.content, page.left_out)
     asked = () if page.indexed else (LeftOut("robots: the page asks not to be indexed", ""),)
     return replace(found, left_out=(*asked, *found.left_out))
 
 
-def _of_html(source: str, data: bytes, charset: str | None) -> Reading:
+def _of_html(source: str, data: bytes, charset: str | None) -> InputReading:
     path = Path("page.html" if source == STDIN or is_address(source) else source)
     fields, body = split(text_in(path, data) if charset is None else decoded(data, charset, page=True))
     lang = fields.get("lang")
     return _content(source, str(fields.get("title", "")), str(lang) if lang else None, as_html(path, body))
 
 
-def _content(source: str, title: str, lang: str | None, content: str, around: tuple[LeftOut, ...] = ()) -> Reading:
+def _content(source: str, title: str, lang: str | None, content: str, around: tuple[LeftOut, ...] = ()) -> InputReading:
     text = html.read(content)
     words = text.words(counted(around)) or whole(text.markdown)
-    return Reading(source, title, lang, text.markdown, words, (*around, *text.left_out))
+    return InputReading(source, title, lang, text.markdown, words, (*around, *text.left_out))
 
 
-def _of_attachment(source: str, data: bytes, media_type: str) -> Reading:
+def _of_attachment(source: str, data: bytes, media_type: str) -> InputReading:
     name = Path(urlsplit(source).path if is_address(source) else source).name
     try:
         found = asyncio.run(_read_attachment(data, media_type, suffix_of(name)))
@@ -131,7 +131,7 @@ def _of_attachment(source: str, data: bytes, media_type: str) -> Reading:
         raise WrongUse(f"{source}: what reads such files is not installed; `{INSTALL}` installs it") from err
     markdown = "\n\n".join(section.text for section in found.sections)
     note = "; ".join(filter(None, [found.left_out, found.hidden and f"hidden: {found.hidden}"]))
-    return Reading(source, name, None, markdown, whole(markdown), note=note or None)
+    return InputReading(source, name, None, markdown, whole(markdown), note=note or None)
 
 
 async def _read_attachment(data: bytes, media_type: str, suffix: str) -> Sections:
@@ -144,7 +144,7 @@ async def _read_attachment(data: bytes, media_type: str, suffix: str) -> Section
         await reader.aclose()
 
 
-def _as_json(reading: Reading) -> dict[str, Any]:
+def _as_json(reading: InputReading) -> dict[str, Any]:
     return {
         "source": reading.source,
         "title": reading.title,
@@ -169,7 +169,7 @@ def _as_json(reading: Reading) -> dict[str, Any]:
     }
 
 
-def _print(reading: Reading) -> None:
+def _print(reading: InputReading) -> None:
     out.print(f"[bold]{escape(reading.title or reading.source)}[/]  {escape(reading.lang or '')}\n")
     out.print(reading.markdown, markup=False, soft_wrap=True)
     out.print("\n[bold]What can be quoted[/]")

@@ -11,7 +11,7 @@ from cli.audit import holdings
 from cli.generations import Json, at_work, by_hand, run, way_back
 from cli.output import NOT_SO, err, out, print_json, rows, table
 from cli.rebuild_fleet import AT_ONCE, Fleet, print_fleet, rebuild_fleet
-from cli.rebuild_steps import Done, Wanted, rebuild_site
+from cli.rebuild_steps import RebuildOptions, RebuildSteps, rebuild_site
 from cli.work import FollowParent
 from pipelines.evaluate.non_inferiority import MARGIN
 from pipelines.evaluate.quality_gate import load_cases
@@ -88,7 +88,7 @@ def rebuild(
 
     Example: pagewire rebuild --sites "shop-*" --from chunks --embedder bge-m3 --promote
     """
-    wanted = Wanted(source, embedder, chunk_size, chunk_mode, gate, margin, promote, fresh, follow_parent, by)
+    wanted = RebuildOptions(source, embedder, chunk_size, chunk_mode, gate, margin, promote, fresh, follow_parent, by)
     if (site is not None) + all_sites + (sites is not None) != 1:
         raise typer.BadParameter("name one site, or say --all, or --sites with a pattern")
     if site is None:
@@ -113,7 +113,7 @@ def rebuild(
         raise typer.Exit(NOT_SO)
 
 
-async def _rebuild(settings: Settings, site: str, wanted: Wanted) -> Done:
+async def _rebuild(settings: Settings, site: str, wanted: RebuildOptions) -> RebuildSteps:
     cases = load_cases(wanted.questions) if wanted.questions else []
     async with (
         at_work(settings, site) as (clients, bars),
@@ -122,7 +122,7 @@ async def _rebuild(settings: Settings, site: str, wanted: Wanted) -> Done:
         return await rebuild_site(clients, site, wanted, bars, act, cases)
 
 
-def _print(done: Done) -> None:
+def _print(done: RebuildSteps) -> None:
     made = done.rebuild
     if done.gate is not None:
         _print_gate(done.gate)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from cli.bars import Bars
 from cli.output import NO_SERVICE, NOT_SO, out, print_json, rows, table
-from cli.rebuild_steps import Wanted, rebuild_site
+from cli.rebuild_steps import RebuildOptions, rebuild_site
 from cli.site_names import sites_called
 from cli.user import noted
 from cli.wired import connected
@@ -52,7 +52,7 @@ class Fleet:
 
 
 @dataclass(frozen=True)
-class Came:
+class SiteRebuildOutcome:
     """What came of one site."""
 
     site: str
@@ -68,12 +68,12 @@ class _Unwatched:
 
     def fill(self, rebuild: Rebuild) -> None: ...
 
-    def audit(self, progress: audits.Progress) -> None: ...
+    def audit(self, progress: audits.AuditProgress) -> None: ...
 
     def gate(self, done: int, total: int) -> None: ...
 
 
-async def rebuild_fleet(settings: Settings, fleet: Fleet, wanted: Wanted) -> list[Came]:
+async def rebuild_fleet(settings: Settings, fleet: Fleet, wanted: RebuildOptions) -> list[SiteRebuildOutcome]:
     """What came of each site, in the order of their names.
 
     Raises:
@@ -86,7 +86,7 @@ async def rebuild_fleet(settings: Settings, fleet: Fleet, wanted: Wanted) -> lis
         with Bars() as bars:
             done = count(1)
 
-            async def one(site: str) -> Came:
+            async def one(site: str) -> SiteRebuildOutcome:
                 came = await _one(clients, site, fleet, wanted)
                 bars.step("sites", next(done), len(sites))
                 return came
@@ -94,9 +94,11 @@ async def rebuild_fleet(settings: Settings, fleet: Fleet, wanted: Wanted) -> lis
             return await some_at_a_time(sites, fleet.at_once, one)
 
 
-async def some_at_a_time(sites: Sequence[str], at_once: int, one: Callable[[str], Awaitable[Came]]) -> list[Came]:
+async def some_at_a_time(
+    sites: Sequence[str], at_once: int, one: Callable[[str], Awaitable[SiteRebuildOutcome]]
+) -> list[SiteRebuildOutcome]:
     """What came of each; none is begun any more when a service was away for one."""
-    came: dict[str, Came] = {}
+    came: dict[str, SiteRebuildOutcome] = {}
     left = deque(sites)
 
     async def work() -> None:
@@ -107,22 +109,22 @@ async def some_at_a_time(sites: Sequence[str], at_once: int, one: Callable[[str]
     async with asyncio.TaskGroup() as tasks:
         for _ in range(at_once):
             tasks.create_task(work())
-    return [came.get(site) or Came(site, "not begun") for site in sites]
+    return [came.get(site) or SiteRebuildOutcome(site, "not begun") for site in sites]
 
 
-async def _one(clients: Clients, site: str, fleet: Fleet, wanted: Wanted) -> Came:
+async def _one(clients: Clients, site: str, fleet: Fleet, wanted: RebuildOptions) -> SiteRebuildOutcome:
     try:
         async with clients.elastic.rebuilds.lease(site):
             if passed := await _passed_over(clients, site, fleet, wanted):
-                return Came(site, passed)
+                return SiteRebuildOutcome(site, passed)
             async with noted(clients, "rebuild.start", site) as act:
                 done = await rebuild_site(clients, site, wanted, _Unwatched(), act, [])
-            return Came(site, "live" if done.rebuild.state == "live" else "verified", done.rebuild)
+            return SiteRebuildOutcome(site, "live" if done.rebuild.state == "live" else "verified", done.rebuild)
     except PagewireError as error:
-        return Came(site, "failed", why=str(error), code=error.code, away=isinstance(error, Retryable))
+        return SiteRebuildOutcome(site, "failed", why=str(error), code=error.code, away=isinstance(error, Retryable))
 
 
-async def _passed_over(clients: Clients, site: str, fleet: Fleet, wanted: Wanted) -> Outcome | None:
+async def _passed_over(clients: Clients, site: str, fleet: Fleet, wanted: RebuildOptions) -> Outcome | None:
     """Why nothing is done for the site. Raises: PagewireError."""
     rebuilder = await clients.rebuilder(site)
     if not (await history(clients.elastic, site)).rebuilds:
@@ -137,7 +139,7 @@ async def _passed_over(clients: Clients, site: str, fleet: Fleet, wanted: Wanted
     return "as wanted" if is_it else None
 
 
-def print_fleet(came: Sequence[Came], *, json: bool) -> int:
+def print_fleet(came: Sequence[SiteRebuildOutcome], *, json: bool) -> int:
     """The table, or JSON; returns the exit code."""
     if json:
         print_json({"sites": [_as_json(one) for one in came]})
@@ -151,7 +153,7 @@ def print_fleet(came: Sequence[Came], *, json: bool) -> int:
     return NOT_SO if any(one.outcome == "failed" for one in came) else 0
 
 
-def _line(one: Came) -> tuple[object, ...]:
+def _line(one: SiteRebuildOutcome) -> tuple[object, ...]:
     made = one.rebuild
     if made is None:
         return (one.site, one.outcome, *[""] * 6, one.why)
@@ -159,6 +161,6 @@ def _line(one: Came) -> tuple[object, ...]:
     return (one.site, one.outcome, made.index, *(f"{n:,}" for n in figures), f"{made.seconds:,.1f}", one.why)
 
 
-def _as_json(one: Came) -> dict[str, object]:
+def _as_json(one: SiteRebuildOutcome) -> dict[str, object]:
     made = one.rebuild and one.rebuild.model_dump(mode="json")
     return {"site": one.site, "outcome": one.outcome, "rebuild": made, "code": one.code or None, "why": one.why or None}

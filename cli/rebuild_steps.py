@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from cli.generations import has_previous
 from cli.output import err, rows, table
 from cli.work import ready
-from pipelines.evaluate.quality_gate import Case, compare
+from pipelines.evaluate.quality_gate import GateQuestion, compare
 from pipelines.operate.audit import audit as audits
 from pipelines.operate.audit.report import AuditReport
 from pipelines.operate.audit_log import Act
@@ -27,7 +27,7 @@ FINDINGS = 20  # told of an audit
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RebuildOptions:
     """The options."""
 
     source: RebuildSource
@@ -49,7 +49,7 @@ class Wanted:
 
 
 @dataclass
-class Done:
+class RebuildSteps:
     """How far it came."""
 
     rebuild: Rebuild
@@ -63,14 +63,14 @@ class Watching(Protocol):
 
     def fill(self, rebuild: Rebuild) -> None: ...
 
-    def audit(self, progress: audits.Progress) -> None: ...
+    def audit(self, progress: audits.AuditProgress) -> None: ...
 
     def gate(self, done: int, total: int) -> None: ...
 
 
 async def rebuild_site(
-    clients: Clients, site: str, wanted: Wanted, bars: Watching, act: Act, cases: list[Case]
-) -> Done:
+    clients: Clients, site: str, wanted: RebuildOptions, bars: Watching, act: Act, cases: list[GateQuestion]
+) -> RebuildSteps:
     """All steps, for whoever holds the site's lease. Raises: PagewireError."""
     rebuilder = await clients.rebuilder(site, bars.fill, by=wanted.by)
     begun = await rebuilder.begin(
@@ -79,7 +79,7 @@ async def rebuild_site(
     act.target = begun.index
     if wanted.announced:
         ready(str(begun.generation))
-    done = Done(begun)
+    done = RebuildSteps(begun)
     if begun.state == "building":
         done.rebuild = await rebuilder.fill(begun)
 
@@ -106,7 +106,7 @@ async def rebuild_site(
 
 
 async def _compare(
-    clients: Clients, live: IndexInfo, candidate: IndexInfo, cases: list[Case], margin: float, bars: Watching
+    clients: Clients, live: IndexInfo, candidate: IndexInfo, cases: list[GateQuestion], margin: float, bars: Watching
 ) -> GateReport:
     from wiring.index_search import pinned
 

@@ -65,7 +65,7 @@ async def _status(settings: Settings, names: Sequence[str] | None, json: bool, w
                 out.print(Group(*away(found), stages(found), "", sites(found)))
             return found
         with Live(console=out, auto_refresh=False, screen=out.is_terminal and not json) as live:
-            view = View()
+            view = StatusView()
             while True:
                 found = await reader.status(names)
                 if json:
@@ -152,7 +152,7 @@ def changes(newest: Sequence[ReceiptEvent]) -> RenderableType:
     return made
 
 
-class View:
+class StatusView:
     """The whole picture, with what it has seen so far."""
 
     def __init__(self) -> None:

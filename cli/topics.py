@@ -12,8 +12,8 @@ from adapters.elastic.rights import ROLE
 from adapters.kafka import (
     Copying,
     Growth,
+    PartitionCounts,
     Repaired,
-    Wanted,
     add_partitions,
     bootstrap_servers,
     broker,
@@ -133,7 +133,7 @@ async def _partitions(settings: Settings) -> dict[str, int]:
 
 def _grow(partitions: list[str], yes: bool, json: bool) -> None:
     settings = _addressed()
-    wanted = Wanted.parse(partitions, settings.topic_prefix)
+    wanted = PartitionCounts.parse(partitions, settings.topic_prefix)
     bootstrap = bootstrap_servers(settings)
     asyncio.run(ensure_topics(bootstrap, settings))
     growths = asyncio.run(plan_partitions(bootstrap, settings, wanted))
@@ -158,7 +158,7 @@ def _addressed() -> Settings:
     return addresses(load())
 
 
-def _print_grown(growths: list[Growth], wanted: Wanted, settings: Settings, json: bool) -> None:
+def _print_grown(growths: list[Growth], wanted: PartitionCounts, settings: Settings, json: bool) -> None:
     if json:
         print_json({"grown": [asdict(one) for one in growths]})
     elif not growths:

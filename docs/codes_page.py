@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 
 from gateway.edge.problems import STATUS_OF_CODE
-from pipelines.runtime.errors import WAYS, Kind, Way
+from pipelines.runtime.errors import WAYS, FailureAction, Kind
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("pipelines", "adapters", "connectors", "gateway", "wiring", "worker")
@@ -43,13 +43,13 @@ _WHOSE = {
     Kind.UNKNOWN: "nobody foresaw it, or it may be the service's or the message's",
 }
 _DONE = {
-    Way.BURY: "a dead letter at once",
-    Way.PAUSE: "the stage pauses, for days if need be, and looks with one message at a time; one that fails so alone, "
-    "while others go through, is parked",
-    Way.PARK: "the site's messages are parked, the other sites' go on; they come back by themselves",
-    Way.AGAIN: "this message is tried again for `retry_for` seconds, then parked",
-    Way.PAUSE_THEN_BURY: "the stage pauses as for a service; a dead letter once the message has failed `tries` times "
-    "alone, while others went through",
+    FailureAction.BURY: "a dead letter at once",
+    FailureAction.PAUSE: "the stage pauses, for days if need be, and looks with one message at a time; one that fails "
+    "so alone, while others go through, is parked",
+    FailureAction.PARK: "the site's messages are parked, the other sites' go on; they come back by themselves",
+    FailureAction.AGAIN: "this message is tried again for `retry_for` seconds, then parked",
+    FailureAction.PAUSE_THEN_BURY: "the stage pauses as for a service; a dead letter once the message has failed "
+    "`tries` times alone, while others went through",
 }
 
 

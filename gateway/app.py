@@ -23,7 +23,7 @@ from gateway.edge.event_ids import EventIds
 from gateway.edge.gauges import Exposition, StatusGauges
 from gateway.edge.heads import Heads
 from gateway.edge.hosts import Hosts
-from gateway.edge.kept import Kept
+from gateway.edge.kept import Cached
 from gateway.edge.keys import admin_key, token_secret
 from gateway.edge.origins import SiteOrigins
 from gateway.edge.proxy_users import ProxyUsers
@@ -135,7 +135,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         sessions=Sessions(secret, keys),
         proxy_users=ProxyUsers(settings.proxy_sign_in),
         hosts=Hosts(settings.hosts, (origin for site in settings.sites.values() for origin in site.origins)),
-        readiness=Kept(ports.status.ready, READY_KEPT),
+        readiness=Cached(ports.status.ready, READY_KEPT),
         exposition=Exposition(gauges),
         deliveries=AtOnce(DELIVERIES, DELIVERIES_OF_ONE),
     )

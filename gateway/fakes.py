@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from adapters.elastic.examples import ElasticExamples
+from adapters.elastic.page_view import ElasticPageView
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fake_access_keys import FakeKeyStore
 from adapters.fake_audit_log import FakeAuditLog
@@ -18,28 +20,34 @@ from adapters.fake_outcomes import FakeOutcomes
 from adapters.fake_states import FakeStates
 from adapters.fake_texts import FakeTextStore
 from gateway.fake_conversations import FakeConversations
-from gateway.ports import Acceptance, Change, Followed, Ports
-from pipelines.conversations.ask import BadPosition, UnknownAnswer
+from gateway.ports import Ports
+from gateway.rebuild_runs import RebuildRuns
+from pipelines.conversations.ask import Asker, BadPosition, Followed, UnknownAnswer
 from pipelines.conversations.titles import Titles
+from pipelines.ingest.accept import Acceptance, Change, Intake
 from pipelines.ingest.documents.convert import convert
+from pipelines.ingest.receipts import ReceiptReader
 from pipelines.operate.access_keys import AccessKeys, FiledKey
 from pipelines.operate.addresses import same_address
-from pipelines.operate.audit.audit import Progress, Report
+from pipelines.operate.audit.audit import AuditProgress, Report
 from pipelines.operate.audit.index_diff import Kind
+from pipelines.operate.audit.repair import Auditor
 from pipelines.operate.audit.report import AuditReport, RepairReport
 from pipelines.operate.audit.runs import AuditRuns
 from pipelines.operate.audit_log import AuditLog
 from pipelines.operate.chat_switches import ChatSwitches
 from pipelines.operate.connector_runs import ConnectorRuns
 from pipelines.operate.dead_letters.edit import BadValue
-from pipelines.operate.dead_letters.letters import LetterHandled, LetterUnreadable, UnknownLetter
+from pipelines.operate.dead_letters.letters import LetterHandled, Letters, LetterUnreadable, UnknownLetter
 from pipelines.operate.last_uses import LastUses
 from pipelines.operate.rebuild.rebuild import NothingThere, StillLive
+from pipelines.operate.status import StatusReader
 from pipelines.query.examples import ExampleComparison
 from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import Numbers, grouped
 from pipelines.query.log.notes import Notes
 from pipelines.query.log.readable import PageName
+from pipelines.query.search.search import Searcher
 from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.embedder import Matrix32
 from pipelines.runtime.errors import PagewireError
@@ -70,7 +78,7 @@ EPOCH = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 
 @dataclass
-class FakePages:
+class FakeIntake(Intake, ReceiptReader):
     """Intake and receipts in one: what is accepted is searchable at once, unless `settles` is off."""
 
     languages: dict[str, str]  # site -> its first language
@@ -134,7 +142,7 @@ Step = Event | float | BaseException
 
 
 @dataclass
-class FakeAnswers:
+class FakeAnswers(Asker):
     """Plays a script after `accepted`: events, pauses in seconds, errors. Positions count events.
 
     As with the real ones, `accepted` is told to who asks and to nobody who comes back. A stop ends the pause at hand,
@@ -229,10 +237,10 @@ def plain_answer(question: Question) -> list[Step]:
 
 
 @dataclass
-class FakeSearch:
-    """Returns the first `size` of its hits."""
+class FakeSearch(Searcher):
+    """Returns the first `size` of `found`."""
 
-    hits: Sequence[SearchHit] = ()
+    found: Sequence[SearchHit] = ()
     error: PagewireError | None = None
     searches: list[tuple[str, str, SearchKind, int]] = field(default_factory=list)
     groups: list[tuple[str, ...]] = field(default_factory=list)  # of the searches
@@ -244,11 +252,11 @@ class FakeSearch:
             raise self.error
         self.searches.append((site, query, kind, size))
         self.groups.append(tuple(groups))
-        return self.hits[:size]
+        return self.found[:size]
 
 
 @dataclass
-class FakeStatus:
+class FakeStatus(StatusReader):
     """Says what it is told to."""
 
     problems: dict[str, str] = field(default_factory=dict)
@@ -267,7 +275,7 @@ class FakeStatus:
 
 
 @dataclass
-class FakeLetters:
+class FakeLetters(Letters):
     """Keeps letters in mind; whether a value fits is asked of `accepts`."""
 
     kept: dict[str, DeadLetterDetail] = field(default_factory=dict)  # by id, oldest first
@@ -275,8 +283,8 @@ class FakeLetters:
     accepts: Callable[[bytes], bool] = lambda _: True
     error: PagewireError | None = None
 
-    async def list(self, filter: DeadLetterFilter, limit: int, *, handled: bool = False) -> DeadLetterList:
-        fitting = [letter for letter in self._fitting(filter) if handled or letter.state == "open"]
+    async def list(self, filter: DeadLetterFilter, limit: int = 100, *, handled: bool = False) -> DeadLetterList:
+        fitting = [letter for letter in self._matching(filter) if handled or letter.state == "open"]
         return DeadLetterList(total=len(fitting), letters=tuple(fitting[::-1][:limit]))
 
     async def show(self, id: str, *, full: bool = False) -> DeadLetterDetail:
@@ -290,10 +298,10 @@ class FakeLetters:
             raise LetterUnreadable(f"{id} can only be dropped")
         if value is not None and not self.accepts(value):
             raise BadValue("not a message")
-        return self._settle(letter, "redriven" if value is None else "edited", value)
+        return self._handle(letter, "redriven" if value is None else "edited", value)
 
     async def drop(self, id: str) -> DeadLetterSummary:
-        return self._settle((await self.show(id)).letter, "dropped")
+        return self._handle((await self.show(id)).letter, "dropped")
 
     async def redrive_all(self, filter: DeadLetterFilter) -> AsyncGenerator[DeadLetterCounts, None]:
         handled = refused = 0
@@ -313,14 +321,14 @@ class FakeLetters:
     async def open_counts(self) -> Sequence[OpenLetterCount]:
         if self.error is not None:
             raise self.error
-        letters = [letter for letter in self._fitting(DeadLetterFilter()) if letter.state == "open"]
+        letters = [letter for letter in self._matching(DeadLetterFilter()) if letter.state == "open"]
         kinds = Counter((letter.topic, letter.stage, letter.code) for letter in letters)
         return [OpenLetterCount(topic=t, stage=s, code=c, count=count) for (t, s, c), count in kinds.items()]
 
-    def _fitting(self, filter: DeadLetterFilter) -> Sequence[DeadLetterSummary]:
+    def _matching(self, filter: DeadLetterFilter) -> Sequence[DeadLetterSummary]:
         return [kept.letter for kept in self.kept.values() if filter.fits(kept.letter)]
 
-    def _settle(self, letter: DeadLetterSummary, action: Action, value: bytes | None = None) -> DeadLetterSummary:
+    def _handle(self, letter: DeadLetterSummary, action: Action, value: bytes | None = None) -> DeadLetterSummary:
         if letter.state != "open":
             raise LetterHandled(f"{letter.id} was {letter.state}")
         if action != "dropped":
@@ -331,7 +339,7 @@ class FakeLetters:
 
 
 @dataclass
-class FakeAudits:
+class FakeAudits(Auditor):
     """Finds what it is told to."""
 
     counts: dict[Kind, int] = field(default_factory=dict)
@@ -342,7 +350,7 @@ class FakeAudits:
     async def audit(
         self, site: str, *, index: str | None = None, settle: float = 0.0, report: Report = lambda _: None
     ) -> AuditReport:
-        report(Progress("log", 1, 2))
+        report(AuditProgress("log", 1, 2))
         if self.holds is not None:
             await self.holds.wait()
         self.asked.append((site, index, settle))
@@ -365,7 +373,7 @@ class FakeAudits:
 
 
 @dataclass
-class FakeRebuilds:
+class FakeRebuilds(RebuildRuns):
     """A rebuild is verified as soon as it is asked for, unless `error` says otherwise."""
 
     error: PagewireError | None = None
@@ -432,7 +440,7 @@ class FakeRebuilds:
         del self.kept[generation]
 
 
-class FakeExamples:
+class FakeExamples(ElasticExamples):
     """Keeps them in memory."""
 
     def __init__(self) -> None:
@@ -449,7 +457,7 @@ class FakeExamples:
 
 
 @dataclass
-class FakeIndexedPages:
+class FakeIndexedPages(ElasticPageView):
     """Pages by their key; `groups`: those that may read one which is not for everybody."""
 
     kept: dict[str, IndexedPage] = field(default_factory=dict)
@@ -518,7 +526,7 @@ async def _grouped(vectors: Matrix32, langs: Sequence[str], asked: Sequence[int]
 class FakePorts:
     """All fakes, by their own types; `ports` is what the gateway takes."""
 
-    pages: FakePages = field(default_factory=lambda: FakePages({"town": "en"}))
+    pages: FakeIntake = field(default_factory=lambda: FakeIntake({"town": "en"}))
     answers: FakeAnswers = field(default_factory=lambda: FakeAnswers(plain_answer))
     conversations: FakeConversations = field(default_factory=FakeConversations)
     search: FakeSearch = field(default_factory=FakeSearch)

@@ -13,8 +13,8 @@ from gateway.app import create_app
 from gateway.edge.metrics_port import metrics_served
 from gateway.edge.peers import Peers
 from gateway.edge.plain_http import PlainHttp
-from gateway.operators.rebuild_runs import RebuildRuns
 from gateway.ports import Ports
+from gateway.rebuild_runs import RebuildRuns
 from infra.ports import bound
 from infra.running import gateway_noted
 from pipelines.runtime.errors import SettingsError

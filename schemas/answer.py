@@ -75,7 +75,7 @@ class Step(Wire):
     ms: float = 0.0
 
 
-class Topic(Wire):
+class QuestionMeaning(Wire):
     """One of several meanings of a question that many pages match."""
 
     label: str = Field(description="To be shown: a page's title, or a heading on it.")
@@ -126,7 +126,7 @@ class Answered(Wire):
         default=0,
         description="Sentences that the model wrote and the sources it cites do not bear out: not in the text.",
     )
-    narrower: tuple[Topic, ...] = Field(
+    narrower: tuple[QuestionMeaning, ...] = Field(
         default=(), description="Where many pages speak of it: what may be meant, the nearest first; never one alone."
     )
     tables: tuple[WholeTable, ...] = Field(

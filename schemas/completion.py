@@ -31,7 +31,7 @@ def _text(content: Any) -> Any:
     return "\n".join(part for part in parts if isinstance(part, str))
 
 
-class ChatMessage(_Theirs):
+class RequestMessage(_Theirs):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: Annotated[str, BeforeValidator(_text), WithJsonSchema(CONTENT)] = Field(
         default="", description="Of an array of parts the text is read, or what an assistant refused with."
@@ -59,7 +59,7 @@ class CompletionRequest(_Theirs):
 
     model: str
     # A list, no tuple: at its limit pydantic stops reading, and a body may have 70,000 of them.
-    messages: list[ChatMessage] = Field(
+    messages: list[RequestMessage] = Field(
         min_length=1,
         max_length=MAX_MESSAGES,
         description="Of the history the newest that is read is taken; from visitors only what they asked.",
@@ -96,7 +96,7 @@ class Choice(BaseModel):
     finish_reason: FinishReason
 
 
-class Completion(BaseModel):
+class ChatCompletion(BaseModel):
     """A whole answer."""
 
     id: str
@@ -111,7 +111,7 @@ def _absent(value: Any) -> bool:
     return value is None
 
 
-class Delta(BaseModel):
+class CompletionDelta(BaseModel):
     """A piece of the message; the last one carries `sources` and `citations`."""
 
     role: Literal["assistant"] | None = Field(default=None, exclude_if=_absent)
@@ -122,7 +122,7 @@ class Delta(BaseModel):
 
 class ChunkChoice(BaseModel):
     index: int = 0
-    delta: Delta
+    delta: CompletionDelta
     logprobs: None = None
     finish_reason: FinishReason | None = None
 
@@ -138,7 +138,7 @@ class CompletionChunk(BaseModel):
     usage: CompletionUsage | None = Field(default=None, exclude_if=_absent)
 
 
-class Model(BaseModel):
+class CompletionModel(BaseModel):
     """A site."""
 
     id: SiteId
@@ -149,7 +149,7 @@ class Model(BaseModel):
 
 class ModelList(BaseModel):
     object: Literal["list"] = "list"
-    data: tuple[Model, ...]
+    data: tuple[CompletionModel, ...]
 
 
 class CompletionError(BaseModel):

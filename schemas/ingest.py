@@ -92,7 +92,7 @@ class Chunker(Wire):
         )
 
 
-class Words(Wire):
+class WordCounts(Wire):
     """How many words of a web page are indexed."""
 
     visible: int = Field(ge=0, description="That its visitors see, or can open.")
@@ -104,7 +104,9 @@ class Reading(Wire):
     """How a page became text."""
 
     reader: str = Field(description="Version of what read it; another one may read it differently.")
-    words: Words | None = Field(default=None, description="Null where nothing can be lost: its content is no HTML.")
+    words: WordCounts | None = Field(
+        default=None, description="Null where nothing can be lost: its content is no HTML."
+    )
 
 
 class PageChunks(Message):

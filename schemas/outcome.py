@@ -14,7 +14,7 @@ from schemas.query import Became as Became
 from schemas.query import CourtesyKind, Gate, Grade, QuestionVector, RequestId, SearchMode, Sure
 
 
-class Hit(Wire):
+class OutcomeSource(Wire):
     """A source of the answer, without its text, which is in the index."""
 
     page_id: PageId
@@ -43,7 +43,7 @@ class Outcome(Wire):
     grade: Grade | None = Field(default=None, description="Null: it failed before it was searched.")
     gate: Gate | None = Field(default=None, description="How the gate came to its grade.")
     sure: Sure | None = Field(default=None, description="How sure the search was of its best evidence.")
-    hits: tuple[Hit, ...] = ()
+    hits: tuple[OutcomeSource, ...] = ()
     restricted: bool | None = Field(
         default=None,
         description="Whether who asked has access groups, so that pages of `hits` may be for some only; null: an "

@@ -262,7 +262,7 @@ class Sure(Wire):
     signals: dict[str, float] = Field(default_factory=dict, description="What the chances were computed from.")
 
 
-class Table(Wire):
+class SourceTable(Wire):
     """A table of a page, whole."""
 
     sources: tuple[int, ...] = Field(description="Numbers of the page's sources.")
@@ -308,7 +308,7 @@ class Retrieved(Message):
     evidence: tuple[Evidence, ...] = Field(default=(), description="Best first; none of an index made without units.")
     sure: Sure | None = Field(default=None, description="Null where there is no evidence.")
     parts: tuple[Part, ...] = Field(default=(), description="Of a question that asks two things, each by itself.")
-    tables: tuple[Table, ...] = Field(default=(), description="Those whose rows may be quoted, if not too long.")
+    tables: tuple[SourceTable, ...] = Field(default=(), description="Those whose rows may be quoted, if not too long.")
     vector: QuestionVector | None = Field(default=None, description="Null where its outcome is not logged.")
     index: str | None = Field(
         default=None, description="Name of the index that was searched because a trial wants it; null: the live one."

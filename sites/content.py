@@ -119,7 +119,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Site:
+class SampleSite:
     """Everything about the site that is not one page. Mappings are keyed by language."""
 
     id: str
@@ -162,7 +162,7 @@ class SampleQuestion:
     """The words as the page has them, for example `5,50 Euro`."""
 
 
-def load_site(root: Path = DEMO) -> Site:
+def load_site(root: Path = DEMO) -> SampleSite:
     """The site with all its pages. Raises SampleSiteError naming file and key."""
     where = root / "site.yaml"
     raw = _checked(where, _yaml(where, where.read_text("utf-8")), _SITE_KEYS)
@@ -180,7 +180,7 @@ def load_site(root: Path = DEMO) -> Site:
         if page_id not in grouped:
             raise SampleSiteError(f"{where}: popular: no page {page_id!r}")
     by_lang = {key: _by_language(where, key, raw[key], languages) for key in ("example_questions", "labels")}
-    return Site(
+    return SampleSite(
         id=raw["id"],
         town=raw["town"],
         languages=languages,

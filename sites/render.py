@@ -10,7 +10,7 @@ from html import escape
 
 from bs4 import BeautifulSoup
 
-from sites.content import SamplePage, Site, load_pages, page_documents
+from sites.content import SamplePage, SampleSite, load_pages, page_documents
 
 __all__ = ["load_pages", "page_documents", "render_index", "render_page", "render_path"]
 
@@ -21,7 +21,7 @@ MOUNT = "/site"
 _NOISE = "script, style, nav, .cookie-banner"
 
 
-def render_path(site: Site, path: str, chat_script_url: str, mount: str = MOUNT) -> str | None:
+def render_path(site: SampleSite, path: str, chat_script_url: str, mount: str = MOUNT) -> str | None:
     """The HTML for a path below the mount, or None if nothing lives there.
 
     `""` is the index in the site's own language, `en/` the index in English, `en/library` a page.
@@ -35,7 +35,7 @@ def render_path(site: Site, path: str, chat_script_url: str, mount: str = MOUNT)
     return render_page(page, site, chat_script_url, mount) if page else None
 
 
-def render_page(page: SamplePage, site: Site, chat_script_url: str, mount: str = MOUNT) -> str:
+def render_page(page: SamplePage, site: SampleSite, chat_script_url: str, mount: str = MOUNT) -> str:
     """A whole HTML document for one page."""
     labels, group = site.labels[page.lang], site.group_of(page.id)
     home = _index_url(site, page.lang, mount)
@@ -73,7 +73,7 @@ def render_page(page: SamplePage, site: Site, chat_script_url: str, mount: str =
     return _document(site, page.lang, title, page.description, main, chat_script_url, mount, page)
 
 
-def render_index(site: Site, lang: str, chat_script_url: str, mount: str = MOUNT) -> str:
+def render_index(site: SampleSite, lang: str, chat_script_url: str, mount: str = MOUNT) -> str:
     """The home page in one of the site's languages."""
     labels = site.labels[lang]
     popular = "\n".join(
@@ -112,7 +112,7 @@ def render_index(site: Site, lang: str, chat_script_url: str, mount: str = MOUNT
 
 
 def _document(
-    site: Site,
+    site: SampleSite,
     lang: str,
     title: str,
     description: str,
@@ -178,7 +178,7 @@ def _document(
 """
 
 
-def _language_links(site: Site, lang: str, page: SamplePage | None, mount: str) -> str:
+def _language_links(site: SampleSite, lang: str, page: SamplePage | None, mount: str) -> str:
     """One link per language: to the same page where it is translated, otherwise to that language's index."""
     links = []
     for other in site.languages:
@@ -228,7 +228,7 @@ def _page_url(page: SamplePage, mount: str) -> str:
     return escape(mount + page.path)
 
 
-def _index_url(site: Site, lang: str, mount: str) -> str:
+def _index_url(site: SampleSite, lang: str, mount: str) -> str:
     return escape(f"{mount}/" if lang == site.languages[0] else f"{mount}/{lang}/")
 
 

@@ -12,7 +12,7 @@ from pipelines.operate.backup.backup import About, Stock, back_up
 from pipelines.operate.backup.folder import BackupFolder
 from pipelines.operate.backup.manifest import Manifest, PartName
 from pipelines.operate.backup.newest import change_of
-from pipelines.operate.backup.ports import Document, PutBack
+from pipelines.operate.backup.ports import BackupDocument, PutBack
 from pipelines.operate.backup.restore import Restored, Target, restore
 from pipelines.runtime.record import Headers, Lane, Record
 from schemas.ingest import ReceiptEvent
@@ -54,14 +54,14 @@ class Index:
     async def count(self, sites: Collection[str] | None) -> int:
         return len(self.documents)
 
-    async def read(self, sites: Collection[str] | None) -> AsyncGenerator[Sequence[Document], None]:
+    async def read(self, sites: Collection[str] | None) -> AsyncGenerator[Sequence[BackupDocument], None]:
         for id, source in self.documents.items():
             if self.at_read:
                 raise self.at_read
             if sites is None or source["site"] in sites:
-                yield [Document(id, source)]
+                yield [BackupDocument(id, source)]
 
-    async def put_back(self, documents: Sequence[Document]) -> PutBack:
+    async def put_back(self, documents: Sequence[BackupDocument]) -> PutBack:
         new = {one.id: one.source for one in documents if one.id not in self.documents}
         self.documents |= new
         return PutBack(len(new), len(documents) - len(new))

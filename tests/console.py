@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from gateway.fakes import FakePages, FakePorts, Step
-from gateway.ports import Change
+from gateway.fakes import FakeIntake, FakePorts, Step
+from pipelines.ingest.accept import Change
 from schemas.access_key import KeptKey, digest_of
 from schemas.answer import (
     Answered,
     Citation,
     Done,
     PromptMessage,
+    QuestionMeaning,
     QuestionRephrased,
     SourcesFound,
     Token,
-    Topic,
     TrialFindings,
     Usage,
 )
@@ -25,7 +25,7 @@ from schemas.conversation import Feedback
 from schemas.example import ExampleKind, NewExample, WorkedExample
 from schemas.http import IndexedChunk, IndexedPage, SiteStatus, StageStatus, SystemStatus
 from schemas.keys import page_key
-from schemas.outcome import Hit, Outcome, OutcomeEvent, Rated
+from schemas.outcome import Outcome, OutcomeEvent, OutcomeSource, Rated
 from schemas.page import PageDocument
 from schemas.quality_gate import KeptGateReport, Measure, Rank
 from schemas.query import Gate, Question, Source, Sure
@@ -43,8 +43,10 @@ ERASED = "request-0006"
 EVIL = '<script>alert("x")</script>'
 
 
-def _hit(page: str, title: str, score: float, *, cosine: float | None = 0.8, cited: bool = False, url: str = "") -> Hit:
-    return Hit(
+def _hit(
+    page: str, title: str, score: float, *, cosine: float | None = 0.8, cited: bool = False, url: str = ""
+) -> OutcomeSource:
+    return OutcomeSource(
         page_id=page,
         lang="en",
         title=title,
@@ -324,7 +326,7 @@ NOTHING_FOUND = tuple(
 
 def console_ports() -> FakePorts:
     """Where it is the day of the last question."""
-    return FakePorts(pages=FakePages({"town": "en", "other": "fr"}), now=lambda: NOON + timedelta(days=3))
+    return FakePorts(pages=FakeIntake({"town": "en", "other": "fr"}), now=lambda: NOON + timedelta(days=3))
 
 
 async def fill(fakes: FakePorts, site: str = "town") -> None:
@@ -405,7 +407,10 @@ def tried(question: Question) -> list[Step]:
             sources=sources,
             extractive=quotes,
             left_out=0 if quotes else 1,
-            narrower=(Topic(label="Cards for children", question="?"), Topic(label="Fees", question="?")),
+            narrower=(
+                QuestionMeaning(label="Cards for children", question="?"),
+                QuestionMeaning(label="Fees", question="?"),
+            ),
             strategy="quote" if quotes else "plain",
             trace=(AnswerStep(kind="quote" if quotes else "model", asked="answer", said=EVIL, ms=12.5),),
             usage=Usage() if quotes else Usage(model="large", prompt_tokens=1834, completion_tokens=87),

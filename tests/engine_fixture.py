@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import pytest
 
-from infra.engine import EngineSettings, PlainProgress, start
+from infra.engine import LocalEngineSettings, PlainProgress, start
 from infra.engine.free_ports import any_free
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ def running_engine() -> Iterator[Servers]:
         return
     with tempfile.TemporaryDirectory(prefix="pagewire-test-", ignore_cleanup_errors=True) as home:
         kafka_port = any_free(set())
-        settings = EngineSettings(Path(home), kafka_port=kafka_port, es_port=any_free({kafka_port}))
+        settings = LocalEngineSettings(Path(home), kafka_port=kafka_port, es_port=any_free({kafka_port}))
         engine = _run(start(settings, detach=False, progress=PlainProgress(sys.stderr)))
         try:
             yield Servers(engine.kafka, engine.elasticsearch)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeIndex
 from pipelines.ingest.handlers import chunked
-from pipelines.ingest.ports import Place
+from pipelines.ingest.ports import PartPosition
 from pipelines.runtime.record import Lane, Record, in_lane
 from schemas.head import Head
 from schemas.ingest import Chunker, PageChunks, PageEmbeddings
@@ -135,11 +135,11 @@ class Generation(FakeIndex):
             await turn()
             await super().remove(change, [chunk])
 
-    async def keep(self, part: PageEmbeddings, place: Place) -> None:
+    async def keep(self, part: PageEmbeddings, place: PartPosition) -> None:
         await turn()
         await super().keep(part, place)
 
-    async def kept(self, part: PageEmbeddings) -> Mapping[int, Place]:
+    async def kept(self, part: PageEmbeddings) -> Mapping[int, PartPosition]:
         await turn()
         return await super().kept(part)
 
@@ -147,7 +147,7 @@ class Generation(FakeIndex):
         await turn()
         return await super().take(part, number)
 
-    async def drop(self, part: PageEmbeddings, places: Mapping[int, Place]) -> None:
+    async def drop(self, part: PageEmbeddings, places: Mapping[int, PartPosition]) -> None:
         await turn()
         await super().drop(part, places)
 

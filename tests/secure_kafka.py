@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from adapters.kafka.rights import KafkaRight
-from infra.engine import EngineSettings, SilentProgress, jars
+from infra.engine import LocalEngineSettings, SilentProgress, jars
 from infra.engine.free_ports import any_free
 from infra.engine.probes import kafka_serves
 from infra.engine.servers import kafka_server, prepare_kafka
@@ -90,7 +90,7 @@ class SecureKafka:
         self.plain = f"{HOST}:{plain}"
         self.login, self.mutual, self.misnamed = (f"{host}:{port}" for port in (login, mutual, misnamed))
         listeners = {"PLAIN": self.plain, "LOGIN": self.login, "MUTUAL": self.mutual, "MISNAMED": self.misnamed}
-        engine = EngineSettings(home=home)
+        engine = LocalEngineSettings(home=home)
         asyncio.run(jars.fetch(engine.cache, SilentProgress()))
         server = kafka_server(engine.root)
         prepare_kafka(server, engine, plain, controller)

@@ -13,7 +13,7 @@ from pipelines.operate.backup import restore as restoring
 from pipelines.operate.backup.backup import About, Report, Stock, back_up
 from pipelines.operate.backup.folder import BackupFolder
 from pipelines.operate.backup.manifest import IndexFacts, Manifest, PartName
-from pipelines.operate.backup.ports import Documents
+from pipelines.operate.backup.ports import BackupIndex
 from pipelines.operate.backup.restore import Restored, Target
 from pipelines.operate.backup.switches import KeptSwitches
 from pipelines.runtime.errors import SettingsError
@@ -48,7 +48,7 @@ async def restore(
     return await restoring.restore(folder, target, sites, report)
 
 
-def _documents(clients: Clients) -> dict[PartName, Documents]:
+def _documents(clients: Clients) -> dict[PartName, BackupIndex]:
     """The indexes with data that only Elasticsearch has, by their part of a backup."""
     elastic = clients.elastic
     return {**kept_indexes(elastic.es, elastic.indexes), "switches": KeptSwitches(clients.states())}

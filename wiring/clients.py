@@ -19,7 +19,7 @@ from adapters.elastic.bundle import Elastic
 from adapters.elastic.conversations import ElasticConversations
 from adapters.elastic.evaluations import ElasticRuns
 from adapters.elastic.examples import ElasticExamples
-from adapters.elastic.inventory import Inventories
+from adapters.elastic.inventory import ElasticInventories
 from adapters.elastic.outcomes import ElasticOutcomes
 from adapters.elastic.page_view import ElasticPageView
 from adapters.elastic.states import ElasticStates
@@ -27,9 +27,9 @@ from adapters.elastic.texts import ElasticTexts
 from adapters.embedders.registry import Models
 from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
 from adapters.kafka.bus import KafkaBus
-from adapters.kafka.log import LogReader, LogTail
-from adapters.kafka.scan import LogScan
-from adapters.kafka.shared_tail import SharedTail
+from adapters.kafka.log import KafkaLogReader, KafkaLogTail
+from adapters.kafka.scan import KafkaLogScan
+from adapters.kafka.shared_tail import KafkaSharedTail
 from adapters.own_process import in_own_process
 from pipelines.conversations.ask import Asker
 from pipelines.ingest.accept import Intake
@@ -139,8 +139,8 @@ class Clients:
 
     async def asker(self, *, shared: bool = False) -> Asker:
         """`shared`: each gateway reads its share of the answers' partitions. Raises: Retryable: no broker."""
-        log = await self._stack.enter_async_context(LogReader(self.settings, ANSWERS))
-        asker = Asker(await self.sender(), log, partial(SharedTail, self.settings, ANSWERS, shared=shared))
+        log = await self._stack.enter_async_context(KafkaLogReader(self.settings, ANSWERS))
+        asker = Asker(await self.sender(), log, partial(KafkaSharedTail, self.settings, ANSWERS, shared=shared))
         self._stack.push_async_callback(asker.aclose)
         await asker.start()
         return asker
@@ -219,12 +219,12 @@ class Clients:
 
     async def letters(self) -> Letters:
         """Raises: Retryable: no broker."""
-        changes = await self._stack.enter_async_context(LogReader(self.settings, CHANGES))
+        changes = await self._stack.enter_async_context(KafkaLogReader(self.settings, CHANGES))
         return Letters(self.bus, await self.sender(), self.elastic.pages, changes, self._letters_open())
 
-    def changes(self) -> LogScan:
+    def changes(self) -> KafkaLogScan:
         """Opens the whole change log. Its topic exists after the first use of `intake`."""
-        return LogScan(self.settings, CHANGES)
+        return KafkaLogScan(self.settings, CHANGES)
 
     def changes_of(self, site: str) -> AbstractAsyncContextManager[SiteLog]:
         """Opens the change log for one site."""
@@ -233,7 +233,7 @@ class Clients:
     async def auditor(self) -> Auditor:
         """Raises: Retryable: no broker."""
         elastic = self.elastic
-        inventories = Inventories(elastic.es, elastic.indexes, elastic.writer)
+        inventories = ElasticInventories(elastic.es, elastic.indexes, elastic.writer)
         return Auditor(self.changes_of, inventories, elastic.pages, await self.sender())
 
     async def audit_runs(self, auditor: Auditor) -> AuditRuns:
@@ -267,5 +267,5 @@ class Clients:
             self._stack.push_async_callback(self._open_letters.aclose)
         return self._open_letters
 
-    def _tail(self, topic: Topic) -> Callable[[Callable[[Record], None]], LogTail]:
-        return partial(LogTail, self.settings, topic)
+    def _tail(self, topic: Topic) -> Callable[[Callable[[Record], None]], KafkaLogTail]:
+        return partial(KafkaLogTail, self.settings, topic)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.outcomes import ElasticOutcomes
-from adapters.kafka.log import LogReader
+from adapters.kafka.log import KafkaLogReader
 from pipelines.evaluate.judged.judge import JudgeModel
-from pipelines.evaluate.live.allowance import Allowance
+from pipelines.evaluate.live.allowance import SampleAllowance
 from pipelines.evaluate.live.handler import InLine, Named, begin_counting, judge_handler
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.stage import Stage
@@ -45,7 +45,7 @@ def judge_of_samples(settings: Settings) -> str | None:
 
 def judge_stage(settings: Settings, elastic: Elastic) -> Stage:
     """The stage `judge`; if no site uses it, it only reads outcomes. Raises: SettingsError: no model."""
-    answers, verdicts = LogReader(settings, ANSWERS), LogReader(settings, VERDICTS)
+    answers, verdicts = KafkaLogReader(settings, ANSWERS), KafkaLogReader(settings, VERDICTS)
     forgotten = ElasticOutcomes(elastic.es, elastic.indexes)
     judge = judge_of_samples(settings)
     model = _guarded(settings, judge) if judge is not None else None
@@ -62,7 +62,7 @@ def judge_stage(settings: Settings, elastic: Elastic) -> Stage:
 
     return Stage(
         name="judge",
-        routes={OUTCOMES: judge_handler(settings.sites, named, answers, forgotten, Allowance(verdicts))},
+        routes={OUTCOMES: judge_handler(settings.sites, named, answers, forgotten, SampleAllowance(verdicts))},
         try_timeout=TRY,
         setup=setup,
         teardown=teardown,

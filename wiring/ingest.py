@@ -9,7 +9,7 @@ from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import RECEIPTS as RECEIPT_INDEX
 from adapters.embedders.registry import Models
 from adapters.extraction.reader import DocumentReader
-from adapters.kafka.log import LogReader
+from adapters.kafka.log import KafkaLogReader
 from connectors.cms.fetching import SafeFetch
 from pipelines.ingest import handlers
 from pipelines.ingest.documents.attachments import PAGE_TIMEOUT, Attachments, Limits
@@ -80,7 +80,7 @@ def embed_stage(elastic: Elastic, models: Models, lane: Lane = "save") -> Stage:
 
 
 def index_stage(settings: Settings, elastic: Elastic, lane: Lane = "save") -> Stage:
-    log = LogReader(settings, CHANGES)
+    log = KafkaLogReader(settings, CHANGES)
 
     async def setup() -> None:
         await elastic.indexes.ensure_system(RECEIPT_INDEX)
@@ -102,7 +102,7 @@ def index_stage(settings: Settings, elastic: Elastic, lane: Lane = "save") -> St
 
 def rebuild_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
     """In the bulk lane only. The model of a new index is loaded with its first order."""
-    log, attachments = LogReader(settings, CHANGES), attachments_of(settings)
+    log, attachments = KafkaLogReader(settings, CHANGES), attachments_of(settings)
     pages = OrderedPages(elastic.indexes, elastic.pages, models, log, partial(attachments.read, urgent=False))
 
     async def teardown() -> None:

@@ -16,7 +16,7 @@ from adapters.elastic.examples import ElasticExamples
 from adapters.elastic.outcomes import ElasticOutcomes
 from adapters.elastic.texts import ElasticTexts
 from adapters.embedders.registry import Models
-from adapters.kafka.log import LogReader, LogTail
+from adapters.kafka.log import KafkaLogReader, KafkaLogTail
 from adapters.reranker import make_reranker
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.clock import clock_of
@@ -71,7 +71,7 @@ def chat_models(settings: Settings, spending: Spending) -> ChatRegistry | None:
 
 
 def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spending: Spending, switch: Switch) -> Stage:
-    log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
+    log, site_prompts = KafkaLogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
     privacy, tuning = SitePrivacy(settings.sites), SiteTuning(settings)
     live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts, privacy, tuning)
     outcomes = Outcomes(settings, privacy)
@@ -101,7 +101,7 @@ def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spendin
 
 
 def retrieve_stage(settings: Settings, elastic: Elastic, models: Models, switch: Switch) -> Stage:
-    log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
+    log, site_prompts = KafkaLogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
     privacy = SitePrivacy(settings.sites)
     live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts, privacy)
     outcomes = Outcomes(settings, privacy)
@@ -136,13 +136,13 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models, switch:
 
 
 def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending: Spending, switch: Switch) -> Stage:
-    log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
+    log, site_prompts = KafkaLogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
     privacy = SitePrivacy(settings.sites)
     live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts, privacy)
     outcomes = Outcomes(settings, privacy)
     guard = _guard(settings, site_prompts, log, outcomes, switch)
-    stop_log = LogReader(settings, STOPS)
-    stops = Stops(stop_log, partial(LogTail, settings, STOPS))
+    stop_log = KafkaLogReader(settings, STOPS)
+    stops = Stops(stop_log, partial(KafkaLogTail, settings, STOPS))
     chat = chat_models(settings, spending)
     searcher = Searcher(elastic.search, models, settings, SiteIndexes(elastic, models))
     finder = PageFinder(searcher, elastic.search, settings, site_prompts)
@@ -227,7 +227,7 @@ def log_stage(settings: Settings, elastic: Elastic) -> Stage:
 
 
 def _guard(
-    settings: Settings, site_prompts: SitePrompts, log: LogReader, outcomes: Outcomes, switch: Switch
+    settings: Settings, site_prompts: SitePrompts, log: KafkaLogReader, outcomes: Outcomes, switch: Switch
 ) -> Callable[[Handler, Callable[[Record], Known]], Handler]:
     """The handler with a deadline, and with a check whether the site's chat is on."""
 
@@ -238,7 +238,7 @@ def _guard(
     return guarded
 
 
-async def _close(log: LogReader, live_texts: LiveTexts, chat: ChatRegistry | None = None) -> None:
+async def _close(log: KafkaLogReader, live_texts: LiveTexts, chat: ChatRegistry | None = None) -> None:
     await live_texts.aclose()
     await log.aclose()
     if chat is not None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
-from adapters.kafka.log import LogReader, LogTail
+from adapters.kafka.log import KafkaLogReader, KafkaLogTail
 from adapters.kafka.sender import KafkaSender
 from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.counts import DAY, SharedCounts
@@ -32,10 +32,10 @@ async def sharing(settings: KafkaSettings, sender: KafkaSender, now: Callable[[]
         def share(topic: Topic, seconds: int) -> SharedCounts:
             if topic not in shared:
                 shared[topic] = SharedCounts(seconds, now)
-                before = LogReader(settings, topic) if topic is BUDGETS else None
+                before = KafkaLogReader(settings, topic) if topic is BUDGETS else None
                 if before is not None:
                     stack.push_async_callback(before.aclose)
-                exchange = CountsExchange(shared[topic], topic, sender, partial(LogTail, settings, topic), before)
+                exchange = CountsExchange(shared[topic], topic, sender, partial(KafkaLogTail, settings, topic), before)
                 stack.push_async_callback(exchange.aclose)
                 exchange.start()
             return shared[topic]

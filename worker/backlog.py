@@ -30,7 +30,7 @@ class _Run:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class OffsetRange:
     """Offsets of the next records of a site: from `start` up to, not including, `end`."""
 
     site: str
@@ -75,7 +75,7 @@ class Backlog(Generic[Partition]):
         """All records of our lane before `until` were noted."""
         self._known[partition] = max(until, self._known.get(partition, 0))
 
-    def turn(self, partition: Partition, served: Collection[str], room: int) -> Stretch | None:
+    def turn(self, partition: Partition, served: Collection[str], room: int) -> OffsetRange | None:
         """The next records of the site that has waited longest, at most its part of `room`; None: no site waits.
 
         Args:
@@ -89,9 +89,9 @@ class Backlog(Generic[Partition]):
         site = min(waiting, key=lambda site: (self._served.get(site, 0), runs[site][0].next))
         run = runs[site][0]
         share = max(1, room // len(waiting))
-        return Stretch(site, run.next, min(run.last + 1, run.next + share))
+        return OffsetRange(site, run.next, min(run.last + 1, run.next + share))
 
-    def took(self, partition: Partition, stretch: Stretch, offsets: Collection[int]) -> None:
+    def took(self, partition: Partition, stretch: OffsetRange, offsets: Collection[int]) -> None:
         """These offsets of the stretch are at work; its other records belong to other sites."""
         self._turns += 1
         self._served[stretch.site] = self._turns

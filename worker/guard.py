@@ -27,7 +27,7 @@ import structlog
 from pipelines.runtime import metrics, tracing
 from pipelines.runtime.bus import Producer
 from pipelines.runtime.dead_letters import DeadLetter, Mark, describe, kind_of, mark_headers, to_headers
-from pipelines.runtime.errors import WAYS, Kind, PagewireError, Retryable, Way
+from pipelines.runtime.errors import WAYS, FailureAction, Kind, PagewireError, Retryable
 from pipelines.runtime.record import Headers, Lane, Record
 from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Handler, Sender, Stage
@@ -36,9 +36,9 @@ from pipelines.runtime.try_limit import TryLimit
 from schemas.base import Message
 from schemas.topics import Topic, dead_letter_topic
 from worker.attempts import Attempts, EndsWorker
-from worker.in_flight import Work
+from worker.in_flight import RecordInFlight
 from worker.parking import Parking, site_of
-from worker.pause import Pause, Trouble, Turn
+from worker.pause import Pause, Trouble, TryPermit
 
 log = structlog.get_logger(__name__)
 
@@ -123,7 +123,7 @@ class Guard:
         self._parking = parking
         self._attempts = attempts
 
-    async def __call__(self, work: Work) -> None:
+    async def __call__(self, work: RecordInFlight) -> None:
         """Return when the record is processed, parked or a dead letter; raises CancelledError only."""
         record = work.record
         with (
@@ -153,7 +153,7 @@ class Guard:
             if record.letter is not None:
                 await self._leave_parking(work, stays=letter is not None and letter.parked)
 
-    async def _try_until_settled(self, work: Work) -> DeadLetter | None:
+    async def _try_until_settled(self, work: RecordInFlight) -> DeadLetter | None:
         """The letter to write; None: the handler succeeded."""
         failing = _Failing(site_of(work.record))
         if self._attempts is not None and (deaths := self._attempts.deaths(work.record)):
@@ -169,7 +169,7 @@ class Guard:
                 )
             work.busy_until = inf  # a pause is no stall: a fresh worker would not end it
             work.idle = True
-            turn = await self._pause.turn() if self._stage.patient else Turn(0)
+            turn = await self._pause.turn() if self._stage.patient else TryPermit(0)
             work.idle = False
             failing.attempts += 1
             attempt = failing.attempts
@@ -202,7 +202,7 @@ class Guard:
                 work.idle = True
                 await self._sleep(wait)
 
-    def _end_of(self, record: Record, error: BaseException, failing: _Failing, turn: Turn) -> DeadLetter | None:
+    def _end_of(self, record: Record, error: BaseException, failing: _Failing, turn: TryPermit) -> DeadLetter | None:
         """The letter to write after a failed try; None: another try, and `failing` says whether it waits alone."""
         assert failing.first
         kind = kind_of(error)
@@ -214,7 +214,7 @@ class Guard:
             failing.alone += kind is Kind.UNKNOWN
             spent = failing.alone >= self._policy.tries if kind is Kind.UNKNOWN else spent
             return buried if spent or kind in (Kind.RECORD, Kind.SETTING) else None
-        if way in (Way.PAUSE, Way.PAUSE_THEN_BURY):
+        if way in (FailureAction.PAUSE, FailureAction.PAUSE_THEN_BURY):
             trouble = Trouble(kind, buried.code, buried.message, failing.first[1])
             alone = self._pause.failed(turn, trouble, since=failing.since, site=failing.site)
             failing.since = turn.began if failing.since is None else failing.since
@@ -222,11 +222,11 @@ class Guard:
             failing.waits_alone = alone
             if failing.alone < self._policy.tries:
                 return None
-            return buried if way is Way.PAUSE_THEN_BURY else self._parked(buried, failing)
+            return buried if way is FailureAction.PAUSE_THEN_BURY else self._parked(buried, failing)
         self._pause.left(turn)
-        if way is Way.BURY:
+        if way is FailureAction.BURY:
             return buried
-        if way is Way.AGAIN:
+        if way is FailureAction.AGAIN:
             return self._parked(buried, failing) if spent else None
         parked = self._parked(buried, failing)
         if parked is not None and failing.site is not None:
@@ -239,7 +239,7 @@ class Guard:
         """The letter, marked as parked; None: it cannot be parked, so it is retried."""
         return None if self._parking is None or failing.site is None else replace(letter, parked=True)
 
-    async def _try_once(self, work: Work, record: Record) -> None:
+    async def _try_once(self, work: RecordInFlight, record: Record) -> None:
         def on_progress() -> None:
             # Twice the limit: the watchdog must not take a try that is being cancelled for a hang.
             work.busy_until = monotonic() + 2 * self._try_timeout
@@ -260,13 +260,13 @@ class Guard:
                 raise Retryable(f"Kafka did not confirm a message within {self._try_timeout:g} s")
             raise _TimedOut(f"no end, and nothing that got on, for {self._try_timeout:g} s")
 
-    async def _bury(self, work: Work, letter: DeadLetter) -> None:
+    async def _bury(self, work: RecordInFlight, letter: DeadLetter) -> None:
         await self._write(work, work.record.value, to_headers(work.record.headers, letter))
         metrics.DEAD_LETTERS.labels(self._stage.name, self._lane, letter.code).inc()
         log.error("dead letter", code=letter.code, error=letter.message, attempts=letter.attempts)
         await self._notify(work, letter)
 
-    async def _park(self, work: Work, letter: DeadLetter) -> None:
+    async def _park(self, work: RecordInFlight, letter: DeadLetter) -> None:
         record = work.record
         if record.letter is not None:
             return  # it is parked already
@@ -274,7 +274,7 @@ class Guard:
         await self._write(work, record.value, to_headers(record.headers, letter), self._parking.partition_for(record))
         log.info("parked", code=letter.code, error=letter.message, attempts=letter.attempts)
 
-    async def _leave_parking(self, work: Work, *, stays: bool) -> None:
+    async def _leave_parking(self, work: RecordInFlight, *, stays: bool) -> None:
         """Mark the letter of a parked record that was tried, unless it stays parked."""
         assert self._parking is not None
         assert work.record.letter is not None
@@ -283,7 +283,9 @@ class Guard:
             await self._write(work, b"", mark_headers(Mark(offset, "returned", datetime.now(UTC))), partition)
         self._parking.left(work.record, stays=stays)
 
-    async def _write(self, work: Work, value: bytes | None, headers: Headers, partition: int | None = None) -> None:
+    async def _write(
+        self, work: RecordInFlight, value: bytes | None, headers: Headers, partition: int | None = None
+    ) -> None:
         """Write to the dead letters; retry for ever."""
         failures = 0
         while True:
@@ -301,7 +303,7 @@ class Guard:
                 work.busy_until = monotonic() + wait + SEND_TIMEOUT
                 await self._sleep(wait)
 
-    async def _notify(self, work: Work, letter: DeadLetter) -> None:
+    async def _notify(self, work: RecordInFlight, letter: DeadLetter) -> None:
         if self._stage.on_dead is None:
             return
         sender: Sender = RecordSender(self._bus, work.record)
@@ -314,7 +316,7 @@ class Guard:
             log.error("on_dead failed", error=repr(err))
 
 
-def _is_cancelled(work: Work, err: BaseException) -> bool:
+def _is_cancelled(work: RecordInFlight, err: BaseException) -> bool:
     """Whether this task is cancelled; a cancellation inside the handler is an error like others."""
     task = asyncio.current_task()
     return isinstance(err, asyncio.CancelledError) and (work.abandoned or (task is not None and task.cancelling() > 0))

@@ -51,7 +51,7 @@ CANCEL_GRACE = 2.0  # seconds
 
 
 @dataclass(eq=False)
-class Work:
+class RecordInFlight:
     """A record in flight. `busy_until` (monotonic seconds): afterwards the watchdog takes it for stalled."""
 
     record: Record
@@ -66,7 +66,7 @@ class Work:
 
 @dataclass(eq=False)
 class _Queue:
-    works: deque[Work] = field(default_factory=deque)
+    works: deque[RecordInFlight] = field(default_factory=deque)
     bytes: int = 0
     running: int = 0  # started and not done
     early: bool = False
@@ -80,7 +80,7 @@ class InFlight:
         *,
         window: int,
         order_key: Callable[[Record], bytes],
-        work: Callable[[Work], Awaitable[None]],
+        work: Callable[[RecordInFlight], Awaitable[None]],
         finished: Callable[[Record], None],
         failed: Callable[[BaseException], None],
         opened: Callable[[], None] = lambda: None,
@@ -124,7 +124,7 @@ class InFlight:
         if not self._open:
             return
         queue = self._queues.setdefault(((record.topic, record.partition), early), _Queue(early=early))
-        work = Work(record, self._key_of(record), size=_size(record))
+        work = RecordInFlight(record, self._key_of(record), size=_size(record))
         queue.works.append(work)
         queue.bytes += work.size
         self._held[early] += 1
@@ -269,7 +269,7 @@ class InFlight:
             self._held[queue.early] += len(held)
             self._held_bytes[queue.early] += queue.bytes
 
-    def _let_go(self, queue: _Queue, work: Work) -> None:
+    def _let_go(self, queue: _Queue, work: RecordInFlight) -> None:
         """Release the bytes of a record that stays in its queue until those before it are done."""
         self._held[queue.early] -= 1
         self._held_bytes[queue.early] -= work.size
@@ -281,7 +281,7 @@ class InFlight:
         self._running.discard(task)
         self._ignored.discard(task)
 
-    async def _run(self, queue: _Queue, work: Work) -> None:
+    async def _run(self, queue: _Queue, work: RecordInFlight) -> None:
         try:
             await self._work(work)
         except asyncio.CancelledError:

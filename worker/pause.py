@@ -36,7 +36,7 @@ class Trouble:
 
 
 @dataclass(frozen=True)
-class Turn:
+class TryPermit:
     """The right to one try."""
 
     began: int  # tick of the stage
@@ -76,7 +76,7 @@ class Pause:
     def paused(self) -> bool:
         return self._trouble is not None
 
-    async def turn(self) -> Turn:
+    async def turn(self) -> TryPermit:
         """Return when the record may be tried; end the turn with `passed`, `failed` or `left`."""
         while self._trouble is not None:
             mine: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -89,10 +89,10 @@ class Pause:
                     self._look_is_due()
                 raise
             if probe:
-                return Turn(self._next(), probe=True)
-        return Turn(self._next())
+                return TryPermit(self._next(), probe=True)
+        return TryPermit(self._next())
 
-    def passed(self, turn: Turn, site: str | None = None) -> None:
+    def passed(self, turn: TryPermit, site: str | None = None) -> None:
         """The record succeeded."""
         self._passed, self._passed_began = self._next(), max(self._passed_began, turn.began)
         if site is not None:
@@ -100,7 +100,7 @@ class Pause:
         if turn.probe:
             self._open()
 
-    def failed(self, turn: Turn, trouble: Trouble, *, since: int | None, site: str | None = None) -> bool:
+    def failed(self, turn: TryPermit, trouble: Trouble, *, since: int | None, site: str | None = None) -> bool:
         """The record failed, possibly by a service's fault.
 
         Args:
@@ -130,7 +130,7 @@ class Pause:
             self._pacer = asyncio.create_task(self._pace(), name=f"pause of {self._labels[0]}")
         return False
 
-    def left(self, turn: Turn) -> None:
+    def left(self, turn: TryPermit) -> None:
         """The try was cancelled, or its outcome says nothing about services: another record probes."""
         if turn.probe and self._trouble is not None:
             self._look_is_due()

@@ -34,7 +34,7 @@ from worker.cut_logs import CutLogs, report_at_start
 from worker.faust_app import SafeApp
 from worker.guard import Guard
 from worker.health import served
-from worker.in_flight import InFlight, Work
+from worker.in_flight import InFlight, RecordInFlight
 from worker.loop_watch import LEAST, watch_loop
 from worker.parking import Parking
 from worker.pause import Pause as StagePause
@@ -211,7 +211,7 @@ class _Process:
             for topic, handler in app.stage.routes.items()
         }
 
-        async def work(item: Work) -> None:
+        async def work(item: RecordInFlight) -> None:
             await guards[item.record.topic](item)
 
         return InFlight(

@@ -30,7 +30,7 @@ from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Stage
 from schemas.topics import Topic
-from worker.backlog import Backlog, Stretch
+from worker.backlog import Backlog, OffsetRange
 from worker.in_flight import InFlight, Partition
 from worker.parking import site_of
 
@@ -155,7 +155,7 @@ class Shares:
             if stretch is None or not await self._begin(partition, stretch, scan, in_flight):
                 return
 
-    async def _begin(self, partition: Partition, stretch: Stretch, scan: PickingScan, in_flight: InFlight) -> bool:
+    async def _begin(self, partition: Partition, stretch: OffsetRange, scan: PickingScan, in_flight: InFlight) -> bool:
         """Start records of the stretch; returns whether the next site may follow."""
         records = [record async for some in scan.pick(partition[1], stretch.start, stretch.end) for record in some]
         # No await from here on, so that no fetch and no drain comes in between.

@@ -12,7 +12,7 @@ from elasticsearch import AsyncElasticsearch, ConflictError, NotFoundError
 from pydantic import ValidationError
 
 from adapters.elastic.client import explained
-from adapters.elastic.indexes import KEYS, Indexes
+from adapters.elastic.indexes import KEYS, ElasticIndexes
 from pipelines.operate.access_keys import MAX_KEYS
 from schemas.access_key import KeptKey
 from schemas.base import problems
@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 class ElasticKeys:
     """Reads and writes `pagewire.keys`: a pipelines.operate.access_keys.KeyStore."""
 
-    def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
+    def __init__(self, es: AsyncElasticsearch, indexes: ElasticIndexes) -> None:
         self._es = es
         self._indexes = indexes
 

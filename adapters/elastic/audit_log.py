@@ -9,14 +9,14 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import explained
 from adapters.elastic.expiry import expire
-from adapters.elastic.indexes import AUDIT_LOG, Indexes
+from adapters.elastic.indexes import AUDIT_LOG, ElasticIndexes
 from schemas.audit_log import AuditEntry, AuditFilter, AuditLogPage
 
 
 class ElasticAuditLog:
     """`pagewire.audit-log`, a pipelines.operate.audit_log.AuditStore. One per process."""
 
-    def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
+    def __init__(self, es: AsyncElasticsearch, indexes: ElasticIndexes) -> None:
         self._es = es
         self._indexes = indexes
         self._there = False

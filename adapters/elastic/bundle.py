@@ -8,10 +8,10 @@ from types import TracebackType
 from typing import Self
 
 from adapters.elastic.client import ElasticsearchDown, connect, explained
-from adapters.elastic.indexes import Indexes
-from adapters.elastic.pages import Pages
+from adapters.elastic.indexes import ElasticIndexes
+from adapters.elastic.pages import ElasticPages
 from adapters.elastic.places import ElasticPlaces
-from adapters.elastic.rebuilds import Rebuilds
+from adapters.elastic.rebuilds import ElasticRebuilds
 from adapters.elastic.search import SiteSearch
 from adapters.elastic.settings import ElasticSettings
 from adapters.elastic.site_statuses import SiteStatuses
@@ -30,9 +30,11 @@ class Elastic:
         self.es = connect(url, settings)
         self.writer = Writer(self.es, lane)
         tenancy = Tenancy(self.es, self.writer, settings.shared_indexes)
-        self.indexes = Indexes(self.es, settings.placement, tenancy, shards=settings.shards, replicas=settings.replicas)
-        self.pages = Pages(self.es, self.indexes, self.writer)
-        self.rebuilds = Rebuilds(self.es, self.indexes)
+        self.indexes = ElasticIndexes(
+            self.es, settings.placement, tenancy, shards=settings.shards, replicas=settings.replicas
+        )
+        self.pages = ElasticPages(self.es, self.indexes, self.writer)
+        self.rebuilds = ElasticRebuilds(self.es, self.indexes)
         self.places = ElasticPlaces(self.es, self.indexes, self.writer)
         self.search = SiteSearch(self.es, self.indexes)
 

@@ -12,7 +12,7 @@ from elasticsearch import AsyncElasticsearch, ConflictError, NotFoundError
 
 from adapters.elastic.client import explained
 from adapters.elastic.expiry import expire, older
-from adapters.elastic.indexes import CONVERSATIONS, Indexes
+from adapters.elastic.indexes import CONVERSATIONS, ElasticIndexes
 from pipelines.conversations.conversations import ConversationChanged, VersionedConversation
 from pipelines.conversations.turns import ConversationOwner, summary
 from schemas.conversation import Conversation, ConversationSummary
@@ -21,7 +21,7 @@ from schemas.conversation import Conversation, ConversationSummary
 class ElasticConversations:
     """`pagewire.conversations`, a pipelines.conversations.conversations.ConversationStore. One per process."""
 
-    def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
+    def __init__(self, es: AsyncElasticsearch, indexes: ElasticIndexes) -> None:
         self._es = es
         self._indexes = indexes
         self._there = False

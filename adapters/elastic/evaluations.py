@@ -10,7 +10,7 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import explained
 from adapters.elastic.expiry import expire, older
-from adapters.elastic.indexes import EVALUATIONS, Indexes
+from adapters.elastic.indexes import EVALUATIONS, ElasticIndexes
 from pipelines.evaluate.publication import MAX_RUNS
 from schemas.evaluation import ListedRun, PublishedRun
 
@@ -18,7 +18,7 @@ from schemas.evaluation import ListedRun, PublishedRun
 class ElasticRuns:
     """Reads and writes `pagewire.evaluations`: pipelines.evaluate.publication.RunStore."""
 
-    def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
+    def __init__(self, es: AsyncElasticsearch, indexes: ElasticIndexes) -> None:
         self._es = es
         self._indexes = indexes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import explained
-from adapters.elastic.indexes import EXAMPLES, Indexes
+from adapters.elastic.indexes import EXAMPLES, ElasticIndexes
 from schemas.example import WorkedExample
 
 MAX_OF_SITE = 1_000
@@ -14,7 +14,7 @@ MAX_OF_SITE = 1_000
 class ElasticExamples:
     """Reads and writes `pagewire.examples`: pipelines.query.examples.ExampleStore."""
 
-    def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
+    def __init__(self, es: AsyncElasticsearch, indexes: ElasticIndexes) -> None:
         self._es = es
         self._indexes = indexes
 

@@ -105,7 +105,7 @@ class _Found:
     held: dict[str, datetime] = field(default_factory=dict)  # by generation in a shared index: end of its hold
 
 
-class Indexes:
+class ElasticIndexes:
     """Creates indexes and knows which one is live. One per process."""
 
     def __init__(

@@ -12,10 +12,10 @@ from typing import Any
 from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import explained
-from adapters.elastic.indexes import Indexes
+from adapters.elastic.indexes import ElasticIndexes
 from adapters.elastic.reading import Hit, PointInTime, batches, point_in_time
 from adapters.elastic.writer import Write, Writer
-from pipelines.operate.audit.index_diff import ChunkDocument, Document, HeadDocument
+from pipelines.operate.audit.index_diff import ChunkDocument, HeadDocument, WrongDocument
 from pipelines.runtime.errors import WrongUse
 from pipelines.runtime.indexes import IndexGone, IndexInfo
 
@@ -33,15 +33,15 @@ class NoSuchIndex(WrongUse):
     code = "no-such-index"
 
 
-class Inventories:
+class ElasticInventories:
     """Opens the inventory of a site's index."""
 
-    def __init__(self, es: AsyncElasticsearch, indexes: Indexes, writer: Writer) -> None:
+    def __init__(self, es: AsyncElasticsearch, indexes: ElasticIndexes, writer: Writer) -> None:
         self._es = es
         self._indexes = indexes
         self._writer = writer
 
-    async def of(self, site: str, name: str | None = None) -> Inventory | None:
+    async def of(self, site: str, name: str | None = None) -> ElasticInventory | None:
         """The index of this name, by default the live one; None when the site never had one.
 
         Raises:
@@ -52,14 +52,14 @@ class Inventories:
             if info is None:
                 await self._indexes.explain_absence(site)
                 return None
-            return Inventory(self._es, self._writer, info)
+            return ElasticInventory(self._es, self._writer, info)
         found = {info.name: info for info in await self._indexes.generations(site)}
         if name not in found:
             raise NoSuchIndex(f"site {site} has no index {name!r}; it has: {', '.join(found) or 'none'}")
-        return Inventory(self._es, self._writer, found[name])
+        return ElasticInventory(self._es, self._writer, found[name])
 
 
-class Inventory:
+class ElasticInventory:
     """Reads the documents of one index, and deletes wrong ones."""
 
     def __init__(self, es: AsyncElasticsearch, writer: Writer, info: IndexInfo) -> None:
@@ -109,7 +109,7 @@ class Inventory:
                 async for hits in batches_of_chunks:
                     yield [], [_chunk(hit) for hit in hits]
 
-    async def delete(self, documents: Sequence[Document]) -> None:
+    async def delete(self, documents: Sequence[WrongDocument]) -> None:
         """Delete documents in this order, except those written again meanwhile. Raises: ElasticsearchDown."""
         await self._writer.write([Write(self._info.write_alias, one.id, one.version, None) for one in documents])
 

@@ -1,4 +1,4 @@
-"""Backup and restore of data that only Elasticsearch has: pipelines.operate.backup.ports.Documents.
+"""Backup and restore of data that only Elasticsearch has: pipelines.operate.backup.ports.BackupIndex.
 
 Each index has a rule of what wins when a document that is to be put back is there already: the newer conversation, the
 newer example; of a question both, for its outcome, its rating and its erasure come one by one; the version
@@ -15,11 +15,11 @@ from typing import Any
 from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import DocumentRefused, ElasticsearchDown, explained, refusal
-from adapters.elastic.indexes import CONVERSATIONS, EXAMPLES, OUTCOMES, TEXTS, Indexes
+from adapters.elastic.indexes import CONVERSATIONS, EXAMPLES, OUTCOMES, TEXTS, ElasticIndexes
 from adapters.elastic.outcomes import ERASED
 from adapters.elastic.reading import batches, point_in_time
 from pipelines.operate.backup.manifest import PartName
-from pipelines.operate.backup.ports import Document, PutBack
+from pipelines.operate.backup.ports import BackupDocument, PutBack
 
 BATCH = 100  # documents read at once: a conversation of a hundred questions is some 200 kB
 REQUEST_TIMEOUT = 60.0  # seconds
@@ -68,10 +68,10 @@ class KeptIndex:
     def __init__(
         self,
         es: AsyncElasticsearch,
-        indexes: Indexes,
+        indexes: ElasticIndexes,
         index: str,
         rule: Rule,
-        barred: Callable[[Sequence[Document]], Awaitable[set[str]]] | None = None,
+        barred: Callable[[Sequence[BackupDocument]], Awaitable[set[str]]] | None = None,
     ) -> None:
         """`barred` returns the ids of documents that must not be restored."""
         self._es = es.options(request_timeout=REQUEST_TIMEOUT)
@@ -89,7 +89,7 @@ class KeptIndex:
             except NotFoundError:  # nothing was ever put into it
                 return 0
 
-    async def read(self, sites: Collection[str] | None) -> AsyncGenerator[Sequence[Document], None]:
+    async def read(self, sites: Collection[str] | None) -> AsyncGenerator[Sequence[BackupDocument], None]:
         """Raises: ElasticsearchDown."""
         with explained(f"looking for {self._index}"):
             try:
@@ -110,9 +110,9 @@ class KeptIndex:
             )
             async with aclosing(found):
                 async for hits in found:
-                    yield [Document(hit["_id"], hit["_source"]) for hit in hits]
+                    yield [BackupDocument(hit["_id"], hit["_source"]) for hit in hits]
 
-    async def put_back(self, documents: Sequence[Document]) -> PutBack:
+    async def put_back(self, documents: Sequence[BackupDocument]) -> PutBack:
         """Raises: DocumentRefused, ElasticsearchDown."""
         if not self._there:
             await self._indexes.ensure_system(self._index)
@@ -128,10 +128,10 @@ class KeptIndex:
                 return PutBack(restored, wanted - restored, len(barred))
         raise ElasticsearchDown(f"{len(left)} documents of {self._index} are written by others all the time; try again")
 
-    async def _plan(self, documents: Sequence[Document]) -> tuple[list[dict[str, Any]], list[Document]]:
+    async def _plan(self, documents: Sequence[BackupDocument]) -> tuple[list[dict[str, Any]], list[BackupDocument]]:
         """Operations of a bulk, and the documents that they write."""
         operations: list[dict[str, Any]] = []
-        written: list[Document] = []
+        written: list[BackupDocument] = []
         for one, found in zip(documents, await _found(self._es, self._index, documents), strict=True):
             if not found.get("found"):
                 operations += [{"create": {"_id": one.id}}, one.source]  # type: ignore[list-item]
@@ -143,7 +143,7 @@ class KeptIndex:
             written.append(one)
         return operations, written
 
-    async def _write(self, operations: list[dict[str, Any]], written: Sequence[Document]) -> list[Document]:
+    async def _write(self, operations: list[dict[str, Any]], written: Sequence[BackupDocument]) -> list[BackupDocument]:
         """Returns the documents that others have written meanwhile. Raises: DocumentRefused, ElasticsearchDown."""
         if not operations:
             return []
@@ -163,7 +163,7 @@ class KeptIndex:
 
 
 async def _found(
-    es: AsyncElasticsearch, index: str, documents: Sequence[Document], **more: Any
+    es: AsyncElasticsearch, index: str, documents: Sequence[BackupDocument], **more: Any
 ) -> Sequence[Mapping[str, Any]]:
     if not documents:
         return []
@@ -177,14 +177,14 @@ def _of(sites: Collection[str] | None) -> dict[str, Any]:
     return {"match_all": {}} if sites is None else {"terms": {"site": sorted(sites)}}
 
 
-def kept_indexes(es: AsyncElasticsearch, indexes: Indexes) -> dict[PartName, KeptIndex]:
+def kept_indexes(es: AsyncElasticsearch, indexes: ElasticIndexes) -> dict[PartName, KeptIndex]:
     """Indexes whose data cannot be rebuilt, by their part of a backup."""
 
-    async def deleted(conversations: Sequence[Document]) -> set[str]:
+    async def deleted(conversations: Sequence[BackupDocument]) -> set[str]:
         """Conversations that visitors have deleted, whose questions are erased in the question log."""
         await indexes.ensure_system(OUTCOMES)
         asked = {f"{one.site}:{request}": one.id for one in conversations for request in one.source["requests"]}
-        questions = [Document(id, {}) for id in asked]
+        questions = [BackupDocument(id, {}) for id in asked]
         found = await _found(es, OUTCOMES, questions, source_includes=["forgotten"])
         return {asked[one["_id"]] for one in found if one.get("found") and one["_source"].get("forgotten")}
 

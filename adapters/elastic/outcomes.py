@@ -17,9 +17,9 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import explained
 from adapters.elastic.expiry import check, expire, older
-from adapters.elastic.indexes import OUTCOMES, Indexes
+from adapters.elastic.indexes import OUTCOMES, ElasticIndexes
 from adapters.elastic.reading import batches, sources
-from pipelines.query.log.ports import Asked, AskedHit, BadCursor
+from pipelines.query.log.ports import AskedHit, BadCursor, GroupableQuestion
 from schemas.conversation import Feedback
 from schemas.outcome import (
     Forgotten,
@@ -62,7 +62,7 @@ CONFLICTS = 5  # retries: two workers may write one question while a partition m
 class ElasticOutcomes:
     """`pagewire.outcomes`, a pipelines.query.log.ports.OutcomeStore and QuestionReader. One per process."""
 
-    def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
+    def __init__(self, es: AsyncElasticsearch, indexes: ElasticIndexes) -> None:
         self._es = es
         self._indexes = indexes
         self._there = False
@@ -196,7 +196,7 @@ class ElasticOutcomes:
         source = await self._source(site, request_id)
         return logged(source) if "asked_at" in source else None
 
-    async def asked(self, site: str, since: datetime, until: datetime, most: int) -> list[Asked]:
+    async def asked(self, site: str, since: datetime, until: datetime, most: int) -> list[GroupableQuestion]:
         """Raises: ElasticsearchDown."""
         query = _query(site, QuestionFilter(since=since, until=until))
         query["bool"]["must_not"] = [{"term": {"became": "courtesy"}}]
@@ -283,10 +283,10 @@ def logged(source: dict[str, Any]) -> LoggedQuestion:
     )
 
 
-def _asked(source: dict[str, Any]) -> Asked:
+def _asked(source: dict[str, Any]) -> GroupableQuestion:
     outcome = source.get("outcome") or {}
     vector = outcome.get("vector")
-    return Asked(
+    return GroupableQuestion(
         request_id=source["request_id"],
         asked_at=datetime.fromisoformat(source["asked_at"]),
         lang=source["asked_in"],

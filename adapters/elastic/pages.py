@@ -11,12 +11,12 @@ from more_itertools import chunked
 
 from adapters.elastic import chunk_units
 from adapters.elastic.client import explained
-from adapters.elastic.indexes import RECEIPTS, Indexes, added_mapping
+from adapters.elastic.indexes import RECEIPTS, ElasticIndexes, added_mapping
 from adapters.elastic.parts import WaitingParts
 from adapters.elastic.reading import batches, sources
-from adapters.elastic.sharing import MISSING, Documents
-from adapters.elastic.writer import IndexMissing, Write, Writer, Written
-from pipelines.ingest.ports import HeadConflict, Place
+from adapters.elastic.sharing import MISSING, DocumentLookup
+from adapters.elastic.writer import IndexMissing, Write, WriteOutcome, Writer
+from pipelines.ingest.ports import HeadConflict, PartPosition
 from pipelines.ingest.unit_plan import KnownUnits
 from pipelines.runtime.indexes import IndexGone, IndexInfo
 from pipelines.runtime.record import Lane
@@ -36,7 +36,7 @@ class PageIndex:
     """The pages of one index, live or not. Writes go to this index, even if another one is promoted meanwhile."""
 
     def __init__(
-        self, es: AsyncElasticsearch, heads: Documents, writer: Writer, parts: WaitingParts, info: IndexInfo
+        self, es: AsyncElasticsearch, heads: DocumentLookup, writer: Writer, parts: WaitingParts, info: IndexInfo
     ) -> None:
         self._es = es
         self._heads = heads
@@ -86,11 +86,11 @@ class PageIndex:
             [Write(self.info.write_alias, chunk_id(key, field, ord), change.revision, None) for field, ord in chunks]
         )
 
-    async def keep(self, part: PageEmbeddings, place: Place) -> None:
+    async def keep(self, part: PageEmbeddings, place: PartPosition) -> None:
         """Store a part outside of searches until the page's other parts arrive."""
         await self._parts.keep(self.info.name, part, place)
 
-    async def kept(self, part: PageEmbeddings) -> Mapping[int, Place]:
+    async def kept(self, part: PageEmbeddings) -> Mapping[int, PartPosition]:
         """Places of the stored parts of the same making, by part number."""
         return await self._parts.kept(self.info.name, part)
 
@@ -98,7 +98,7 @@ class PageIndex:
         """A stored part. Raises: PartGone."""
         return await self._parts.take(self.info.name, part, number)
 
-    async def drop(self, part: PageEmbeddings, places: Mapping[int, Place]) -> None:
+    async def drop(self, part: PageEmbeddings, places: Mapping[int, PartPosition]) -> None:
         """Delete the stored parts of this making, except copies with a later place."""
         await self._parts.drop(self.info.name, part, places)
 
@@ -173,7 +173,7 @@ class PageIndex:
         """Make everything written so far searchable."""
         await self._writer.refresh(self.info.concrete)
 
-    async def _write(self, writes: Sequence[Write]) -> list[Written]:
+    async def _write(self, writes: Sequence[Write]) -> list[WriteOutcome]:
         try:
             return await self._writer.write(writes)
         except IndexMissing as err:
@@ -236,14 +236,14 @@ class PageIndex:
         return Write(self.info.write_alias, head_id(change.page_key), change.revision, document, replaces)
 
 
-class Pages:
+class ElasticPages:
     """The pages of all sites in their indexes, and the receipts of all sites."""
 
-    def __init__(self, es: AsyncElasticsearch, indexes: Indexes, writer: Writer) -> None:
+    def __init__(self, es: AsyncElasticsearch, indexes: ElasticIndexes, writer: Writer) -> None:
         self._es = es
         self._indexes = indexes
         self._writer = writer
-        self._heads = Documents(es, "head")
+        self._heads = DocumentLookup(es, "head")
         self._parts = WaitingParts(es, indexes, writer)
 
     async def live(self, site: str, *, embedder: str, model: str, dims: int, chunker: str) -> PageIndex:

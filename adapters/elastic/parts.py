@@ -15,9 +15,9 @@ from typing import Any
 from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import explained
-from adapters.elastic.indexes import PARTS, Indexes
+from adapters.elastic.indexes import PARTS, ElasticIndexes
 from adapters.elastic.writer import IndexMissing, Write, Writer
-from pipelines.ingest.ports import PartGone, Place
+from pipelines.ingest.ports import PartGone, PartPosition
 from schemas.ingest import PageEmbeddings
 
 LIFETIME = "now-14d"  # as long as dead letters are kept (schemas.topics), since a redrive completes the page
@@ -27,13 +27,13 @@ SWEEP_EVERY = 3_600.0  # seconds
 class WaitingParts:
     """Stores waiting parts of all sites. One per process."""
 
-    def __init__(self, es: AsyncElasticsearch, indexes: Indexes, writer: Writer) -> None:
+    def __init__(self, es: AsyncElasticsearch, indexes: ElasticIndexes, writer: Writer) -> None:
         self._es = es
         self._indexes = indexes
         self._writer = writer
         self._swept: float | None = None
 
-    async def keep(self, index: str, part: PageEmbeddings, place: Place) -> None:
+    async def keep(self, index: str, part: PageEmbeddings, place: PartPosition) -> None:
         """Store a part for this index. Of two copies, the later one in the topic wins."""
         document = {
             "index": index,
@@ -50,7 +50,7 @@ class WaitingParts:
             await self._indexes.ensure_system(PARTS)
             await self._writer.write([write])
 
-    async def kept(self, index: str, part: PageEmbeddings) -> Mapping[int, Place]:
+    async def kept(self, index: str, part: PageEmbeddings) -> Mapping[int, PartPosition]:
         """Places of the stored parts of the same making, by part number; read in real time."""
         numbers = {_id(index, part, number): number for number in range(part.parts)}
         found = await self._read(list(numbers), "offset", "part.partition", "part.change")
@@ -64,7 +64,7 @@ class WaitingParts:
             raise PartGone(f"part {number} of {part.change.page_key} is not in {PARTS} any more")
         return PageEmbeddings.decode(found[id]["part"]["json"].encode())
 
-    async def drop(self, index: str, part: PageEmbeddings, places: Mapping[int, Place]) -> None:
+    async def drop(self, index: str, part: PageEmbeddings, places: Mapping[int, PartPosition]) -> None:
         """Delete stored parts, except copies with a later place."""
         ids = ((_id(index, part, number), place.offset) for number, place in places.items())
         await self._writer.write([Write(PARTS, id, offset, None, aliased=False) for id, offset in ids])
@@ -91,10 +91,10 @@ class WaitingParts:
         self._swept = monotonic()
 
 
-def _place(source: Mapping[str, Any]) -> Place:
+def _place(source: Mapping[str, Any]) -> PartPosition:
     part = source.get("part", {})
     change = part.get("change")
-    return Place(source["offset"], part.get("partition"), (change[0], change[1]) if change else None)
+    return PartPosition(source["offset"], part.get("partition"), (change[0], change[1]) if change else None)
 
 
 def _id(index: str, part: PageEmbeddings, number: int) -> str:

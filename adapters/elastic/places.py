@@ -16,10 +16,10 @@ from contextlib import aclosing
 from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import explained
-from adapters.elastic.indexes import PLACES, Indexes
+from adapters.elastic.indexes import PLACES, ElasticIndexes
 from adapters.elastic.reading import batches, sources
 from adapters.elastic.writer import Write, Writer
-from pipelines.operate.places.ports import Covered, Stretch
+from pipelines.operate.places.ports import Covered, NotedRange
 from pipelines.operate.places.site_log import PlacesWrong
 
 AT_ONCE = 500  # stretches read at once, of some 100 bytes each for a small site
@@ -28,7 +28,7 @@ AT_ONCE = 500  # stretches read at once, of some 100 bytes each for a small site
 class ElasticPlaces:
     """Stores stretches of all topics and sites: a pipelines.operate.places.ports.Places."""
 
-    def __init__(self, es: AsyncElasticsearch, indexes: Indexes, writer: Writer) -> None:
+    def __init__(self, es: AsyncElasticsearch, indexes: ElasticIndexes, writer: Writer) -> None:
         self._es = es
         self._indexes = indexes
         self._writer = writer
@@ -43,7 +43,7 @@ class ElasticPlaces:
         ends = {int(partition): end for partition, end in found["_source"]["covered"].items()}
         return Covered(ends, (found["_seq_no"], found["_primary_term"]))
 
-    async def of_site(self, topic: str, site: str, partition: int) -> AsyncGenerator[Stretch, None]:
+    async def of_site(self, topic: str, site: str, partition: int) -> AsyncGenerator[NotedRange, None]:
         """Raises: PlacesWrong: the index was deleted. ElasticsearchDown."""
         wanted = [{"term": {"topic": topic}}, {"term": {"site": site}}, {"term": {"partition": partition}}]
         found = batches(
@@ -61,10 +61,10 @@ class ElasticPlaces:
         async with aclosing(sources(found)) as stretches:
             async for source in stretches:
                 runs = [(first, last) for first, last in source["runs"]["of"]]
-                yield Stretch(site, partition, source["start"], source["end"], runs)
+                yield NotedRange(site, partition, source["start"], source["end"], runs)
 
     async def add(
-        self, topic: str, stretches: Sequence[Stretch], covered: Covered, ends: Mapping[int, int]
+        self, topic: str, stretches: Sequence[NotedRange], covered: Covered, ends: Mapping[int, int]
     ) -> Covered | None:
         """Raises: ElasticsearchDown."""
         if not covered.ends:
@@ -75,7 +75,7 @@ class ElasticPlaces:
         now = {**covered.ends, **ends}
         return await self._cover(topic, now, covered)
 
-    async def put(self, topic: str, stretch: Stretch) -> None:
+    async def put(self, topic: str, stretch: NotedRange) -> None:
         """Raises: ElasticsearchDown."""
         await self._writer.write([_write(topic, stretch)])
 
@@ -91,7 +91,7 @@ class ElasticPlaces:
         return None if written.stale else await self.covered(topic)
 
 
-def _write(topic: str, stretch: Stretch) -> Write:
+def _write(topic: str, stretch: NotedRange) -> Write:
     id = f"{topic}/{stretch.partition}/{stretch.site}/{stretch.start}"
     if not stretch.runs:
         return Write(PLACES, id, stretch.end, None, aliased=False)

@@ -16,7 +16,7 @@ import structlog
 from elasticsearch import AsyncElasticsearch, ConflictError, NotFoundError
 
 from adapters.elastic.client import explained
-from adapters.elastic.indexes import REBUILDS, Indexes
+from adapters.elastic.indexes import REBUILDS, ElasticIndexes
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.indexes import alias
 from schemas.rebuild import Rebuild
@@ -40,10 +40,10 @@ class LeaseLost(Permanent):
     code = "lease-lost"
 
 
-class Rebuilds:
+class ElasticRebuilds:
     """Reads and writes `pagewire.rebuilds`."""
 
-    def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
+    def __init__(self, es: AsyncElasticsearch, indexes: ElasticIndexes) -> None:
         self._es = es
         self._indexes = indexes
         self._lost: set[str] = set()  # sites whose lease this process has lost

@@ -55,7 +55,7 @@ def visible_to(groups: Iterable[str]) -> dict[str, Any]:
 
 
 class Where(Protocol):
-    """The searched index of a site: the live one (adapters.elastic.indexes.Indexes), or a fixed one."""
+    """The searched index of a site: the live one (adapters.elastic.indexes.ElasticIndexes), or a fixed one."""
 
     def target(self, site: str) -> str:
         """Name or alias."""

@@ -52,7 +52,7 @@ class Shared(Generic[Answer]):
                 return await self._request()
 
 
-class Documents:
+class DocumentLookup:
     """Reads documents by id, in real time. One per process."""
 
     def __init__(self, es: AsyncElasticsearch, source: str) -> None:

@@ -16,7 +16,7 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 from more_itertools import chunked
 
 from adapters.elastic.client import ElasticsearchDown, explained
-from adapters.elastic.indexes import RECEIPTS, Indexes, LiveIndex, is_gone, not_live
+from adapters.elastic.indexes import RECEIPTS, ElasticIndexes, LiveIndex, is_gone, not_live
 from pipelines.runtime.indexes import IndexInfo, IndexUnfit, alias
 from schemas.http import SiteStatus
 from text.reader import READER
@@ -34,7 +34,7 @@ KINDS = {
 class SiteStatuses:
     """Reads statuses from Elasticsearch only."""
 
-    def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
+    def __init__(self, es: AsyncElasticsearch, indexes: ElasticIndexes) -> None:
         self._es = es
         self._indexes = indexes
 

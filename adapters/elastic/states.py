@@ -7,7 +7,7 @@ from typing import Any
 from elasticsearch import AsyncElasticsearch, ConflictError, NotFoundError
 
 from adapters.elastic.client import explained
-from adapters.elastic.indexes import STATES, Indexes
+from adapters.elastic.indexes import STATES, ElasticIndexes
 from adapters.elastic.reading import batches
 from pipelines.operate.states import Kind, State
 from schemas.base import Wire
@@ -18,7 +18,7 @@ AT_ONCE = 1_000  # states in an answer
 class ElasticStates:
     """Reads and writes `pagewire.states`: a pipelines.operate.states.States. One per process."""
 
-    def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
+    def __init__(self, es: AsyncElasticsearch, indexes: ElasticIndexes) -> None:
         self._es = es
         self._indexes = indexes
         self._there = False

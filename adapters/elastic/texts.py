@@ -13,7 +13,7 @@ from elasticsearch import AsyncElasticsearch, ConflictError, NotFoundError
 from pydantic import ValidationError
 
 from adapters.elastic.client import explained
-from adapters.elastic.indexes import TEXTS, Indexes
+from adapters.elastic.indexes import TEXTS, ElasticIndexes
 from schemas.base import problems
 from schemas.text_version import TextKind, TextVersion
 
@@ -26,7 +26,7 @@ MOST_VERSIONS = 200  # read of a text
 class ElasticTexts:
     """Reads and writes `pagewire.texts`: a pipelines.query.live.live_texts.TextStore."""
 
-    def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
+    def __init__(self, es: AsyncElasticsearch, indexes: ElasticIndexes) -> None:
         self._es = es
         self._indexes = indexes
 

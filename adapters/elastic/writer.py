@@ -43,7 +43,7 @@ class IndexMissing(Retryable):
 
 
 @dataclass(frozen=True)
-class Pace:
+class RefreshPace:
     """The time of the next refresh. Refreshes are limited, since each makes a segment with its own vector graph.
 
     At once if fewer than `crowd` callers waited for the last one. Else after `gap` seconds, or as soon as `full`
@@ -57,9 +57,9 @@ class Pace:
 
 
 # A single save is refreshed at once; an import can wait.
-PACES: dict[Lane, Pace] = {
-    "save": Pace(crowd=3, gap=0.25, full=1_000, lull=0.25),
-    "bulk": Pace(crowd=1, gap=5.0, full=32, lull=1.5),
+PACES: dict[Lane, RefreshPace] = {
+    "save": RefreshPace(crowd=3, gap=0.25, full=1_000, lull=0.25),
+    "bulk": RefreshPace(crowd=1, gap=5.0, full=32, lull=1.5),
 }
 
 
@@ -101,7 +101,7 @@ class Write:
 
 
 @dataclass(frozen=True)
-class Written:
+class WriteOutcome:
     """The outcome of a `Write`."""
 
     id: str
@@ -113,7 +113,7 @@ class Written:
         return self.status == 409
 
 
-Result = Written | Exception
+Result = WriteOutcome | Exception
 
 
 @dataclass
@@ -133,7 +133,7 @@ class Writer:
         self._task: asyncio.Task[None] | None = None
         self._refreshing: dict[str, _Refresh] = {}
 
-    async def write(self, writes: Sequence[Write]) -> list[Written]:
+    async def write(self, writes: Sequence[Write]) -> list[WriteOutcome]:
         """Write all, in order within an index's shard.
 
         Raises:
@@ -241,7 +241,7 @@ def _result(item: dict[str, Any]) -> Result:
     if status < 300 or status in (404, 409):  # 404: the deleted document did not exist
         if status == 404 and "error" in item:
             return IndexMissing(f"{item['_id']}: {item['error'].get('reason')}")
-        return Written(item["_id"], status)
+        return WriteOutcome(item["_id"], status)
     reason = f"{item['_id']}: {item['error'].get('type')}: {item['error'].get('reason')}"
     return (refusal(status, reason) or DocumentRefused)(reason)
 
@@ -249,7 +249,7 @@ def _result(item: dict[str, Any]) -> Result:
 class _Refresh:
     """Refreshes one index. Callers that arrive during a refresh share the next one."""
 
-    def __init__(self, es: AsyncElasticsearch, index: str, pace: Pace) -> None:
+    def __init__(self, es: AsyncElasticsearch, index: str, pace: RefreshPace) -> None:
         self._es = es
         self._index = index
         self._pace = pace

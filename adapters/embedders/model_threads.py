@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from pipelines.runtime.niceness import thread_gives_way
-from pipelines.runtime.try_limit import Line
+from pipelines.runtime.try_limit import TryQueue
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
@@ -57,7 +57,7 @@ class ModelThreads:
         self._ended = threading.Event()
         self._started = False
         self._closed = False
-        self._line = Line()
+        self._line = TryQueue()
 
     async def run(self, call: Callable[..., Result], *args: Any, priority: int) -> Result:
         """Call in one of the threads and wait for the result. A cancelled caller leaves the queue.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from adapters.elastic.indexes import Indexes
+from adapters.elastic.indexes import ElasticIndexes
 from adapters.embedders.base import Embedder
 from adapters.embedders.settings import EmbedderSettings
 from adapters.embedders.traced import TracedEmbedder
@@ -30,7 +30,7 @@ class ModelMissing(Permanent):
 class Models:
     """Loads each model once, at its first use. One per process; close it last."""
 
-    def __init__(self, settings: EmbedderSettings, indexes: Indexes) -> None:
+    def __init__(self, settings: EmbedderSettings, indexes: ElasticIndexes) -> None:
         self._settings = settings
         self._indexes = indexes
         self._loaded: dict[str, asyncio.Task[Embedder]] = {}

@@ -8,7 +8,7 @@ protocols of pipelines.runtime.bus, by topic and stage.
 from adapters.kafka.access import KafkaDenied, bootstrap_servers, connection
 from adapters.kafka.broker import Broker, GroupLag, broker
 from adapters.kafka.client import group_id, partition_of, prefixed
-from adapters.kafka.partitions import Growth, Wanted, add_partitions, plan_partitions
+from adapters.kafka.partitions import Growth, PartitionCounts, add_partitions, plan_partitions
 from adapters.kafka.repair import Copying, Repaired, repair_topics
 from adapters.kafka.sender import KafkaSender, Outgoing, Sent
 from adapters.kafka.topics import ensure_topics
@@ -21,9 +21,9 @@ __all__ = [
     "KafkaDenied",
     "KafkaSender",
     "Outgoing",
+    "PartitionCounts",
     "Repaired",
     "Sent",
-    "Wanted",
     "add_partitions",
     "bootstrap_servers",
     "broker",

@@ -10,14 +10,14 @@ from aiokafka import TopicPartition
 
 from adapters.kafka.broker import Broker, GroupLag, broker
 from adapters.kafka.client import prefixed
-from adapters.kafka.log import LogReader
-from adapters.kafka.scan import LogScan
+from adapters.kafka.log import KafkaLogReader
+from adapters.kafka.scan import KafkaLogScan
 from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.stages import STAGES, StageGroup
 from schemas.topics import Topic, all_topics
 
 
-class BrokerView:
+class KafkaBrokerView:
     """Partitions, copies, offsets and lags of our topics and stages."""
 
     def __init__(self, client: Broker, settings: KafkaSettings) -> None:
@@ -96,16 +96,16 @@ class KafkaBus:
         """The broker's name of a topic, as records and dead letters carry it."""
         return prefixed(self._settings, topic)
 
-    def reader(self, topic: Topic) -> LogReader:
-        return LogReader(self._settings, topic)
+    def reader(self, topic: Topic) -> KafkaLogReader:
+        return KafkaLogReader(self._settings, topic)
 
-    def scan(self, topic: Topic) -> LogScan:
-        return LogScan(self._settings, topic)
+    def scan(self, topic: Topic) -> KafkaLogScan:
+        return KafkaLogScan(self._settings, topic)
 
-    def view(self) -> AbstractAsyncContextManager[BrokerView]:
+    def view(self) -> AbstractAsyncContextManager[KafkaBrokerView]:
         return self._view()
 
     @asynccontextmanager
-    async def _view(self) -> AsyncIterator[BrokerView]:
+    async def _view(self) -> AsyncIterator[KafkaBrokerView]:
         async with broker(self._settings) as client:
-            yield BrokerView(client, self._settings)
+            yield KafkaBrokerView(client, self._settings)

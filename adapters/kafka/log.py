@@ -1,7 +1,7 @@
 """Reads a topic as a log: without a consumer group and commits, so every reader gets all records.
 
-`LogTail` follows a topic from now on and delivers each record to a callback; `LogReader` reads a range of the past.
-Gateways use both: the tail for running answers, the reader for a visitor who reconnects.
+`KafkaLogTail` follows a topic from now on and delivers each record to a callback; `KafkaLogReader` reads a range of
+the past. Gateways use both: the tail for running answers, the reader for a visitor who reconnects.
 
 A broker answers the requests of a connection in order, and a fetch at the end of a log blocks there until new records
 come. So other requests must not share a consumer with such a fetch: partitions are paused while their offsets are
@@ -86,7 +86,7 @@ def record_of(m: Any) -> Record:
     return Record(m.topic, m.partition, m.offset, m.key, m.value, tuple(m.headers), m.timestamp)
 
 
-class LogTail:
+class KafkaLogTail:
     """Follows a topic from its end at `start`, and later partitions from their beginning.
 
     `deliver` must not block; it is called in offset order.
@@ -200,7 +200,7 @@ class _Stretch(NamedTuple):
     keys: set[bytes]
 
 
-class LogReader:
+class KafkaLogReader:
     """Reads ranges of a topic, one at a time. Connects at the first read."""
 
     def __init__(self, settings: KafkaSettings, topic: Topic) -> None:

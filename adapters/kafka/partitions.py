@@ -38,14 +38,14 @@ class Growth:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PartitionCounts:
     """The wanted number of partitions, for all topics or by topic."""
 
     every: int | None = None
     own: Mapping[str, int] = field(default_factory=dict)  # by topic, without the prefix
 
     @classmethod
-    def parse(cls, given: Sequence[str], prefix: str = "") -> Wanted:
+    def parse(cls, given: Sequence[str], prefix: str = "") -> PartitionCounts:
         """Parse `12` and `TOPIC=12`. Raises: WrongUse."""
         every: int | None = None
         own: dict[str, int] = {}
@@ -73,7 +73,7 @@ class Wanted:
         return self.own.get(topic.name) or self.own.get(topic.name.removesuffix(DLQ_SUFFIX)) or self.every
 
 
-def plan(wanted: Wanted, there: Mapping[Topic, int], settings: KafkaSettings) -> list[Growth]:
+def plan(wanted: PartitionCounts, there: Mapping[Topic, int], settings: KafkaSettings) -> list[Growth]:
     """The changes; topics of dead letters come first.
 
     Args:
@@ -100,7 +100,7 @@ def plan(wanted: Wanted, there: Mapping[Topic, int], settings: KafkaSettings) ->
     return sorted(found, key=lambda growth: (not growth.topic.endswith(DLQ_SUFFIX), growth.topic))
 
 
-async def plan_partitions(bootstrap: str, settings: KafkaSettings, wanted: Wanted) -> list[Growth]:
+async def plan_partitions(bootstrap: str, settings: KafkaSettings, wanted: PartitionCounts) -> list[Growth]:
     """The changes. Raises: WrongUse, as `plan`. Retryable: the broker does not answer."""
     async with _admin(bootstrap, settings) as admin:
         found = await _leaders(admin)

@@ -33,7 +33,7 @@ LONG = 1_000  # records
 Offsets = Mapping[int, int]  # by partition
 
 
-class LogScan:
+class KafkaLogScan:
     """`async with LogScan(settings, CHANGES) as scan: async for batch in scan.read(until=await scan.ends()): ...`"""
 
     def __init__(self, settings: KafkaSettings, topic: Topic) -> None:

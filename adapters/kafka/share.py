@@ -34,7 +34,7 @@ def share_group(settings: KafkaSettings) -> str:
     return settings.topic_prefix + GATEWAYS
 
 
-class Share:
+class PartitionShare:
     """Calls `changed` with the partitions whenever they change. They may be none."""
 
     def __init__(self, settings: KafkaSettings, topic: Topic, changed: Callable[[frozenset[int]], None]) -> None:

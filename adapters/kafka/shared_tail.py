@@ -23,9 +23,9 @@ from aiokafka.errors import KafkaError
 
 from adapters.kafka.access import KafkaDown
 from adapters.kafka.client import METADATA_AGE, partition_of
-from adapters.kafka.log import READ_TIMEOUT, SETTLED_MS, LogTail, read_error
+from adapters.kafka.log import READ_TIMEOUT, SETTLED_MS, KafkaLogTail, read_error
 from adapters.kafka.settings import KafkaSettings
-from adapters.kafka.share import Share
+from adapters.kafka.share import PartitionShare
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from schemas.topics import Topic
@@ -39,14 +39,14 @@ SETTLING = 3 * METADATA_AGE
 GROWN = 300.0  # seconds in which all are followed after partitions were added: longer than any answer takes
 
 
-class SharedTail(LogTail):
+class KafkaSharedTail(KafkaLogTail):
     """A LogTail that follows only some partitions. `shared`: it gets a share among all gateways."""
 
     def __init__(
         self, settings: KafkaSettings, topic: Topic, deliver: Callable[[Record], None], *, shared: bool = False
     ) -> None:
         super().__init__(settings, topic, deliver)
-        self._share = Share(settings, topic, self._share_changed) if shared else None
+        self._share = PartitionShare(settings, topic, self._share_changed) if shared else None
         self._count = 0  # the topic's partitions
         self._name = uuid4().hex
         self._own: frozenset[int] = frozenset()

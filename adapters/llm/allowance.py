@@ -16,7 +16,7 @@ FREE_THINKING_TOKENS = 8_000
 EVENT_BYTES = 1_024  # of an event with one token: some 200 to 500 on the wire
 
 
-class Allowance:
+class OutputAllowance:
     """The remaining output of one call.
 
     Args:

@@ -16,10 +16,10 @@ import openai
 import structlog
 from openai import AsyncOpenAI, AsyncStream, DefaultAioHttpClient
 
-from adapters.llm.allowance import Allowance
+from adapters.llm.allowance import OutputAllowance
 from adapters.llm.settings import TOKEN_CHARS, ModelSettings
 from adapters.llm.tool_calls import says_no_tools, to_wire
-from adapters.llm.written import Chunk, Written
+from adapters.llm.written import StreamChunk, Written
 from adapters.openai_key import key_of
 from pipelines.query.ports import (
     BadRequest,
@@ -143,7 +143,7 @@ class OpenAIChat:
             options["max_tokens"] = max_tokens + self._thinking
         if tools:
             options["tools"] = [{"type": "function", "function": asdict(tool)} for tool in tools]
-        allowance = Allowance(max_tokens, self._thinking, self._token_chars)
+        allowance = OutputAllowance(max_tokens, self._thinking, self._token_chars)
         written = Written(self._model, allowance)
         server = str(self._client.base_url)
         limit = options.get("max_tokens")
@@ -220,10 +220,10 @@ class OpenAIChat:
 
         stream.response.aiter_bytes = bounded  # type: ignore[method-assign, assignment]
 
-    async def _next(self, stream: AsyncStream[object]) -> Chunk | None:
+    async def _next(self, stream: AsyncStream[object]) -> StreamChunk | None:
         try:
             async with asyncio.timeout(self._silence):
-                return Chunk.model_validate(await anext(stream))
+                return StreamChunk.model_validate(await anext(stream))
         except StopAsyncIteration:
             return None
 

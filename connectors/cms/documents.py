@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from connectors.cms.front_matter import split
 from connectors.cms.titles import title_in
 from pipelines.runtime.errors import WrongUse
-from pipelines.runtime.folder import Folder, Found, reason
+from pipelines.runtime.folder import Folder, FolderEntry, reason
 from schemas.base import problems
 from schemas.page import Attachment, PageDocument
 from text.encodings import decoded
@@ -96,7 +96,7 @@ def _ndjson(path: Path, left: Left) -> Iterator[PageDocument]:
                     left.failed[f"{path}:{number}"] = problems(err)
 
 
-def page_files(folder: Folder) -> Iterator[Found]:
+def page_files(folder: Folder) -> Iterator[FolderEntry]:
     """Files that are pages by their names, and folders that cannot be listed."""
     return (one for one in folder.walk() if one.kind == "folder" or one.path.suffix.lower() in SUFFIXES | OFFICE.keys())
 

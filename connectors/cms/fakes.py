@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 
-from connectors.cms.frame import Barred, Listed, Unreadable
+from connectors.cms.frame import Barred, Listed, UnreadablePage
 from pipelines.runtime.errors import PagewireError
 from schemas.page import PageDocument
 
@@ -42,12 +42,12 @@ class FakeSource:
                 yield Listed(page_id, lang, page.revision or 0)
         self._maybe_break(len(self.pages))
 
-    async def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | Unreadable | Barred, None]:
+    async def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | UnreadablePage | Barred, None]:
         self.before_fetch()
         for listed in wanted:
             page = self.pages.get((listed.page_id, listed.lang))
             if listed.page_id in self.unreadable:
-                yield Unreadable(listed, "its template is broken")
+                yield UnreadablePage(listed, "its template is broken")
             elif listed.page_id in self.barred:
                 yield Barred(listed, f"https://town.example/{listed.page_id}", "for members")
             elif page is not None:

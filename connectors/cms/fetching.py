@@ -47,7 +47,7 @@ _BUSY = frozenset({429, 503})
 _LATER = frozenset({408, 425, 500, 502, 504})
 
 
-class Refused(Permanent):
+class FetchRefused(Permanent):
     """The URL must not be fetched, or a retry would not help. `status` is the server's, if there is one."""
 
     code = "fetch-refused"
@@ -57,7 +57,7 @@ class Refused(Permanent):
         self.status = status
 
 
-class Away(Retryable):
+class ServerUnavailable(Retryable):
     """The server is down or busy. `retry_after`: the seconds that it asks for, if it does."""
 
     code = "fetch-away"
@@ -183,8 +183,8 @@ class SafeFetch:
                 error, and the body is not read.
 
         Raises:
-            Refused: not http(s), an internal address, too large, a bad certificate, 4xx.
-            Away: no connection, too slow, 5xx, 429.
+            FetchRefused: not http(s), an internal address, too large, a bad certificate, 4xx.
+            ServerUnavailable: no connection, too slow, 5xx, 429.
         """
         own = {"etag": ("If-None-Match", etag), "modified": ("If-Modified-Since", modified)}
         asked = dict(headers or {}) | {name: value for name, value in own.values() if value}
@@ -192,7 +192,7 @@ class SafeFetch:
             async with asyncio.timeout(self._timeout):
                 return await self._follow(url, asked, limit, answered)
         except TimeoutError:
-            raise Away(f"{shown(url)}: no whole answer within {self._timeout:g} s") from None
+            raise ServerUnavailable(f"{shown(url)}: no whole answer within {self._timeout:g} s") from None
 
     async def _follow(
         self, url: str, headers: Mapping[str, str], limit: int, answered: Callable[[Fetched], None]
@@ -212,15 +212,15 @@ class SafeFetch:
             if status in _REDIRECT and "location" in said:
                 redirects += 1
                 if redirects > REDIRECTS:
-                    raise Refused(f"{shown(url)}: more than {REDIRECTS} redirects", status)
+                    raise FetchRefused(f"{shown(url)}: more than {REDIRECTS} redirects", status)
                 here = _next(here, said["location"])
             elif status in _BUSY and pause is not None and pause <= self._patience and not waited:
                 waited = True
                 await asyncio.sleep(pause)
             elif status in _BUSY or status in _LATER or status > 504:
-                raise Away(f"{shown(here)}: the server answered {status}", pause)
+                raise ServerUnavailable(f"{shown(here)}: the server answered {status}", pause)
             else:
-                raise Refused(f"{shown(here)}: the server answered {status}", status)
+                raise FetchRefused(f"{shown(here)}: the server answered {status}", status)
 
     @asynccontextmanager
     async def _ask(
@@ -239,12 +239,14 @@ class SafeFetch:
                 yield answer.status, said, answer.aiter_stream()
         except httpcore.ConnectError as err:
             if isinstance(err.__cause__, ssl.SSLCertVerificationError):
-                raise Refused(f"{shown(url)}: its certificate is not good: {err.__cause__.verify_message}") from err
-            raise Away(f"{shown(url)}: no connection: {err}") from err
+                raise FetchRefused(
+                    f"{shown(url)}: its certificate is not good: {err.__cause__.verify_message}"
+                ) from err
+            raise ServerUnavailable(f"{shown(url)}: no connection: {err}") from err
         except httpcore.UnsupportedProtocol as err:
-            raise Refused(f"{shown(url)}: {err}") from err
+            raise FetchRefused(f"{shown(url)}: {err}") from err
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as err:
-            raise Away(f"{shown(url)}: {type(err).__name__}: {err}") from err
+            raise ServerUnavailable(f"{shown(url)}: {type(err).__name__}: {err}") from err
 
 
 class _Checked(httpcore.AsyncNetworkBackend):
@@ -267,7 +269,7 @@ class _Checked(httpcore.AsyncNetworkBackend):
         permitted = [address for address in found if self._addresses.permit(host, address)]
         if not permitted:
             # The message has no address: editors read it, and could map the internal network with it.
-            raise Refused(f"the address of {host} is not public; setting fetch_allow may permit it")
+            raise FetchRefused(f"the address of {host} is not public; setting fetch_allow may permit it")
         for address in permitted[:-1]:
             try:
                 return await self._inner.connect_tcp(address, port, timeout, local_address, socket_options)
@@ -278,7 +280,7 @@ class _Checked(httpcore.AsyncNetworkBackend):
     async def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None
     ) -> httpcore.AsyncNetworkStream:
-        raise Refused(f"{path}: a socket of this machine")
+        raise FetchRefused(f"{path}: a socket of this machine")
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -291,23 +293,23 @@ async def _addresses(host: str, port: int) -> list[str]:
         found = await loop.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
     except (socket.gaierror, UnicodeError) as err:
         if isinstance(err, socket.gaierror) and err.errno not in (socket.EAI_NONAME, socket.EAI_NODATA):
-            raise Away(f"{host}: cannot be looked up: {err.strerror}") from err
-        raise Refused(f"{host}: there is no such host") from err
+            raise ServerUnavailable(f"{host}: cannot be looked up: {err.strerror}") from err
+        raise FetchRefused(f"{host}: there is no such host") from err
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 def checked(url: str) -> httpx.URL:
-    """The parsed URL. Raises: Refused: it must not be fetched."""
+    """The parsed URL. Raises: FetchRefused: it must not be fetched."""
     try:
         parsed = httpx.URL(url.strip())
     except (httpx.InvalidURL, ValueError) as err:
-        raise Refused(f"{url[:200]!r} is not a URL: {err}") from err
+        raise FetchRefused(f"{url[:200]!r} is not a URL: {err}") from err
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise Refused(f"{shown(parsed)}: only http:// and https:// are fetched")
+        raise FetchRefused(f"{shown(parsed)}: only http:// and https:// are fetched")
     if parsed.userinfo:
-        raise Refused(f"{shown(parsed)}: a URL with user and password is not fetched")
+        raise FetchRefused(f"{shown(parsed)}: a URL with user and password is not fetched")
     if parsed.port is not None and not 0 < parsed.port < 2**16:
-        raise Refused(f"{shown(parsed)}: there is no such port")
+        raise FetchRefused(f"{shown(parsed)}: there is no such port")
     return parsed.copy_with(fragment=None)
 
 
@@ -315,9 +317,9 @@ def _next(here: httpx.URL, location: str) -> httpx.URL:
     try:
         there = checked(str(here.join(location)))
     except httpx.InvalidURL as err:
-        raise Refused(f"{shown(here)} redirects to {location[:200]!r}, which is not a URL") from err
+        raise FetchRefused(f"{shown(here)} redirects to {location[:200]!r}, which is not a URL") from err
     if here.scheme == "https" and there.scheme == "http":
-        raise Refused(f"{shown(here)} redirects from https to http")
+        raise FetchRefused(f"{shown(here)} redirects from https to http")
     return there
 
 
@@ -326,21 +328,21 @@ async def _read(body: AsyncIterator[bytes], said: Mapping[str, str], limit: int,
     too_large = f"{shown(url)}: larger than {limit:,} bytes"
     length = said.get("content-length", "")
     if length.isdecimal() and int(length) > limit:
-        raise Refused(too_large, 200)
+        raise FetchRefused(too_large, 200)
     packing = _packing(said)
     if packing not in ("identity", "gzip", "x-gzip"):
-        raise Refused(f"{shown(url)}: packed as {packing!r}, which was not asked for", 200)
+        raise FetchRefused(f"{shown(url)}: packed as {packing!r}, which was not asked for", 200)
     unpack = Gunzip(limit) if packing != "identity" else None
     read = BytesIO()  # returns its content without a copy
     async for piece in body:
         try:
             read.write(unpack.feed(piece) if unpack else piece)
         except zlib.error as err:
-            raise Refused(f"{shown(url)}: not what gzip packs: {err}", 200) from err
+            raise FetchRefused(f"{shown(url)}: not what gzip packs: {err}", 200) from err
         if read.tell() > limit:
-            raise Refused(too_large, 200)
+            raise FetchRefused(too_large, 200)
     if unpack and not unpack.ended:
-        raise Away(f"{shown(url)}: the packed answer ends too early")
+        raise ServerUnavailable(f"{shown(url)}: the packed answer ends too early")
     return read.getvalue()
 
 

@@ -23,7 +23,7 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Unreadable:
+class UnreadablePage:
     """A listed page that cannot be read. In an inventory: a part that cannot be listed, so that nothing is deleted."""
 
     listed: Listed
@@ -47,14 +47,14 @@ class Omitted:
     reason: str
 
 
-class Source(Protocol):
+class CmsSource(Protocol):
     """A CMS that can be read. All methods raise Retryable (it is down) or Permanent (it refuses, or is another CMS)."""
 
-    def inventory(self) -> AsyncGenerator[Listed | Omitted | Unreadable, None]:
+    def inventory(self) -> AsyncGenerator[Listed | Omitted | UnreadablePage, None]:
         """All public pages. An incomplete list must raise, since pages that are not listed are deleted."""
         ...
 
-    def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | Unreadable | Barred, None]:
+    def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | UnreadablePage | Barred, None]:
         """The pages with their languages and current revisions. Pages that are gone are left out. So are pages saved in
         the last seconds, if modified times are in whole seconds: their webhooks send them.
         """

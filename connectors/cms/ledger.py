@@ -66,7 +66,7 @@ class Known(NamedTuple):
     ours: bool  # by this connector
 
 
-class Wanted(NamedTuple):
+class WantedPage(NamedTuple):
     """A page to fetch."""
 
     page_key: str
@@ -109,7 +109,7 @@ class Ledger:
         """Mark pages as done, so that they are not fetched again."""
         self.add_known(Known(self._key(one), one.revision, deleted=False, ours=True) for one in done)
 
-    def wanted(self, after: str, limit: int, before: int = 0) -> list[Wanted]:
+    def wanted(self, after: str, limit: int, before: int = 0) -> list[WantedPage]:
         """Pages to fetch, in the order of their keys, from after the key `after`.
 
         Args:
@@ -117,7 +117,7 @@ class Ledger:
         """
         asked = {"after": after, "limit": limit, "before": before}
         return [
-            Wanted(key, _listed(key, revision), why, least=before if why == "revived" else 0)
+            WantedPage(key, _listed(key, revision), why, least=before if why == "revived" else 0)
             for key, revision, why in self._db.execute(WANTED, asked)
         ]
 

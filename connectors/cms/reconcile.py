@@ -18,11 +18,11 @@ from pathlib import Path
 
 from more_itertools import chunked
 
-from connectors.cms.frame import Source
+from connectors.cms.frame import CmsSource
 from connectors.cms.ledger import Known, Ledger, Why
 from connectors.cms.own_thread import OwnThread
-from connectors.cms.sync import FETCHED, Courier, Failure, Progress, Report, alone, take_inventory
-from pipelines.ingest.importing import Accepts
+from connectors.cms.sync import FETCHED, Courier, PageFailure, Report, SyncProgress, alone, take_inventory
+from pipelines.ingest.accept import Intake
 from pipelines.operate.audit.audit import OpenLog
 from pipelines.runtime.bus import LogScan
 from pipelines.runtime.record import Record
@@ -52,7 +52,7 @@ class Reconciled:
     superseded: int  # a newer change had been accepted
     left_out: int  # gone or barred meanwhile, or so new that their webhook will send them
     failed: int
-    failures: list[Failure]
+    failures: list[PageFailure]
     omitted: dict[str, str]  # addresses that are no pages for the search, and why
 
     @property
@@ -62,11 +62,11 @@ class Reconciled:
 
 
 async def reconcile(
-    source: Source,
+    source: CmsSource,
     site: str,
     name: str,
     open_log: OpenLog,
-    intake: Accepts,
+    intake: Intake,
     home: Path,
     report: Report = lambda _: None,
     *,
@@ -139,8 +139,8 @@ async def _read_log(log: LogScan, own: OwnThread[Ledger], site: str, name: str, 
     async for batch in log.read(until=ends):
         await own.do(_learn, own.thing, batch, site, name)
         at.update((record.partition, record.offset + 1) for record in batch)
-        report(Progress("log", sum(at.values()) - sum(begins.values()), total))
-    report(Progress("log", total, total))
+        report(SyncProgress("log", sum(at.values()) - sum(begins.values()), total))
+    report(SyncProgress("log", total, total))
 
 
 def _learn(ledger: Ledger, records: Iterable[Record], site: str, name: str) -> None:
@@ -164,7 +164,7 @@ async def _send(courier: Courier, own: OwnThread[Ledger], before: int, todo: int
         after = wanted[-1].page_key
         await courier.deliver(wanted)
         done += len(wanted)
-        report(Progress("pages", done, todo))
+        report(SyncProgress("pages", done, todo))
 
 
 async def _delete(courier: Courier, own: OwnThread[Ledger], before: int, todo: int, report: Report) -> None:
@@ -173,4 +173,4 @@ async def _delete(courier: Courier, own: OwnThread[Ledger], before: int, todo: i
         after = gone[-1][0]
         await courier.delete([replace(listed, revision=before) for _, listed in gone])
         done += len(gone)
-        report(Progress("pages", done, todo))
+        report(SyncProgress("pages", done, todo))

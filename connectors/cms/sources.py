@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from importlib.util import find_spec
 
 from connectors.cms.fetching import SafeFetch
-from connectors.cms.frame import Source
+from connectors.cms.frame import CmsSource
 from connectors.cms.own_thread import OwnThread
 from connectors.cms.settings import (
     Connector,
@@ -44,7 +44,7 @@ def configured(settings: ConnectorsSettings, site: str, name: str) -> Connector:
 
 
 @asynccontextmanager
-async def opened(settings: ConnectorsSettings, site: str, name: str) -> AsyncIterator[Source]:
+async def opened(settings: ConnectorsSettings, site: str, name: str) -> AsyncIterator[CmsSource]:
     """Open the source of the connector `name` of `site`.
 
     Raises:

@@ -16,11 +16,11 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Literal
 
-from connectors.cms.frame import Barred, Listed, Omitted, Source, Unreadable
-from connectors.cms.ledger import Ledger, Wanted
+from connectors.cms.frame import Barred, CmsSource, Listed, Omitted, UnreadablePage
+from connectors.cms.ledger import Ledger, WantedPage
 from connectors.cms.own_thread import OwnThread
-from pipelines.ingest.accept import Acceptance, Change
-from pipelines.ingest.importing import BATCH, BATCH_BYTES, FOLDER, Accepts, accept_each, weight
+from pipelines.ingest.accept import Acceptance, Change, Intake
+from pipelines.ingest.importing import BATCH, BATCH_BYTES, FOLDER, accept_each, weight
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.record import Lane
 from pipelines.runtime.retry import patiently
@@ -43,7 +43,7 @@ class AlreadyRunning(Permanent):
 
 
 @dataclass(frozen=True)
-class Progress:
+class SyncProgress:
     """The progress: pages listed, records of the log read, or pages sent or deleted."""
 
     step: Literal["log", "inventory", "pages"]
@@ -51,12 +51,12 @@ class Progress:
     total: int | None
 
 
-Report = Callable[[Progress], None]
+Report = Callable[[SyncProgress], None]
 Settled = Callable[[Sequence[Listed]], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class Failure:
+class PageFailure:
     """A page that could not be read, or that the intake refused."""
 
     page_id: str
@@ -69,15 +69,15 @@ async def _nothing(_: Sequence[Listed]) -> None:
 
 
 @dataclass
-class Inventory:
+class InventoryResult:
     """The results of an inventory besides the pages."""
 
     omitted: dict[str, str] = field(default_factory=dict)  # addresses that are no pages for the search, and why
-    unlisted: list[Unreadable] = field(default_factory=list)  # parts that could not be listed
+    unlisted: list[UnreadablePage] = field(default_factory=list)  # parts that could not be listed
 
 
 @dataclass
-class Outcome:
+class SyncOutcome:
     """The outcome for the requested pages."""
 
     sent: int = 0
@@ -85,7 +85,7 @@ class Outcome:
     superseded: int = 0  # a newer change had been accepted
     left_out: int = 0  # gone or barred meanwhile, or so new that their webhook will send them
     failed: int = 0
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[PageFailure] = field(default_factory=list)
     revisions: dict[str, int] = field(default_factory=dict)  # of sent pages, by page key
     deletes: list[str] = field(default_factory=list)  # page keys
     omitted: dict[str, str] = field(default_factory=dict)  # addresses that are no pages for the search, and why
@@ -93,9 +93,9 @@ class Outcome:
     def fail(self, listed: Listed, reason: str) -> None:
         self.failed += 1
         if len(self.failures) < TOLD:
-            self.failures.append(Failure(listed.page_id, listed.lang, reason))
+            self.failures.append(PageFailure(listed.page_id, listed.lang, reason))
 
-    def take_inventory(self, found: Inventory) -> None:
+    def take_inventory(self, found: InventoryResult) -> None:
         self.omitted = found.omitted
         for one in found.unlisted:
             self.fail(one.listed, one.reason)
@@ -117,7 +117,7 @@ class Outcome:
                 self.deletes.append(one.page_key)
 
 
-async def sync(source: Source, site: str, name: str, intake: Accepts, home: Path, report: Report) -> Outcome:
+async def sync(source: CmsSource, site: str, name: str, intake: Intake, home: Path, report: Report) -> SyncOutcome:
     """Fetch all pages that `source` lists, and send them.
 
     Resumes an interrupted sync, and one that could not read some pages.
@@ -138,13 +138,13 @@ async def sync(source: Source, site: str, name: str, intake: Accepts, home: Path
             courier.outcome.take_inventory(await take_inventory(source, own, report))
             total = await own.do(ledger.count_listed)
             done = total - sum((await own.do(ledger.count_wanted)).values())
-            report(Progress("pages", done, total))
+            report(SyncProgress("pages", done, total))
 
             async def settled(pages: Sequence[Listed]) -> None:
                 nonlocal done
                 await own.do(ledger.add_done, pages)
                 done += len(pages)
-                report(Progress("pages", done, total))
+                report(SyncProgress("pages", done, total))
 
             after = ""
             while wanted := await own.do(ledger.wanted, after, FETCHED):
@@ -155,14 +155,14 @@ async def sync(source: Source, site: str, name: str, intake: Accepts, home: Path
     return courier.outcome
 
 
-async def take_inventory(source: Source, own: OwnThread[Ledger], report: Report) -> Inventory:
+async def take_inventory(source: CmsSource, own: OwnThread[Ledger], report: Report) -> InventoryResult:
     """Put the whole inventory into the ledger. Returns its other results.
 
     Raises:
         Retryable, Permanent: the inventory is incomplete.
     """
 
-    found = Inventory()
+    found = InventoryResult()
 
     async def once() -> None:
         found.omitted.clear()
@@ -174,17 +174,17 @@ async def take_inventory(source: Source, own: OwnThread[Ledger], report: Report)
                 if isinstance(listed, Omitted):
                     found.omitted[listed.address] = listed.reason
                     continue
-                if isinstance(listed, Unreadable):
+                if isinstance(listed, UnreadablePage):
                     found.unlisted.append(listed)
                     continue
                 batch.append(listed)
                 if len(batch) == LISTED:
                     await own.do(own.thing.add_listed, batch)
                     count += len(batch)
-                    report(Progress("inventory", count, None))
+                    report(SyncProgress("inventory", count, None))
                     batch = []
         await own.do(own.thing.add_listed, batch)
-        report(Progress("inventory", count + len(batch), count + len(batch)))
+        report(SyncProgress("inventory", count + len(batch), count + len(batch)))
 
     await patiently(once, _pause)
     return found
@@ -193,16 +193,16 @@ async def take_inventory(source: Source, own: OwnThread[Ledger], report: Report)
 class Courier:
     """Fetches pages of one connector and hands them to the intake."""
 
-    def __init__(self, source: Source, site: str, name: str, intake: Accepts, lane: Lane = "bulk") -> None:
+    def __init__(self, source: CmsSource, site: str, name: str, intake: Intake, lane: Lane = "bulk") -> None:
         self._lane: Lane = lane
         self._source = source
         self._site = site
         self._name = name
         self._intake = intake
-        self.outcome = Outcome()
+        self.outcome = SyncOutcome()
         self.barred: list[Listed] = []  # pages to delete, if they were published before
 
-    async def deliver(self, wanted: Sequence[Wanted], settled: Settled = _nothing) -> None:
+    async def deliver(self, wanted: Sequence[WantedPage], settled: Settled = _nothing) -> None:
         """Fetch these pages and send them. One that fails does not stop the others.
 
         Args:
@@ -224,7 +224,7 @@ class Courier:
             heavy = 0
             async with aclosing(self._source.fetch([one.listed for one in open_pages.values()])) as fetched:
                 async for one in fetched:
-                    if isinstance(one, Unreadable):
+                    if isinstance(one, UnreadablePage):
                         open_pages.pop(page_key(self._site, one.listed.lang, one.listed.page_id), None)
                         self.outcome.fail(one.listed, one.reason)
                         continue
@@ -269,7 +269,7 @@ class Courier:
         return page_key(self._site, page.lang or "", page.id)
 
 
-def _at_least(page: PageDocument, wanted: Wanted | None) -> PageDocument:
+def _at_least(page: PageDocument, wanted: WantedPage | None) -> PageDocument:
     if wanted is None or (page.revision or 0) >= wanted.least:
         return page
     return page.model_copy(update={"revision": wanted.least})

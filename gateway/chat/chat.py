@@ -21,7 +21,7 @@ from gateway.chat.sse import EventStream, Frames, Patient, client_left
 from gateway.chat.steps import steps_for, with_steps
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
-from gateway.edge.edge import Asked, Edge, MayAsk, MayResume, MayStop, TheEdge, owner_of
+from gateway.edge.edge import Edge, LanguageHint, MayAsk, MayResume, MayStop, TheEdge, owner_of
 from gateway.edge.messages import message
 from gateway.edge.openapi import event_stream, request_body
 from gateway.edge.problems import Problem
@@ -68,7 +68,7 @@ async def chat(site: str, caller: MayAsk, edge: TheEdge, request: Request, last_
     asked = _question(await read_body(request, BODY_LIMIT))
     if caller.visitor is not None and (asked.ranked or not asked.keep):
         raise Problem(403, "forbidden", "`keep` and `ranked` are for programs with a key")
-    with edge.admit(site, caller, Asked(asked.question, asked.lang)):
+    with edge.admit(site, caller, LanguageHint(asked.question, asked.lang)):
         question = new_question(edge, caller, site, asked.question, asked.lang)
         question = question.model_copy(update={"ranked": asked.ranked})
         if not asked.keep:

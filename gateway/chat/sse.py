@@ -24,8 +24,7 @@ from starlette.types import Receive, Scope, Send
 from gateway.chat.steps import Shown, with_steps
 from gateway.edge.messages import Trouble, message
 from gateway.edge.metrics import OPEN_STREAMS
-from gateway.ports import Followed
-from pipelines.conversations.ask import UnknownAnswer
+from pipelines.conversations.ask import Followed, UnknownAnswer
 from pipelines.runtime.errors import Retryable
 from schemas.answer import Accepted, Done, Event, Failed, WrittenToken
 

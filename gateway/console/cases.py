@@ -11,7 +11,7 @@ from gateway.console.view import ConsoleRoute, Editor, form_of
 from gateway.edge.problems import invalid
 from gateway.operators.cases import file_of
 from schemas.case import MAX_BEFORE, MAX_PAGES, NewCase
-from schemas.outcome import Hit
+from schemas.outcome import OutcomeSource
 from schemas.query import Became, Source
 
 MAX_FORM = 256 * 1024  # bytes
@@ -39,7 +39,7 @@ async def make_case(view: Editor) -> Response:
     return file_of(view.site, new, "yaml" if form.get("format") == "yaml" else "ndjson")
 
 
-def pages_of(found: Iterable[Source | Hit]) -> list[tuple[str, str, str, bool]]:
+def pages_of(found: Iterable[Source | OutcomeSource]) -> list[tuple[str, str, str, bool]]:
     """Id, title, language and whether it is cited, of each page of what was found, the cited ones first."""
     pages: dict[str, tuple[str, str, str, bool]] = {}
     for each in sorted(found, key=lambda each: not each.cited):

@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
 from gateway.console.view import Administrator, ConsoleRoute, View, confirmed
-from gateway.operators.rebuild_runs import RebuildRefused
+from gateway.rebuild_runs import RebuildRefused
 from schemas.audit_log import Action
 from schemas.rebuild import Generation, RebuildBy, RebuildOrder, RebuildSource
 

@@ -9,8 +9,7 @@ from collections.abc import AsyncIterable, AsyncIterator
 
 from gateway.edge.bodies import parse, too_large
 from gateway.edge.problems import Problem, problem_of
-from gateway.ports import Acceptance, Change, Intake
-from pipelines.ingest.accept import check_size
+from pipelines.ingest.accept import Acceptance, Change, Intake, check_size
 from pipelines.runtime.errors import Permanent, Retryable, TooLarge
 from pipelines.runtime.record import Lane
 from schemas.http import BulkError, BulkLine, BulkResult

@@ -14,8 +14,7 @@ from gateway.edge.bodies import lines, parse, read_body
 from gateway.edge.edge import Edge, MayIngest, TheEdge
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import Problem
-from gateway.ports import Acceptance, Change
-from pipelines.ingest.accept import check_size
+from pipelines.ingest.accept import Acceptance, Change, check_size
 from schemas.base import GivenLang, PageId, Revision
 from schemas.http import AcceptedChange, BulkLine, BulkResult
 from schemas.ingest import Receipt

@@ -15,7 +15,7 @@ from gateway.edge.bounds import Bound
 from gateway.edge.event_ids import EventIds
 from gateway.edge.gauges import Exposition, StatusGauges
 from gateway.edge.hosts import Hosts
-from gateway.edge.kept import Kept
+from gateway.edge.kept import Cached
 from gateway.edge.messages import message
 from gateway.edge.problems import Problem
 from gateway.edge.proxy_users import ProxyUsers
@@ -36,7 +36,7 @@ from text.language import language_of
 from wiring.settings import Settings
 
 
-class Asked(NamedTuple):
+class LanguageHint(NamedTuple):
     """A question, as far as its language may be told by it. `lang`: it was named."""
 
     text: str = ""
@@ -60,11 +60,11 @@ class Edge:
     sessions: Sessions
     proxy_users: ProxyUsers
     hosts: Hosts
-    readiness: Kept[tuple[bool, dict[str, str]]]
+    readiness: Cached[tuple[bool, dict[str, str]]]
     exposition: Exposition
     deliveries: AtOnce
 
-    def admit(self, site: str, caller: Caller, asked: Asked = Asked()) -> AbstractContextManager[None]:
+    def admit(self, site: str, caller: Caller, asked: LanguageHint = LanguageHint()) -> AbstractContextManager[None]:
         """A question for `site` comes in: everybody heeds its switch, visitors its budget for the day. Those who come
         to a chat that is off are told so in their language.
 

@@ -11,8 +11,9 @@ from prometheus_client import REGISTRY, Gauge
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from gateway.edge.kept import Kept
-from gateway.ports import Letters, Status
+from gateway.edge.kept import Cached
+from pipelines.operate.dead_letters.letters import Letters
+from pipelines.operate.status import StatusReader
 from pipelines.runtime.errors import Retryable
 from schemas.http import SystemStatus
 from schemas.letters import OpenLetterCount
@@ -44,11 +45,11 @@ class StatusGauges:
         label: what metrics call a site.
     """
 
-    def __init__(self, status: Status, letters: Letters, label: Callable[[str], str]) -> None:
+    def __init__(self, status: StatusReader, letters: Letters, label: Callable[[str], str]) -> None:
         self._status = status
         self._letters = letters
         self._label = label
-        self._shown = Kept(self._show, TTL)
+        self._shown = Cached(self._show, TTL)
 
     async def refresh(self) -> None:
         """Ask and show, at most once in `TTL`. What cannot be said shows nothing, never an old figure."""
@@ -73,7 +74,7 @@ class Exposition:
         self._gauges = gauges
         encoders = {openmetrics: choose_encoder(OPENMETRICS if openmetrics else "") for openmetrics in (False, True)}
         self._kinds = {wanted: kind for wanted, (_, kind) in encoders.items()}
-        self._kept = {wanted: Kept(partial(self._write, encode), WRITTEN) for wanted, (encode, _) in encoders.items()}
+        self._kept = {wanted: Cached(partial(self._write, encode), WRITTEN) for wanted, (encode, _) in encoders.items()}
 
     async def get(self, accept: str) -> tuple[bytes, str]:
         """The text and its media type: OpenMetrics, with traces as exemplars, for who accepts it."""

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
+class Cached(Generic[T]):
     """Made at most once in `seconds`, by default once; who asks while it is made waits for the same.
 
     Args:

@@ -6,14 +6,14 @@ import time
 
 from schemas.answer import Answered, Usage
 from schemas.completion import (
+    ChatCompletion,
     Choice,
     ChunkChoice,
-    Completion,
     CompletionChunk,
+    CompletionDelta,
     CompletionErrorDocument,
     CompletionMessage,
     CompletionUsage,
-    Delta,
     FinishReason,
 )
 from schemas.http import ChatResponse
@@ -21,11 +21,11 @@ from schemas.http import ChatResponse
 DONE = b"data: [DONE]\n\n"
 
 
-def completion(request_id: str, model: str, answer: Answered | ChatResponse) -> Completion:
+def completion(request_id: str, model: str, answer: Answered | ChatResponse) -> ChatCompletion:
     """A whole answer."""
     text = answer.text if isinstance(answer, Answered) else answer.answer
     message = CompletionMessage(content=text, sources=answer.sources, citations=answer.citations)
-    return Completion(
+    return ChatCompletion(
         id=_id(request_id),
         created=int(time.time()),
         model=model,
@@ -34,7 +34,7 @@ def completion(request_id: str, model: str, answer: Answered | ChatResponse) -> 
     )
 
 
-class Chunks:
+class CompletionChunks:
     """The chunks of one answer. Text that was sent cannot be taken back: a new attempt begins below it.
 
     Args:
@@ -48,11 +48,11 @@ class Chunks:
         self._written = 0  # characters sent
 
     def begin(self) -> bytes:
-        return self._chunk(Delta(role="assistant", content=""))
+        return self._chunk(CompletionDelta(role="assistant", content=""))
 
     def text(self, text: str) -> bytes:
         self._written += len(text)
-        return self._chunk(Delta(content=text))
+        return self._chunk(CompletionDelta(content=text))
 
     def again(self) -> bytes:
         """An attempt broke off; nothing, where nothing of it was sent."""
@@ -67,12 +67,12 @@ class Chunks:
             c.model_copy(update={"start": c.start + self._before, "end": c.end + self._before})
             for c in answer.citations
         )
-        last = self._chunk(Delta(sources=answer.sources, citations=citations), _finish_reason(answer))
+        last = self._chunk(CompletionDelta(sources=answer.sources, citations=citations), _finish_reason(answer))
         if self._usage:
             last += event(CompletionChunk(**self._head, choices=(), usage=_usage(answer.usage)))
         return last
 
-    def _chunk(self, delta: Delta, finish_reason: FinishReason | None = None) -> bytes:
+    def _chunk(self, delta: CompletionDelta, finish_reason: FinishReason | None = None) -> bytes:
         return event(CompletionChunk(**self._head, choices=(ChunkChoice(delta=delta, finish_reason=finish_reason),)))
 
 

@@ -21,16 +21,23 @@ from gateway.chat.chat import BODY_LIMIT, FIRST_EVENT_WAIT, new_question, stoppe
 from gateway.chat.sse import EventStream, Patient
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
-from gateway.edge.edge import Asked, Edge, MayAskSomewhere, MayListSites, TheEdge
+from gateway.edge.edge import Edge, LanguageHint, MayAskSomewhere, MayListSites, TheEdge
 from gateway.edge.messages import Trouble, message
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import MAX_NAME
 from gateway.openai import refusals, templates
-from gateway.openai.chunks import DONE, Chunks, completion, event
-from gateway.ports import Followed
+from gateway.openai.chunks import DONE, CompletionChunks, completion, event
+from pipelines.conversations.ask import Followed
 from pipelines.conversations.turns import newest
 from schemas.answer import Answered, Done, Failed, Restart, Token
-from schemas.completion import ChatMessage, Completion, CompletionErrorDocument, CompletionRequest, Model, ModelList
+from schemas.completion import (
+    ChatCompletion,
+    CompletionErrorDocument,
+    CompletionModel,
+    CompletionRequest,
+    ModelList,
+    RequestMessage,
+)
 from schemas.query import MAX_QUESTION, Question, Turn
 
 PICTURES_LIMIT = 32 * 1024 * 1024  # bytes of a program's body: pictures come in it, and again with each later question
@@ -45,20 +52,20 @@ router = APIRouter(
 @router.get("/models")
 async def models(caller: MayListSites, edge: TheEdge) -> ModelList:
     """The sites you may ask: each is a model."""
-    return ModelList(data=tuple(Model(id=site) for site in edge.settings.sites if _may(caller, site)))
+    return ModelList(data=tuple(CompletionModel(id=site) for site in edge.settings.sites if _may(caller, site)))
 
 
 @router.get("/models/{model:path}")
-async def model(model: str, caller: MayListSites, edge: TheEdge) -> Model:
+async def model(model: str, caller: MayListSites, edge: TheEdge) -> CompletionModel:
     """One of them."""
     _known(edge, caller, model)
-    return Model(id=model)
+    return CompletionModel(id=model)
 
 
 @router.post("/chat/completions/", include_in_schema=False)
 @router.post(
     "/chat/completions",
-    response_model=Completion,
+    response_model=ChatCompletion,
     openapi_extra=request_body(CompletionRequest),
     responses={
         200: {
@@ -77,11 +84,11 @@ async def complete(caller: MayAskSomewhere, edge: TheEdge, request: Request) -> 
     if errand is not None:
         return _at_once(edge.ports.answers.new_id(), order, errand)
     edge.count("ask", request, caller)
-    with edge.admit(order.model, caller, Asked(_last(order.messages), order.lang)):
+    with edge.admit(order.model, caller, LanguageHint(_last(order.messages), order.lang)):
         return await _completed(order, caller, edge, request)
 
 
-def _last(messages: Sequence[ChatMessage]) -> str:
+def _last(messages: Sequence[RequestMessage]) -> str:
     """What the user said last; empty: nothing."""
     return templates.asked(next((each.text for each in reversed(messages) if each.role == "user"), "").strip())
 
@@ -126,16 +133,16 @@ async def _completed(order: CompletionRequest, caller: Caller, edge: Edge, reque
     return _json(completion(question.request_id, order.model, answer))
 
 
-def _chunks(request_id: str, order: CompletionRequest) -> Chunks:
+def _chunks(request_id: str, order: CompletionRequest) -> CompletionChunks:
     usage = order.stream_options is not None and bool(order.stream_options.include_usage)
-    return Chunks(request_id, order.model, usage=usage)
+    return CompletionChunks(request_id, order.model, usage=usage)
 
 
-def _json(whole: Completion) -> Response:
+def _json(whole: ChatCompletion) -> Response:
     return Response(whole.model_dump_json(), media_type="application/json")
 
 
-def asked(messages: Sequence[ChatMessage], kept: int, *, answers: bool) -> tuple[str, tuple[Turn, ...]]:
+def asked(messages: Sequence[RequestMessage], kept: int, *, answers: bool) -> tuple[str, tuple[Turn, ...]]:
     """The question and its history, of which `kept` messages are read. System messages are ours to write.
 
     Args:
@@ -163,7 +170,7 @@ def asked(messages: Sequence[ChatMessage], kept: int, *, answers: bool) -> tuple
 class _Telling:
     """Tells an answer to OpenAI's clients, to `[DONE]`. Who hangs up has stopped it."""
 
-    def __init__(self, question: Question, chunks: Chunks, stop: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, question: Question, chunks: CompletionChunks, stop: Callable[[], Awaitable[None]]) -> None:
         self._question = question
         self._chunks = chunks
         self._stop = stop

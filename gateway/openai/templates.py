@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 
 from pipelines.conversations.turns import first_title
-from schemas.completion import ChatMessage
+from schemas.completion import RequestMessage
 from schemas.query import MAX_QUESTION
 
 _TASK = "### Task:"  # Open WebUI's prompts
@@ -41,7 +41,7 @@ _OTHERS = {
 _SAID = re.compile(r"^(?:(?:user|human)(?: message)?[ \t]*:|```\n)[ \t]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
 
 
-def errand(messages: Sequence[ChatMessage], *, as_json: bool) -> str | None:
+def errand(messages: Sequence[RequestMessage], *, as_json: bool) -> str | None:
     """What to answer to a program that asks for itself; None: a person asks.
 
     Args:
@@ -79,7 +79,7 @@ def _task(instructions: str, history: str) -> str:
     return _first_said(history)
 
 
-def _title(messages: Sequence[ChatMessage], prompt: str, *, alone: bool) -> str:
+def _title(messages: Sequence[RequestMessage], prompt: str, *, alone: bool) -> str:
     """The conversation's first question. `alone`: the prompt has the instructions and what was said."""
     earlier = [message.text for message in messages[:-1] if message.role == "user"]
     if earlier:

@@ -27,11 +27,11 @@ from gateway.chat.chat import new_question, stopped, whole
 from gateway.chat.sse import Patient
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
-from gateway.edge.edge import Asked, Edge, MayEdit, TheEdge
+from gateway.edge.edge import Edge, LanguageHint, MayEdit, TheEdge
 from gateway.edge.messages import message
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import Problem, problem_of
-from gateway.ports import Followed
+from pipelines.conversations.ask import Followed
 from pipelines.query.live.site_texts import site_texts
 from pipelines.query.live.tuning import NO_RERANKER
 from pipelines.query.settings import QuerySettings
@@ -114,7 +114,7 @@ async def compared(edge: Edge, request: Request, caller: Caller, site: str, orde
             configured, or a prompt that is none. Nothing was asked.
         Retryable: which indexes there are cannot be looked up.
     """
-    with edge.admit(site, caller, Asked(order.question)):
+    with edge.admit(site, caller, LanguageHint(order.question)):
         indexes = await _indexes(edge, site, order.trials)
         questions = [_question(edge, caller, site, order.question, each, indexes) for each in order.trials]
         asked = zip(questions, order.trials, strict=True)

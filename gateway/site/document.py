@@ -10,14 +10,14 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from gateway.edge.bounds import bounded
-from gateway.edge.kept import Kept
+from gateway.edge.kept import Cached
 from gateway.site.assets import Asset
 
 
 def routes(document: Callable[[], dict[str, Any]]) -> APIRouter:
     """`document` makes it, in some hundred milliseconds."""
     router = APIRouter(include_in_schema=False)
-    made = Kept(lambda: asyncio.to_thread(lambda: Asset.of(json.dumps(document()).encode(), "json")))
+    made = Cached(lambda: asyncio.to_thread(lambda: Asset.of(json.dumps(document()).encode(), "json")))
 
     @router.get("/openapi.json")
     @bounded("kept")

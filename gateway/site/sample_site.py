@@ -8,13 +8,13 @@ from gateway.edge.bounds import bounded
 from gateway.edge.problems import Problem
 from gateway.site.assets import add_assets
 from gateway.site.pages import CSP
-from sites.content import DEMO, Site
+from sites.content import DEMO, SampleSite
 from sites.render import MOUNT, render_path
 
 CHAT_SCRIPT = "/widget.js"
 
 
-def routes(site: Site) -> APIRouter:
+def routes(site: SampleSite) -> APIRouter:
     """The rendered site; reads its assets."""
     router = APIRouter(prefix=MOUNT, include_in_schema=False)
     add_assets(router, DEMO / "assets", "/assets")

@@ -53,7 +53,7 @@ EVENTS = {
 
 
 @dataclass(frozen=True)
-class Example:
+class HostPage:
     """A host page; `attributes` are those of the script tag beyond site, lang and heading."""
 
     title: str
@@ -64,17 +64,17 @@ class Example:
 
 
 EXAMPLES = {
-    "light": Example("A light page", "The chat keeps to light colours.", {"theme": "light"}),
-    "dark": Example("A dark page", "The chat keeps to dark colours.", {"theme": "dark"}),
-    "brand": Example("A page in its own colour", "Text on and in the colour is made readable.", {"accent": "#a3195b"}),
-    "narrow": Example(
+    "light": HostPage("A light page", "The chat keeps to light colours.", {"theme": "light"}),
+    "dark": HostPage("A dark page", "The chat keeps to dark colours.", {"theme": "dark"}),
+    "brand": HostPage("A page in its own colour", "Text on and in the colour is made readable.", {"accent": "#a3195b"}),
+    "narrow": HostPage(
         "A narrow page",
         "320 pixels wide, the panel covers the page and keeps the focus.",
         {"theme": "light"},
         small=True,
     ),
-    "rtl": Example("A page written from right to left", "Everything is mirrored.", {"theme": "light"}, lang="he"),
-    "hostile": Example("A page with wild style sheets", "None of them reaches the chat.", {"theme": "light"}),
+    "rtl": HostPage("A page written from right to left", "Everything is mirrored.", {"theme": "light"}, lang="he"),
+    "hostile": HostPage("A page with wild style sheets", "None of them reaches the chat.", {"theme": "light"}),
 }
 _PROSE: dict[str, tuple[str, tuple[str, ...]]] = {
     "he": (
@@ -151,7 +151,7 @@ def _host_page(template: Template, name: str, site: str, town: str, lang: str) -
     )
 
 
-def _card(name: str, example: Example, site: str) -> str:
+def _card(name: str, example: HostPage, site: str) -> str:
     address, title = escape(f"{name}?site={site}"), escape(example.title)
     tag = escape(_tag({"site": site, **example.attributes}))
     size = ' class="small"' if example.small else ""

@@ -6,15 +6,15 @@ packages only use the exports of this module.
 
 from infra.engine.engine import RunningEngine, reset, start, status, stop
 from infra.engine.errors import EngineError
-from infra.engine.progress import PlainProgress, Progress, SilentProgress, open_progress
-from infra.engine.settings import EngineSettings, EngineStatus, ServerStatus
+from infra.engine.progress import EngineProgress, PlainProgress, SilentProgress, open_progress
+from infra.engine.settings import EngineStatus, LocalEngineSettings, ServerStatus
 
 __all__ = [
     "EngineError",
-    "EngineSettings",
+    "EngineProgress",
     "EngineStatus",
+    "LocalEngineSettings",
     "PlainProgress",
-    "Progress",
     "RunningEngine",
     "ServerStatus",
     "SilentProgress",

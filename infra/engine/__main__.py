@@ -12,7 +12,7 @@ import signal
 import sys
 from pathlib import Path
 
-from infra.engine import EngineSettings, EngineStatus, jars, open_progress, reset, start, status, stop
+from infra.engine import EngineStatus, LocalEngineSettings, jars, open_progress, reset, start, status, stop
 from infra.engine.settings import DEFAULT_ES_HEAP, DEFAULT_ES_PORT, DEFAULT_KAFKA_HEAP, DEFAULT_KAFKA_PORT
 from pipelines.runtime.errors import PagewireError, SettingsError
 
@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a command. Returns the exit code (docs/reference/commands.md)."""
     options = _parser().parse_args(arguments)
     try:
-        settings = EngineSettings(
+        settings = LocalEngineSettings(
             home=options.home,
             kafka_port=options.kafka_port,
             es_port=options.es_port,
@@ -52,14 +52,14 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-async def _fetch(settings: EngineSettings) -> int:
+async def _fetch(settings: LocalEngineSettings) -> int:
     """Download the servers before a start."""
     with open_progress() as progress:
         await jars.fetch(settings.cache, progress)
     return 0
 
 
-async def _start(settings: EngineSettings, detach: bool) -> int:
+async def _start(settings: LocalEngineSettings, detach: bool) -> int:
     """Start; without `detach`, run until SIGINT, SIGTERM or the end of a server."""
     task = asyncio.current_task()
     assert task is not None

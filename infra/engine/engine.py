@@ -33,7 +33,7 @@ from infra.engine.errors import (
     ServerDied,
     ServerNotReady,
 )
-from infra.engine.progress import Progress, SilentProgress
+from infra.engine.progress import EngineProgress, SilentProgress
 from infra.engine.servers import (
     Server,
     elasticsearch_server,
@@ -41,7 +41,7 @@ from infra.engine.servers import (
     prepare_elasticsearch,
     prepare_kafka,
 )
-from infra.engine.settings import EngineSettings, EngineStatus, ServerStatus
+from infra.engine.settings import EngineStatus, LocalEngineSettings, ServerStatus
 from infra.engine.state import delete_files, living, starter_lock, write_state
 from infra.home import usable
 from infra.running import ServerRecord, State
@@ -66,7 +66,7 @@ class RunningEngine:
 
     kafka: str  # host:port
     elasticsearch: str  # http://host:port
-    settings: EngineSettings
+    settings: LocalEngineSettings
     records: State
     owned: frozenset[str]  # keys of the servers that this call has started; others are left alone
 
@@ -84,7 +84,9 @@ class RunningEngine:
             await asyncio.sleep(CRASH_POLL_INTERVAL)
 
 
-async def start(settings: EngineSettings, *, detach: bool, progress: Progress | None = None) -> RunningEngine:
+async def start(
+    settings: LocalEngineSettings, *, detach: bool, progress: EngineProgress | None = None
+) -> RunningEngine:
     """Start the servers that do not run yet, and wait until both are ready.
 
     Servers end with this process, however it ends, unless `detach`. After an error or a cancellation, the servers that
@@ -120,12 +122,12 @@ async def start(settings: EngineSettings, *, detach: bool, progress: Progress | 
     )
 
 
-async def stop(settings: EngineSettings) -> bool:
+async def stop(settings: LocalEngineSettings) -> bool:
     """Stop the engine in `settings.home`, by any starter. False: it did not run."""
     return await _stop(settings, only=None)
 
 
-async def status(settings: EngineSettings) -> EngineStatus:
+async def status(settings: LocalEngineSettings) -> EngineStatus:
     """The status of both servers."""
     running = living(settings.root)
     kafka, elasticsearch = await asyncio.gather(
@@ -134,7 +136,7 @@ async def status(settings: EngineSettings) -> EngineStatus:
     return EngineStatus(kafka.running and elasticsearch.running, kafka, elasticsearch)
 
 
-def reset(settings: EngineSettings) -> None:
+def reset(settings: LocalEngineSettings) -> None:
     """Delete the engine's data, logs and settings, but not downloaded jars. Raises: EngineRunning."""
     if not delete_files(settings.root):
         raise EngineRunning(settings.root)
@@ -174,7 +176,9 @@ def _servers(root: Path) -> tuple[Server, Server]:
     return kafka_server(root), elasticsearch_server(root)
 
 
-def _spawn(server: Server, settings: EngineSettings, others: State, detach: bool, progress: Progress) -> ServerRecord:
+def _spawn(
+    server: Server, settings: LocalEngineSettings, others: State, detach: bool, progress: EngineProgress
+) -> ServerRecord:
     """Start the server's process, which is not ready yet."""
     taken = {record.port for record in others.values()}
     if server.key == "kafka":
@@ -202,7 +206,7 @@ def _spawn(server: Server, settings: EngineSettings, others: State, detach: bool
     return ServerRecord(process.pid, port, server.version, str(server.run_file))
 
 
-async def _wait_ready(settings: EngineSettings, records: State, running: State, progress: Progress) -> None:
+async def _wait_ready(settings: LocalEngineSettings, records: State, running: State, progress: EngineProgress) -> None:
     try:
         async with asyncio.TaskGroup() as group:
             for server in _servers(settings.root):
@@ -212,7 +216,7 @@ async def _wait_ready(settings: EngineSettings, records: State, running: State, 
         raise failed.exceptions[0] from None  # the first one, which has cancelled the wait for the other server
 
 
-async def _wait_server(server: Server, record: ServerRecord, cache: Path, progress: Progress, doing: str) -> None:
+async def _wait_server(server: Server, record: ServerRecord, cache: Path, progress: EngineProgress, doing: str) -> None:
     """Wait until the server is ready. Raises if its process ends or takes too long."""
     deadline = time.monotonic() + READY_TIMEOUT
     with progress.task(f"{doing} {server.name} {record.version} on {server.url(record.port)}"):
@@ -224,7 +228,7 @@ async def _wait_server(server: Server, record: ServerRecord, cache: Path, progre
             await asyncio.sleep(POLL_INTERVAL)
 
 
-async def _stop(settings: EngineSettings, only: State | None) -> bool:
+async def _stop(settings: LocalEngineSettings, only: State | None) -> bool:
     """Stop the running servers, or those of `only`. Returns whether there were any."""
     if not settings.root.exists():
         return False

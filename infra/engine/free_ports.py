@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from infra.engine.progress import Progress
+from infra.engine.progress import EngineProgress
 from infra.running import HOST
 
 
@@ -30,7 +30,7 @@ def any_free(taken: set[int]) -> int:
             return port
 
 
-def choose(server: str, wanted: int, taken: set[int], progress: Progress) -> int:
+def choose(server: str, wanted: int, taken: set[int], progress: EngineProgress) -> int:
     """`wanted` if it is free, else another one, with a note to `progress`."""
     if wanted not in taken and is_free(wanted):
         return wanted

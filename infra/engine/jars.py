@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from infra.engine.errors import CorruptDownload, DiskFull, EngineError, RegistryUnreachable
-from infra.engine.progress import Progress
+from infra.engine.progress import EngineProgress
 
 KAFKA_VERSION = "4.1.0"
 ELASTICSEARCH_VERSION = "9.2.0"
@@ -96,7 +96,7 @@ def drop_corrupt_jars(cache: Path, jars: tuple[Jar, ...]) -> list[Jar]:
 
 
 async def fetch(
-    cache: Path, progress: Progress, *, jars: tuple[Jar, ...] | None = None, download: Download | None = None
+    cache: Path, progress: EngineProgress, *, jars: tuple[Jar, ...] | None = None, download: Download | None = None
 ) -> None:
     """Download missing `jars` (default: all pinned ones) to `cache`.
 

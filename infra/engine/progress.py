@@ -9,13 +9,12 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import IO, Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as RichBars
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 Advance = Callable[[int], None]
 
 
-class Progress(Protocol):
+class EngineProgress(Protocol):
     """Receives the engine's reports."""
 
     def note(self, line: str) -> None:
@@ -60,7 +59,7 @@ class PlainProgress:
 class RichProgress:
     """Bars and spinners on a terminal, several at once."""
 
-    def __init__(self, bars: RichBars) -> None:
+    def __init__(self, bars: Progress) -> None:
         self._bars = bars
 
     def note(self, line: str) -> None:
@@ -76,7 +75,7 @@ class RichProgress:
 
 
 @contextmanager
-def open_progress(stream: IO[str] = sys.stderr) -> Iterator[Progress]:
+def open_progress(stream: IO[str] = sys.stderr) -> Iterator[EngineProgress]:
     """Bars when `stream` is a terminal, else plain lines."""
     if not stream.isatty():
         yield PlainProgress(stream)
@@ -88,5 +87,5 @@ def open_progress(stream: IO[str] = sys.stderr) -> Iterator[Progress]:
         TaskProgressColumn(),
         TimeElapsedColumn(),
     )
-    with RichBars(*columns, console=Console(file=stream)) as bars:
+    with Progress(*columns, console=Console(file=stream)) as bars:
         yield RichProgress(bars)

@@ -17,7 +17,7 @@ from infra.engine.jars import (
     pinned_jars,
 )
 from infra.engine.java import find
-from infra.engine.settings import EngineSettings
+from infra.engine.settings import LocalEngineSettings
 from infra.running import HOST, url
 from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES
 
@@ -69,7 +69,7 @@ def elasticsearch_server(root: Path) -> Server:
     return Server("elasticsearch", "Elasticsearch", ELASTICSEARCH_VERSION, root)
 
 
-def prepare_kafka(server: Server, settings: EngineSettings, port: int, controller_port: int) -> None:
+def prepare_kafka(server: Server, settings: LocalEngineSettings, port: int, controller_port: int) -> None:
     """Write the files that Kafka's process reads."""
     server.folder.mkdir(parents=True, exist_ok=True)
     properties = server.folder / "server.properties"
@@ -138,7 +138,7 @@ def kafka_properties(data: Path, port: int, controller_port: int) -> dict[str, s
     }
 
 
-def prepare_elasticsearch(server: Server, settings: EngineSettings, port: int) -> None:
+def prepare_elasticsearch(server: Server, settings: LocalEngineSettings, port: int) -> None:
     """Write the files that Elasticsearch's process reads."""
     config = server.folder / "config"
     for folder in (config, server.data):

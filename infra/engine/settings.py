@@ -26,7 +26,7 @@ def default_cache() -> Path:
 
 
 @dataclass(frozen=True)
-class EngineSettings:
+class LocalEngineSettings:
     """Settings of one local engine; raises `InvalidEngineSetting`.
 
     `home` is PAGEWIRE_HOME, ports are tried first, heaps are Java sizes such as "320m" or "1g".

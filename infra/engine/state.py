@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from infra.engine.files import write_atomically
-from infra.engine.progress import Progress
+from infra.engine.progress import EngineProgress
 from infra.running import STATE, State, read_state
 
 LOCK_POLL_INTERVAL = 0.2  # seconds
@@ -35,7 +35,7 @@ def living(root: Path) -> State:
 
 
 @asynccontextmanager
-async def starter_lock(root: Path, progress: Progress) -> AsyncIterator[None]:
+async def starter_lock(root: Path, progress: EngineProgress) -> AsyncIterator[None]:
     """Lock the engine for one start or stop at a time. The kernel releases the lock of a dead process."""
     with _open_lock(root) as lock:
         if not _try_lock(lock):

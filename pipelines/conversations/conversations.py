@@ -23,7 +23,7 @@ from pipelines.conversations.ask import BadPosition, Followed, UnknownAnswer
 from pipelines.conversations.titles import Titles
 from pipelines.conversations.turns import (
     ConversationOwner,
-    Outcome,
+    TurnOutcome,
     begun,
     by_day,
     changed_turn,
@@ -213,7 +213,7 @@ class Conversations:
         Args:
             titled: whether a new conversation gets a title, in the background.
         """
-        outcome, heard = Outcome(), False
+        outcome, heard = TurnOutcome(), False
         async with aclosing(events):
             try:
                 async for followed in events:
@@ -415,8 +415,8 @@ class Conversations:
             await self._store.put(replace(kept, conversation=conversation))
         return await self._get(ConversationOwner(conversation.site, conversation.owner), conversation.conversation_id)
 
-    async def _outcome(self, site: str, turn: StoredTurn) -> Outcome:
-        outcome = Outcome()
+    async def _outcome(self, site: str, turn: StoredTurn) -> TurnOutcome:
+        outcome = TurnOutcome()
         # The position is from another log (the conversation was restored, or partitions were added).
         with suppress(BadPosition):
             async with aclosing(self._answers.recorded(site, turn.request_id, turn.position)) as events:

@@ -37,7 +37,7 @@ class ConversationOwner:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TurnOutcome:
     """The result of an answer's events so far."""
 
     rephrased: str | None = None
@@ -49,7 +49,7 @@ class Outcome:
         """Whether the message was a courtesy and no question."""
         return isinstance(self.end, Answered) and self.end.strategy == "courtesy"
 
-    def after(self, event: Event) -> Outcome:
+    def after(self, event: Event) -> TurnOutcome:
         match event:
             case QuestionRephrased(question=question):
                 return replace(self, rephrased=question)
@@ -134,7 +134,7 @@ def is_open(turn: StoredTurn) -> bool:
     return not turn.removed and (turn.state == "pending" or (turn.state == "stopped" and turn.rephrased is None))
 
 
-def completed(conversation: Conversation, request_id: str, outcome: Outcome) -> Conversation:
+def completed(conversation: Conversation, request_id: str, outcome: TurnOutcome) -> Conversation:
     """The conversation with an answer's end, if there is one. The first end stays, but an answer replaces an error."""
     turn = next((turn for turn in conversation.turns if turn.request_id == request_id), None)
     if turn is None or outcome.end is None or turn.state == "answered":

@@ -30,7 +30,7 @@ class NothingToCompare(WrongUse):
 
 
 @dataclass(frozen=True)
-class Check:
+class FigureCheck:
     """One figure of a group of cases, before and after."""
 
     group: str
@@ -57,7 +57,7 @@ class Comparison:
     margin: float
     outcome: Outcome
     needed: int  # cases for the margin; 0: there are enough
-    checks: tuple[Check, ...]  # of the whole first
+    checks: tuple[FigureCheck, ...]  # of the whole first
 
     @property
     def passed(self) -> bool:
@@ -86,7 +86,7 @@ def compare(
     for name, values in zip(measures, whole, strict=True):
         if values:
             told = paired([before for before, _ in values], [after for _, after in values], margin)
-            checks.append(Check(WHOLE, name, told, stops=told.state != "not worse"))
+            checks.append(FigureCheck(WHOLE, name, told, stops=told.state != "not worse"))
     parts = {
         (group, name): values
         for group, ids in groups.items()
@@ -97,7 +97,7 @@ def compare(
     stopping = holm(lost)
     for (group, name), values in parts.items():
         told = paired([before for before, _ in values], [after for _, after in values], margin)
-        checks.append(Check(group, name, told, stops=told.state == "worse" and (group, name) in stopping))
+        checks.append(FigureCheck(group, name, told, stops=told.state == "worse" and (group, name) in stopping))
     return Comparison(margin, *_outcome(checks), tuple(checks))
 
 
@@ -106,7 +106,7 @@ def _figures(live: Figures, candidate: Figures, ids: Sequence[str], name: str) -
     return [(live[id][name], candidate[id][name]) for id in ids if name in live[id] and name in candidate.get(id, {})]
 
 
-def _outcome(checks: Sequence[Check]) -> tuple[Outcome, int]:
+def _outcome(checks: Sequence[FigureCheck]) -> tuple[Outcome, int]:
     stopped = [check for check in checks if check.stops]
     needed = max((check.figures.needed for check in stopped if check.group == WHOLE), default=0)
     if any(check.figures.state == "worse" for check in stopped):

@@ -16,7 +16,7 @@ from pipelines.evaluate.comparison import WHOLE, Comparison, compare
 from pipelines.evaluate.dataset import Case, Dataset
 from pipelines.evaluate.measures import Observed, measured
 from pipelines.evaluate.non_inferiority import lower_bound
-from pipelines.evaluate.run import BadRun, Head, Run, askable
+from pipelines.evaluate.run import BadRun, Run, RunHead, askable
 from text.markdown import plain
 
 
@@ -33,7 +33,7 @@ def auroc(answerable: Sequence[float], unanswerable: Sequence[float]) -> float |
 
 
 @dataclass(frozen=True)
-class Line:
+class ReportLine:
     """One line of the report; `failure` is empty where it passed."""
 
     group: str
@@ -42,7 +42,7 @@ class Line:
     seconds: float = 0.0
 
 
-def junit(suite: str, tests: list[Line]) -> str:
+def junit(suite: str, tests: list[ReportLine]) -> str:
     """The document, ending with a line break."""
     failures = sum(bool(test.failure) for test in tests)
     counts = {"tests": str(len(tests)), "failures": str(failures)}
@@ -61,7 +61,7 @@ BOTH_SIDES = 0.025  # chance that the true mean is below the interval, and above
 HARDEST_GRADE = 5  # of the gate: nothing to answer from
 
 
-class Figure(BaseModel):
+class MeanFigure(BaseModel):
     """A mean over cases, with its 95 % interval."""
 
     model_config = ConfigDict(frozen=True)
@@ -78,8 +78,8 @@ class Refusals(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     auroc: float | None  # of the gate's grade
-    false_refusals: Figure | None  # share of what can be answered
-    false_answers: Figure | None  # share of what cannot
+    false_refusals: MeanFigure | None  # share of what can be answered
+    false_answers: MeanFigure | None  # share of what cannot
 
 
 class Evaluation(BaseModel):
@@ -87,10 +87,10 @@ class Evaluation(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    run: Head
+    run: RunHead
     asked: int
     failed: Mapping[str, int]  # by code
-    groups: Mapping[str, Mapping[str, Figure]]  # by group and measure; the group `all` first
+    groups: Mapping[str, Mapping[str, MeanFigure]]  # by group and measure; the group `all` first
     refusals: Refusals
     bleu: float | None  # of all reference answers, 0..1; None: there are none, or sacrebleu is not installed
     latency_ms: Mapping[str, float]  # to the whole answer: p50, p95, most
@@ -143,7 +143,7 @@ def _asked(dataset: Dataset, run: Run) -> list[Case]:
     return [case for case in askable(dataset, run.head.site) if case.id in run.observed]
 
 
-def _means(figures: Mapping[str, Mapping[str, float]], ids: Collection[str]) -> dict[str, Figure]:
+def _means(figures: Mapping[str, Mapping[str, float]], ids: Collection[str]) -> dict[str, MeanFigure]:
     values: dict[str, list[float]] = {}
     for id, found in figures.items():
         if id in ids:
@@ -152,11 +152,11 @@ def _means(figures: Mapping[str, Mapping[str, float]], ids: Collection[str]) -> 
     return {name: figure(some) for name, some in values.items()}
 
 
-def figure(values: Sequence[float]) -> Figure:
+def figure(values: Sequence[float]) -> MeanFigure:
     """Of values between 0 and 1, at least one. For those that are 0 or 1 the interval is Clopper and Pearson's."""
     spread = 2 * np.asarray(values, dtype=float) - 1  # what `lower_bound` is about: from -1 to 1
     low, high = lower_bound(spread, BOTH_SIDES), -lower_bound(-spread, BOTH_SIDES)
-    return Figure(cases=len(values), mean=float(np.mean(values)), low=(low + 1) / 2, high=(high + 1) / 2)
+    return MeanFigure(cases=len(values), mean=float(np.mean(values)), low=(low + 1) / 2, high=(high + 1) / 2)
 
 
 def _refusals(cases: Sequence[Case], observed: Mapping[str, Observed]) -> Refusals:

@@ -45,7 +45,7 @@ DEPTH = 10  # pages of a ranking
 BUDGETS = (2_000, 4_000)  # characters of context; `python -m bench quality` has the same
 
 
-class Passage(BaseModel):
+class AnswerPassage(BaseModel):
     """A source of an answer with its text, or what a search found: whose it is."""
 
     model_config = ConfigDict(frozen=True)
@@ -65,8 +65,8 @@ class Observed(BaseModel):
     at: datetime
     answer: str = ""
     grade: int | None = None  # None: it failed before
-    found: tuple[Passage, ...] = ()  # by the search alone, best first
-    sources: tuple[Passage, ...] = ()  # of the answer, in their order
+    found: tuple[AnswerPassage, ...] = ()  # by the search alone, best first
+    sources: tuple[AnswerPassage, ...] = ()  # of the answer, in their order
     ms: float  # from the question to the whole answer
     timings_ms: Mapping[str, float] = {}
     prompt_tokens: int = 0
@@ -86,7 +86,7 @@ class Observed(BaseModel):
 
 
 @dataclass(frozen=True)
-class Measure:
+class CaseMeasure:
     """A figure of a case. `of` gives None where the case or the answer does not allow it."""
 
     name: str
@@ -107,7 +107,7 @@ def _ranking(figure: Callable[[Sequence[str], Sequence[str], int], float], depth
     return of
 
 
-def _pages(case: Case, passages: Sequence[Passage]) -> list[str]:
+def _pages(case: Case, passages: Sequence[AnswerPassage]) -> list[str]:
     """Pages in the order of their best passage. A right page in another language than the case's counts as another."""
     wanted = case.page_lang
     names = (
@@ -200,22 +200,24 @@ def _language(case: Case, observed: Observed) -> float | None:
 
 
 MEASURES = (
-    *(Measure(f"hit@{k}", f"a right page is among the first {k}", _ranking(hit, k)) for k in (1, 5, DEPTH)),
-    Measure(f"MRR@{DEPTH}", "1 / place of the first right page", _ranking(reciprocal_rank, DEPTH)),
-    Measure(f"nDCG@{DEPTH}", "right pages, the more the higher they stand", _ranking(ndcg, DEPTH)),
-    Measure(f"recall@{DEPTH}", f"share of the right pages among the first {DEPTH}", _ranking(recall, DEPTH)),
-    Measure("first source", "the answer's first source is a right page", _first_source),
+    *(CaseMeasure(f"hit@{k}", f"a right page is among the first {k}", _ranking(hit, k)) for k in (1, 5, DEPTH)),
+    CaseMeasure(f"MRR@{DEPTH}", "1 / place of the first right page", _ranking(reciprocal_rank, DEPTH)),
+    CaseMeasure(f"nDCG@{DEPTH}", "right pages, the more the higher they stand", _ranking(ndcg, DEPTH)),
+    CaseMeasure(f"recall@{DEPTH}", f"share of the right pages among the first {DEPTH}", _ranking(recall, DEPTH)),
+    CaseMeasure("first source", "the answer's first source is a right page", _first_source),
     *(
-        Measure(f"answer in {k}", f"a reference answer stands in the first {k:,} characters of sources", _in_context(k))
+        CaseMeasure(
+            f"answer in {k}", f"a reference answer stands in the first {k:,} characters of sources", _in_context(k)
+        )
         for k in BUDGETS
     ),
-    Measure("EM", "the answer is a reference answer", _wording(exact)),
-    Measure("cover-EM", "a reference answer stands in the answer", _wording(covers)),
-    Measure("F1", "words that answer and reference answer share", _wording(token_f1)),
-    Measure("facts", "share of what must be said", _facts),
-    Measure("right", "all that must be said and nothing that must not; or rightly nothing", _right),
-    Measure("citation precision", "share of cited pages that are right", _citation_precision),
-    Measure("citation recall", "share of right pages that are cited", _citation_recall),
-    Measure("refusal", "answered if it can be answered, and only then", _refusal),
-    Measure("language", "the answer is in the question's language", _language),
+    CaseMeasure("EM", "the answer is a reference answer", _wording(exact)),
+    CaseMeasure("cover-EM", "a reference answer stands in the answer", _wording(covers)),
+    CaseMeasure("F1", "words that answer and reference answer share", _wording(token_f1)),
+    CaseMeasure("facts", "share of what must be said", _facts),
+    CaseMeasure("right", "all that must be said and nothing that must not; or rightly nothing", _right),
+    CaseMeasure("citation precision", "share of cited pages that are right", _citation_precision),
+    CaseMeasure("citation recall", "share of right pages that are cited", _citation_recall),
+    CaseMeasure("refusal", "answered if it can be answered, and only then", _refusal),
+    CaseMeasure("language", "the answer is in the question's language", _language),
 )

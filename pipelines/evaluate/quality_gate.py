@@ -33,7 +33,7 @@ class BadQuestions(WrongUse):
     code = "bad-questions"
 
 
-class Case(BaseModel):
+class GateQuestion(BaseModel):
     """A question and the page that answers it. Other fields of the file are passed over."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -49,7 +49,7 @@ class Case(BaseModel):
         return self.page_lang or self.lang
 
 
-def load_cases(path: Path) -> list[Case]:
+def load_cases(path: Path) -> list[GateQuestion]:
     """The questions with a page in a YAML list or NDJSON.
 
     Raises:
@@ -68,7 +68,7 @@ def load_cases(path: Path) -> list[Case]:
     cases = []
     for number, entry in enumerate(entries, 1):
         try:
-            case = Case.model_validate(entry)
+            case = GateQuestion.model_validate(entry)
         except ValidationError as err:
             raise BadQuestions(f"{path}, entry {number}: {problems(err)}") from err
         if case.page is not None:
@@ -91,7 +91,7 @@ Ask = Callable[[str], Awaitable[Sequence[FoundPage]]]
 
 
 async def compare(
-    cases: Sequence[Case],
+    cases: Sequence[GateQuestion],
     live: Ask,
     candidate: Ask,
     asked: Callable[[int], None] = lambda _: None,
@@ -108,7 +108,7 @@ async def compare(
     done = 0
     room = asyncio.Semaphore(AT_ONCE)
 
-    async def one(case: Case) -> Rank:
+    async def one(case: GateQuestion) -> Rank:
         nonlocal done
         async with room:
             ranks = [rank(case, await ask(case.question)) for ask in (live, candidate)]
@@ -119,7 +119,7 @@ async def compare(
     return verdict(await asyncio.gather(*(one(case) for case in cases)), margin)
 
 
-def rank(case: Case, found: Sequence[FoundPage]) -> int | None:
+def rank(case: GateQuestion, found: Sequence[FoundPage]) -> int | None:
     """Place of the case's page among the pages found, from 1."""
     pages = list(dict.fromkeys((page.page_id, page.lang) for page in found))[:DEPTH]
     for place, (page_id, lang) in enumerate(pages, 1):

@@ -27,7 +27,7 @@ Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Fields = TypeVar("Fields", bound=BaseModel)
 
 
-class Place(NamedTuple):
+class FileEntry(NamedTuple):
     """An entry of a file."""
 
     where: str  # "file.json, entry 3"
@@ -263,14 +263,14 @@ def _cases(path: Path, lang: str, kind: type[Fields], case: Callable[[Fields, st
     return [made for made, _ in found.values()]
 
 
-def _entries(path: Path, document: Any) -> Iterator[Place]:
+def _entries(path: Path, document: Any) -> Iterator[FileEntry]:
     """Raises: BadDataset: there is neither a list nor a line with an object."""
     if isinstance(document, list):
-        yield from (Place(f"{path}, entry {number}", entry) for number, entry in enumerate(document, 1))
+        yield from (FileEntry(f"{path}, entry {number}", entry) for number, entry in enumerate(document, 1))
     elif isinstance(document, dict) and "question" in document:  # a file of one line
-        yield Place(f"{path}, entry 1", document)
+        yield FileEntry(f"{path}, entry 1", document)
     elif isinstance(document, _Lines):
-        yield from (Place(f"{path}, line {number}", entry) for number, entry in document.entries)
+        yield from (FileEntry(f"{path}, line {number}", entry) for number, entry in document.entries)
     else:
         has = f"an object with {', '.join(document) or 'nothing'}" if isinstance(document, dict) else _kind(document)
         raise BadDataset(f"{path}: must be a list of questions, or one a line; it is {has}")

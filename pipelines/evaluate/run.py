@@ -33,7 +33,7 @@ class VerdictKey(NamedTuple):
     repeat: int
 
 
-class Verdict(BaseModel):
+class CaseVerdict(BaseModel):
     """A judge's word on one answer, or why there is none."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -73,7 +73,7 @@ class Asked(Protocol):
         ...
 
 
-class Head(BaseModel):
+class RunHead(BaseModel):
     """What was asked of whom: the first line of a run."""
 
     model_config = ConfigDict(frozen=True)
@@ -105,7 +105,7 @@ class Head(BaseModel):
             left_out=len(cases) - askable,
         )
 
-    def same(self, other: Head) -> bool:
+    def same(self, other: RunHead) -> bool:
         """Whether both are about the same questions to the same system, whenever they were asked."""
         about = {"begun", "dataset", "version"}
         return self.model_dump(exclude=about) == other.model_dump(exclude=about)
@@ -121,17 +121,17 @@ class _Judged(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    verdict: Verdict
+    verdict: CaseVerdict
 
 
 class Run:
     """What came of each case, and what judges said of it, in memory and in its file."""
 
-    def __init__(self, path: Path, head: Head, lines: Sequence[Observed | Verdict] = ()) -> None:
+    def __init__(self, path: Path, head: RunHead, lines: Sequence[Observed | CaseVerdict] = ()) -> None:
         self.path = path
         self.head = head
         self.observed = {line.case: line for line in lines if isinstance(line, Observed)}
-        self.verdicts = {line.key: line for line in lines if isinstance(line, Verdict)}
+        self.verdicts = {line.key: line for line in lines if isinstance(line, CaseVerdict)}
         self._file: IO[str] | None = None
 
     @classmethod
@@ -141,12 +141,12 @@ class Run:
             lines = list(_whole_lines(path.read_bytes()))
             if not lines:
                 raise BadRun(f"{path}: it is empty")
-            return cls(path, Head.model_validate_json(lines[0]), [_line(one) for one in lines[1:]])
+            return cls(path, RunHead.model_validate_json(lines[0]), [_line(one) for one in lines[1:]])
         except (OSError, ValidationError) as err:
             raise BadRun(f"{path}: cannot be read as a run: {type(err).__name__}") from err
 
     @classmethod
-    def begin(cls, path: Path, head: Head) -> Self:
+    def begin(cls, path: Path, head: RunHead) -> Self:
         """A new file, or one of the same run that goes on. Raises: BadRun: it is of another."""
         if path.exists() and path.stat().st_size:
             found = cls.read(path)
@@ -174,7 +174,7 @@ class Run:
         self._write(observed)
         self.observed[observed.case] = observed
 
-    def keep(self, verdict: Verdict) -> None:
+    def keep(self, verdict: CaseVerdict) -> None:
         """Keep what a judge said: it is in the file when this returns."""
         self._write(_Judged(verdict=verdict))
         self.verdicts[verdict.key] = verdict
@@ -229,7 +229,7 @@ async def ask_all(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _line(written: bytes) -> Observed | Verdict:
+def _line(written: bytes) -> Observed | CaseVerdict:
     judged = written.startswith(b'{"verdict":')
     return _Judged.model_validate_json(written).verdict if judged else Observed.model_validate_json(written)
 

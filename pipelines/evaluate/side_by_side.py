@@ -20,7 +20,7 @@ _WORDS = re.compile(r"\s*\S+|\s+$")
 
 
 @dataclass(frozen=True)
-class Piece:
+class AnswerPiece:
     """A stretch of an answer."""
 
     kind: Kind
@@ -102,15 +102,15 @@ def _change(before: CaseResult, after: CaseResult) -> Change:
     return "same" if before.answer.split() == after.answer.split() else "other"
 
 
-def marked(before: str, after: str) -> tuple[list[Piece], list[Piece]]:
+def marked(before: str, after: str) -> tuple[list[AnswerPiece], list[AnswerPiece]]:
     """Both answers in pieces, word by word: what only one has is marked."""
     one, other = _WORDS.findall(before), _WORDS.findall(after)
     plain_one, plain_other = [word.strip() for word in one], [word.strip() for word in other]
-    left: list[Piece] = []
-    right: list[Piece] = []
+    left: list[AnswerPiece] = []
+    right: list[AnswerPiece] = []
     for tag, a, b, c, d in SequenceMatcher(None, plain_one, plain_other, autojunk=False).get_opcodes():
         if b > a:
-            left.append(Piece("same" if tag == "equal" else "removed", "".join(one[a:b])))
+            left.append(AnswerPiece("same" if tag == "equal" else "removed", "".join(one[a:b])))
         if d > c:
-            right.append(Piece("same" if tag == "equal" else "added", "".join(other[c:d])))
+            right.append(AnswerPiece("same" if tag == "equal" else "added", "".join(other[c:d])))
     return left, right

@@ -65,14 +65,16 @@ _WORD_END = re.compile(r"(?<=\s)(?=\S)|(?<=[，、；：])(?=\S)")
 
 
 @dataclass(frozen=True)
-class Piece:
+class AttachmentPiece:
     """Text of an attachment that stands at one place, for example on one page of it."""
 
     place: AttachmentPlace
     text: str
 
 
-def chunk_page(fields: Mapping[FieldName, str], chunker: Chunker, attached: Sequence[Piece] = ()) -> tuple[Chunk, ...]:
+def chunk_page(
+    fields: Mapping[FieldName, str], chunker: Chunker, attached: Sequence[AttachmentPiece] = ()
+) -> tuple[Chunk, ...]:
     """Cut each field on its own, in the order of `FIELDS`; a field without text has no chunks.
 
     What is attached goes on behind the page's own content, each piece cut on its own: no core spans two places.
@@ -90,11 +92,12 @@ def chunk_page(fields: Mapping[FieldName, str], chunker: Chunker, attached: Sequ
     return (*own, *(Chunk(field="content", ord=behind + n, text=c, place=p) for n, (p, c) in enumerate(cores)))
 
 
-def pieces_of(chunks: Iterable[Chunk]) -> list[Piece]:
+def pieces_of(chunks: Iterable[Chunk]) -> list[AttachmentPiece]:
     """What was attached, from its chunks: undoes `chunk_page`."""
     attached = [(chunk.place, chunk.text) for chunk in chunks if chunk.place]
     return [
-        Piece(place, "".join(text for _, text in group)) for place, group in groupby(attached, key=lambda each: each[0])
+        AttachmentPiece(place, "".join(text for _, text in group))
+        for place, group in groupby(attached, key=lambda each: each[0])
     ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 
 from cachetools import LRUCache
 
-from pipelines.ingest.embedding_plan import Planned, embed_hash, parts, plan
+from pipelines.ingest.embedding_plan import PlannedChunk, embed_hash, parts, plan
 from pipelines.ingest.ports import KnownPages
 from pipelines.ingest.unit_plan import PlannedUnit, known_vectors, plan_units
 from pipelines.runtime.embedder import Embedder, SiteEmbedders
@@ -102,7 +102,7 @@ class Embedding:
             chunks_offset=chunks_offset,
         )
 
-    async def _look_up(self, site: str, planned: Sequence[Planned]) -> dict[str, Vector32]:
+    async def _look_up(self, site: str, planned: Sequence[PlannedChunk]) -> dict[str, Vector32]:
         found: dict[str, Vector32] = {}
         for p in planned:
             if (vector := self._cache.get(p.embed_hash)) is not None:

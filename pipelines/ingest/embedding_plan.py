@@ -21,7 +21,7 @@ _TITLE_BREAK = "\n\n"
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedChunk:
     """A chunk, what the model reads for it, and the name of the vector that comes out."""
 
     chunk: Chunk
@@ -38,7 +38,7 @@ def embed_hash(text: str, chunker: str, model: str) -> str:
     return digest.hexdigest()
 
 
-def plan(page: PageChunks, model: str) -> list[Planned]:
+def plan(page: PageChunks, model: str) -> list[PlannedChunk]:
     """What to embed for a page, in the order of its chunks; `model` is the embedder's fingerprint."""
     chunker = page.chunker
     title = "".join(chunk.text for chunk in page.chunks if chunk.field == "title") if chunker.titled else ""
@@ -49,7 +49,7 @@ def plan(page: PageChunks, model: str) -> list[Planned]:
         before = title + _TITLE_BREAK if title and field == "content" else ""
         for i, chunk in enumerate(chunks):
             text = before + embedded_text(cores, i, chunker.overlap)
-            planned.append(Planned(chunk, text, embed_hash(text, chunker.fingerprint, model)))
+            planned.append(PlannedChunk(chunk, text, embed_hash(text, chunker.fingerprint, model)))
     return planned
 
 

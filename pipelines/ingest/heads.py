@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from pipelines.ingest.accept import newer
-from pipelines.ingest.ports import PageStore, Place
+from pipelines.ingest.ports import PageStore, PartPosition
 from schemas.head import Head, Origin
 from schemas.ingest import ChunkCounts, PageEmbeddings
 from schemas.page import ChangeRef
@@ -35,7 +35,7 @@ def head_of(
     part: PageEmbeddings,
     store: PageStore,
     at: Origin,
-    places: Mapping[int, Place],
+    places: Mapping[int, PartPosition],
     before: Head | None,
     removed: int,
     now: Callable[[], datetime],
@@ -89,5 +89,5 @@ def head_of(
     )
 
 
-def place_of(origin: Origin) -> Place:
-    return Place(origin.embeddings, origin.embeddings_in, (origin.changes_in or 0, origin.changes))
+def place_of(origin: Origin) -> PartPosition:
+    return PartPosition(origin.embeddings, origin.embeddings_in, (origin.changes_in or 0, origin.changes))

@@ -17,11 +17,11 @@ from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from time import monotonic
-from typing import Protocol
 
 from more_itertools import chunked
 
-from pipelines.ingest.accept import Acceptance, Change
+from pipelines.ingest.accept import Acceptance, Change, Intake
+from pipelines.ingest.receipts import ReceiptReader
 from pipelines.runtime.errors import Kind, Permanent
 from pipelines.runtime.folder import Folder
 from pipelines.runtime.record import Lane
@@ -36,18 +36,8 @@ LOOK = 500  # receipts read at once
 SILENCE = 30.0  # seconds without news after which all receipts are looked at
 
 
-class Accepts(Protocol):
-    async def accept(
-        self, site: str, changes: Sequence[Change], source: str, lane: Lane = "save"
-    ) -> list[Acceptance]: ...
-
-
-class ReadsReceipts(Protocol):
-    async def receipts(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Receipt]: ...
-
-
 @dataclass
-class Progress:
+class ImportProgress:
     """Where an import stands."""
 
     sent: int = 0
@@ -111,9 +101,9 @@ def weight(page: PageDocument) -> int:
 async def send(
     site: str,
     pages: Iterable[PageDocument],
-    intake: Accepts,
+    intake: Intake,
     cursor: Cursor | None,
-    report: Callable[[Progress], None],
+    report: Callable[[ImportProgress], None],
     failed: dict[str, str],
 ) -> dict[str, int]:
     """Put the pages into the log.
@@ -124,7 +114,7 @@ async def send(
     Returns:
         The revision by page key of what was sent.
     """
-    progress = Progress()
+    progress = ImportProgress()
     skip = cursor.read() if cursor else 0
     progress.sent = skip
     revisions: dict[str, int] = {}
@@ -148,7 +138,7 @@ async def send(
 
 
 async def accept_each(
-    intake: Accepts,
+    intake: Intake,
     site: str,
     pages: Sequence[PageDocument],
     source: str,
@@ -173,8 +163,8 @@ async def accept_each(
 
 
 async def settle(
-    site: str, revisions: Mapping[str, int], receipts: ReadsReceipts, heard: set[str]
-) -> AsyncIterator[tuple[Progress, dict[str, Receipt]]]:
+    site: str, revisions: Mapping[str, int], receipts: ReceiptReader, heard: set[str]
+) -> AsyncIterator[tuple[ImportProgress, dict[str, Receipt]]]:
     """Wait until every page is searchable or has failed; yields after every look, with the receipts so far of those
     that failed, and of those that are searchable without all that belongs to them.
 
@@ -183,7 +173,7 @@ async def settle(
             looked at: reading all that wait, again and again, takes Elasticsearch longer than an import.
     """
     waiting = dict(revisions)
-    progress = Progress(sent=len(revisions))
+    progress = ImportProgress(sent=len(revisions))
     told: dict[str, Receipt] = {}
     since = monotonic()
     while waiting:

@@ -33,7 +33,7 @@ from schemas.page import FIELDS, ChangeRef, FieldName
 
 
 @dataclass(frozen=True)
-class Outcome:
+class IndexOutcome:
     """What to tell the editor (nothing before the last part), and which change must be sent through the pipeline again:
     to stand behind the losers in the topics, or to be remade for the index that is live now.
     """
@@ -49,7 +49,7 @@ async def index_part(
     now: Callable[[], datetime],
     embeddings_offset: int = 0,
     embeddings_in: int | None = None,
-) -> Outcome:
+) -> IndexOutcome:
     """Apply one part of a change to the live index.
 
     Args:
@@ -64,7 +64,7 @@ async def index_part(
     if part.ahead:
         there = await sites.there(site)
         if there is None:
-            return Outcome()  # there is nothing to see, and the page comes the usual way, too
+            return IndexOutcome()  # there is nothing to see, and the page comes the usual way, too
         store, embeddings_offset, embeddings_in = there, 0, None
     else:
         store = await sites.live(site, embedder=part.embedder, model=part.model, dims=part.dims, chunker=part.chunker)
@@ -86,7 +86,9 @@ async def index_part(
     return outcome
 
 
-async def apply_part(part: PageEmbeddings, store: PageStore, now: Callable[[], datetime], origin: Origin) -> Outcome:
+async def apply_part(
+    part: PageEmbeddings, store: PageStore, now: Callable[[], datetime], origin: Origin
+) -> IndexOutcome:
     """Apply one part of a change, which stands at `origin`, to an index.
 
     Raises:
@@ -104,7 +106,7 @@ async def _apply(
     store: PageStore,
     now: Callable[[], datetime],
     origin: Origin,
-) -> Outcome:
+) -> IndexOutcome:
     """One try, by what the head was when it was read.
 
     What the head remembers, by an example; offsets in cms.changes, where compaction keeps a page's last record:
@@ -121,13 +123,13 @@ async def _apply(
     change = part.change
     known = before is not None and not newer(change, before.change) and (change.op == "upsert" or not before.ahead)
     if part.ahead and known:
-        return Outcome()  # it is shown, or what wins over it
+        return IndexOutcome()  # it is shown, or what wins over it
     # Of a page that is not shown yet there are no chunks that could win over those of another copy of its change.
     if before is not None and (newer if before.unseen else wins)(before.change, change):
         # An earlier try may have written chunks of ours before it died; the winner replaced only those it has, too.
         return await _lost(part, origin, before, store, now)
     if part.ahead and change.op == "upsert":
-        return Outcome(await regroup(part, before, store, now, origin))
+        return IndexOutcome(await regroup(part, before, store, now, origin))
     if change.op == "upsert" and (part.model, part.chunker) != (store.model, store.chunker):
         return await _misfit(part, before, store, now, origin)
     here = place_of(origin)
@@ -141,7 +143,7 @@ async def _apply(
     if len(places) < part.parts:
         outcome = await _incomplete(part, before, store, origin, now)
         # Another index may be live when the next part comes, one that knows nothing of the losers.
-        return Outcome(outcome.receipt, again=change) if head.needs_requeue else outcome
+        return IndexOutcome(outcome.receipt, again=change) if head.needs_requeue else outcome
     part, whole = narrowed(part, before), True
     if gone or part.parts > 1:
         # Before the head: once it stands, nothing is left to be done again.
@@ -153,7 +155,7 @@ async def _apply(
     whole &= await store.write(part, head)
     if not whole:
         # A newer change has written chunks, but not its head yet: until it does, ours stands in the index.
-        return Outcome(ReceiptEvent(change=change, state="superseded", at=now()))
+        return IndexOutcome(ReceiptEvent(change=change, state="superseded", at=now()))
     await store.refresh()
     if change.op == "delete" and (strays := await store.strays(change)):
         await store.remove(change, strays)
@@ -167,33 +169,33 @@ async def _apply(
         chunks=head.cost,
         notes=part.notes,
     )
-    return Outcome(receipt, again=change if head.needs_requeue else None)
+    return IndexOutcome(receipt, again=change if head.needs_requeue else None)
 
 
 async def _incomplete(
     part: PageEmbeddings, before: Head | None, store: PageStore, origin: Origin, now: Callable[[], datetime]
-) -> Outcome:
+) -> IndexOutcome:
     """Other parts of the page are missing: this one is put aside, and what visitors see stays as it is."""
     if before is None or not shows(before, part):
         await store.keep(part, place_of(origin))
-        return Outcome()
+        return IndexOutcome()
     if before.change != part.change:
         await store.keep(part, place_of(origin))
         if part.part < part.parts - 1:
-            return Outcome()
+            return IndexOutcome()
         # Its other parts went with another copy. The log ends with it or with a later one, so it is sent again itself.
         await _met(part, before, store, origin)
-        return Outcome(again=part.change)
+        return IndexOutcome(again=part.change)
     if origin.embeddings > before.end.in_partitions_of(origin).embeddings:
         await store.keep(part, place_of(origin))  # one more copy of what is shown
         await _extend(part, before, store, origin)
     if part.part < part.parts - 1:
-        return Outcome(again=part.change if before.unplaced else None)
+        return IndexOutcome(again=part.change if before.unplaced else None)
     await store.refresh()
     return _told(part, before, now)
 
 
-async def _overwritten(part: PageEmbeddings, store: PageStore, origin: Origin) -> Outcome:
+async def _overwritten(part: PageEmbeddings, store: PageStore, origin: Origin) -> IndexOutcome:
     """Take note of a tombstone: an empty part that overwrites, in the topic, one that the page's revision lacks.
 
     Where the change that the index shows does have a part of this number, the tombstone may stand behind it in the
@@ -208,7 +210,7 @@ async def _overwritten(part: PageEmbeddings, store: PageStore, origin: Origin) -
                 return await _met(part, shown, store, at)
             await _extend(part, shown, store, at)
             break
-    return Outcome()
+    return IndexOutcome()
 
 
 async def _extend(part: PageEmbeddings, shown: Head, store: PageStore, at: Origin) -> None:
@@ -221,17 +223,17 @@ async def _extend(part: PageEmbeddings, shown: Head, store: PageStore, at: Origi
         await store.write(part.model_copy(update={"chunks": ()}), shown.model_copy(update={"last_part": end}))
 
 
-async def _met(part: PageEmbeddings, shown: Head, store: PageStore, at: Origin) -> Outcome:
+async def _met(part: PageEmbeddings, shown: Head, store: PageStore, at: Origin) -> IndexOutcome:
     """Remember where something of no effect stands. Raises: HeadConflict, Retryable, Permanent."""
     head = having_met(shown, at)
     if head != shown:
         await store.write(part.model_copy(update={"chunks": ()}), head)
-    return Outcome(again=shown.change if head.needs_requeue else None)
+    return IndexOutcome(again=shown.change if head.needs_requeue else None)
 
 
 async def _lost(
     part: PageEmbeddings, origin: Origin, winner: Head, store: PageStore, now: Callable[[], datetime]
-) -> Outcome:
+) -> IndexOutcome:
     """A newer change was there first: this one's chunks go, and where it stands behind the winner in a topic, the
     winner is sent again.
     """
@@ -244,29 +246,29 @@ async def _lost(
     if (head.needs_requeue or head.ahead) and head != winner:
         await store.write(part.model_copy(update={"chunks": ()}), head)
     receipt = ReceiptEvent(change=change, state="superseded", at=now())
-    return Outcome(receipt, again=winner.change if head.needs_requeue else None)
+    return IndexOutcome(receipt, again=winner.change if head.needs_requeue else None)
 
 
 async def _misfit(
     part: PageEmbeddings, before: Head | None, store: PageStore, now: Callable[[], datetime], origin: Origin
-) -> Outcome:
+) -> IndexOutcome:
     """Cut or embedded for another index, which was live a moment ago: made again for this one. Of several parts each
     says so: some may have come to the index before.
     """
     shown = before and (before.change, before.ahead, before.model, before.chunker)
     if before is None or shown != (part.change, False, store.model, store.chunker):
-        return Outcome(remake=part.change)
+        return IndexOutcome(remake=part.change)
     await _extend(part, before, store, origin)
     await store.refresh()
     return _told(part, before, now)
 
 
-def _told(part: PageEmbeddings, shown: Head, now: Callable[[], datetime]) -> Outcome:
+def _told(part: PageEmbeddings, shown: Head, now: Callable[[], datetime]) -> IndexOutcome:
     """The change is shown already: by a rebuild (for a save in the moment of the promotion nobody has said so yet), or
     by us, who died between the head and the receipt.
     """
     receipt = ReceiptEvent(change=part.change, state="searchable", at=now(), chunks=shown.cost, notes=part.notes)
-    return Outcome(receipt, again=part.change if shown.unplaced or shown.needs_requeue else None)
+    return IndexOutcome(receipt, again=part.change if shown.unplaced or shown.needs_requeue else None)
 
 
 def _addresses(counts: Mapping[FieldName, int], but: Mapping[FieldName, int] | None = None) -> list[ChunkAddress]:

@@ -41,7 +41,7 @@ class PartGone(Retryable):
     code = "part-gone"
 
 
-class Place(NamedTuple):
+class PartPosition(NamedTuple):
     """Where a part stands in ingest.embeddings, and its change in cms.changes."""
 
     offset: int
@@ -75,7 +75,7 @@ class PageStore(Protocol):
         """Delete chunks unless a newer revision wrote them."""
         ...
 
-    async def keep(self, part: PageEmbeddings, place: Place) -> None:
+    async def keep(self, part: PageEmbeddings, place: PartPosition) -> None:
         """Put a part aside, where no search looks, until the others of its page are there.
 
         Args:
@@ -83,7 +83,7 @@ class PageStore(Protocol):
         """
         ...
 
-    async def kept(self, part: PageEmbeddings) -> Mapping[int, Place]:
+    async def kept(self, part: PageEmbeddings) -> Mapping[int, PartPosition]:
         """The parts put aside that are of the same making of the same change: where each stands, by its number."""
         ...
 
@@ -91,7 +91,7 @@ class PageStore(Protocol):
         """One of the parts that `kept` tells of. Raises: PartGone."""
         ...
 
-    async def drop(self, part: PageEmbeddings, places: Mapping[int, Place]) -> None:
+    async def drop(self, part: PageEmbeddings, places: Mapping[int, PartPosition]) -> None:
         """Forget parts that `kept` has told of, but for copies that came since."""
         ...
 
@@ -135,7 +135,7 @@ class Sites(Protocol[Store]):
 
 
 class KnownPages(Protocol):
-    """What the live indexes know of pages (adapters.elastic.pages.Pages). All raise Retryable."""
+    """What the live indexes know of pages (adapters.elastic.pages.ElasticPages). All raise Retryable."""
 
     async def heads(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Head]:
         """Heads of the pages that have one, by page key."""

@@ -25,7 +25,7 @@ NOTE_TIMEOUT = 3.0  # seconds that a run waits for the store
 
 
 @dataclass
-class Came:
+class ConnectorRunOutcome:
     """The outcome of a run; the connector sets it before the end."""
 
     sent: int = 0
@@ -48,11 +48,11 @@ class ConnectorRuns:
         return {(run.site, run.connector): run for run in kept}
 
     @asynccontextmanager
-    async def run(self, site: str, connector: str, what: RunKind, by: str) -> AsyncIterator[Came]:
+    async def run(self, site: str, connector: str, what: RunKind, by: str) -> AsyncIterator[ConnectorRunOutcome]:
         """Record the run inside the block. Its errors are raised unchanged."""
         run = ConnectorRun(site=site, connector=connector, what=what, by=by, began_at=self._now())
         await self._note(run)
-        came, code, error = Came(), "", ""
+        came, code, error = ConnectorRunOutcome(), "", ""
         try:
             yield came
         except asyncio.CancelledError:

@@ -54,7 +54,7 @@ class ExampleStore(Protocol):
 
 
 @dataclass(frozen=True)
-class Kind:
+class ExampleStyle:
     """What differs between examples of rewritings and of answers.
 
     Args:
@@ -93,11 +93,11 @@ def _marked(line: str) -> str:
     return f"{words} [1]{said[len(words) :]}"
 
 
-KINDS: Mapping[ExampleKind, Kind] = {
+KINDS: Mapping[ExampleKind, ExampleStyle] = {
     # A model that sees only rewritten questions rewrites every question.
-    "rephrase": Kind(5, _left_alone, _rewriting),
+    "rephrase": ExampleStyle(5, _left_alone, _rewriting),
     # A model that sees only answers finds one where there is none.
-    "answer": Kind(4, lambda example: example.declines, _answer),
+    "answer": ExampleStyle(4, lambda example: example.declines, _answer),
 }
 
 
@@ -275,7 +275,7 @@ def _compared(said: str, question: str) -> str:
     return (question if said in ("", _NOTHING_SAID) else f"{question}\n{said}")[:READ]
 
 
-def _mixed(ranked: Sequence[Example], kind: Kind, shots: int) -> list[Example]:
+def _mixed(ranked: Sequence[Example], kind: ExampleStyle, shots: int) -> list[Example]:
     """The best, but always one of each sort where there is room for two."""
     best = list(ranked[:shots])
     for wanted in (True, False) if shots > 1 else ():

@@ -22,7 +22,7 @@ from pipelines.runtime import tracing
 from pipelines.runtime.metrics import ANSWER_SECONDS, ANSWERS, FIRST_WORD_SECONDS
 from pipelines.runtime.stage import Sender
 from schemas.answer import Answered, Failed
-from schemas.outcome import Became, Hit, Outcome, OutcomeEvent
+from schemas.outcome import Became, Outcome, OutcomeEvent, OutcomeSource
 from schemas.query import Question, Rephrased, Retrieved, Source
 from schemas.topics import OUTCOMES
 from text.language import language_of
@@ -154,9 +154,9 @@ def became(retrieved: Retrieved | None, end: Answered | Failed) -> Became:
     return "page" if end.certainty == "place" else "answered"
 
 
-def _hits(sources: Iterable[Source]) -> tuple[Hit, ...]:
+def _hits(sources: Iterable[Source]) -> tuple[OutcomeSource, ...]:
     return tuple(
-        Hit(
+        OutcomeSource(
             page_id=source.page_id,
             lang=source.lang,
             title=source.title,

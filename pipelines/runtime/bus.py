@@ -45,7 +45,7 @@ class Producer(Protocol):
 
 
 class LogReader(Protocol):
-    """Reads parts of a topic, by position or by key (adapters.kafka.log.LogReader)."""
+    """Reads parts of a topic, by position or by key (adapters.kafka.log.KafkaLogReader)."""
 
     async def read(self, partition: int, start: int, end: int | None = None) -> list[Record]:
         """Records from `start` up to, not including, `end` (default: the end of the log now). Raises: Retryable."""
@@ -64,7 +64,7 @@ class LogReader(Protocol):
 
 
 class RecentLog(Protocol):
-    """Reads the newest records of a topic (adapters.kafka.log.LogReader)."""
+    """Reads the newest records of a topic (adapters.kafka.log.KafkaLogReader)."""
 
     async def since(self, since_ms: int) -> Sequence[Record]:
         """Records written at `since_ms` (since 1970) or later. Raises: Retryable."""
@@ -72,7 +72,7 @@ class RecentLog(Protocol):
 
 
 class LogTail(Protocol):
-    """Follows a topic from its end at `start` (adapters.kafka.log.LogTail)."""
+    """Follows a topic from its end at `start` (adapters.kafka.log.KafkaLogTail)."""
 
     async def start(self) -> None:
         """Raises: Retryable."""
@@ -92,7 +92,7 @@ class LogTail(Protocol):
 
 
 class SharedTail(LogTail, Protocol):
-    """Follows some of a topic's partitions (adapters.kafka.shared_tail.SharedTail)."""
+    """Follows some of a topic's partitions (adapters.kafka.shared_tail.KafkaSharedTail)."""
 
     @property
     def own(self) -> frozenset[int]:
@@ -110,7 +110,7 @@ MakeSharedTail = Callable[[Callable[[Record], None]], SharedTail]
 
 
 class LogScan(Protocol):
-    """Reads a whole topic, batch by batch (adapters.kafka.scan.LogScan)."""
+    """Reads a whole topic, batch by batch (adapters.kafka.scan.KafkaLogScan)."""
 
     async def begins(self) -> dict[int, int]:
         """Offsets of the oldest records kept, by partition."""

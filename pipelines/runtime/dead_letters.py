@@ -62,7 +62,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Unreadable:
+class UnreadableLetter:
     """A record in a dead letter topic that is neither a letter nor a mark."""
 
     why: str
@@ -166,7 +166,7 @@ def from_headers(headers: Headers) -> DeadLetter:
     )
 
 
-def entry(record: Record) -> DeadLetter | Mark | Unreadable:
+def entry(record: Record) -> DeadLetter | Mark | UnreadableLetter:
     """Parse a record of a dead letter topic. Any program may have written it, so nothing in it is trusted."""
     names = {name for name, _ in record.headers}
     try:
@@ -175,7 +175,7 @@ def entry(record: Record) -> DeadLetter | Mark | Unreadable:
             return _mark(record)
         return from_headers(record.headers)
     except WireError as err:
-        return Unreadable(str(err))
+        return UnreadableLetter(str(err))
 
 
 def redrives_of(headers: Headers) -> int:

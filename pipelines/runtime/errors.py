@@ -21,7 +21,7 @@ class Kind(StrEnum):
     UNKNOWN = "unknown"  # unforeseen, or any of these
 
 
-class Way(StrEnum):
+class FailureAction(StrEnum):
     """What a stage does with a record that failed."""
 
     BURY = "bury"  # a dead letter at once
@@ -31,13 +31,13 @@ class Way(StrEnum):
     PAUSE_THEN_BURY = "pause, then bury"  # as PAUSE; a dead letter once it failed alone, while others passed
 
 
-WAYS: Mapping[Kind, Way] = {
-    Kind.RECORD: Way.BURY,
-    Kind.SERVICE: Way.PAUSE,
-    Kind.SETTING: Way.PAUSE,
-    Kind.SITE: Way.PARK,
-    Kind.MOMENT: Way.AGAIN,
-    Kind.UNKNOWN: Way.PAUSE_THEN_BURY,
+WAYS: Mapping[Kind, FailureAction] = {
+    Kind.RECORD: FailureAction.BURY,
+    Kind.SERVICE: FailureAction.PAUSE,
+    Kind.SETTING: FailureAction.PAUSE,
+    Kind.SITE: FailureAction.PARK,
+    Kind.MOMENT: FailureAction.AGAIN,
+    Kind.UNKNOWN: FailureAction.PAUSE_THEN_BURY,
 }
 
 

@@ -32,7 +32,7 @@ class Unfit(ValueError):
 
 
 @dataclass(frozen=True)
-class Found:
+class FolderEntry:
     """An entry of the folder: a readable file, or `problem` says why not."""
 
     path: Path
@@ -54,7 +54,7 @@ class Folder:
         name = os.fsencode(path.relative_to(self.path).as_posix()).decode("utf-8", "backslashreplace")
         return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in name)
 
-    def walk(self) -> Iterator[Found]:
+    def walk(self) -> Iterator[FolderEntry]:
         """All files, in a stable order, without hidden ones. Links to folders are skipped.
 
         Raises:
@@ -71,22 +71,22 @@ class Folder:
             except FileNotFoundError:  # deleted since it was listed
                 continue
             except OSError as err:
-                yield Found(Path(entry.path), "folder", problem=f"cannot be listed: {err.strerror}")
+                yield FolderEntry(Path(entry.path), "folder", problem=f"cannot be listed: {err.strerror}")
 
-    def _found(self, entry: os.DirEntry[str]) -> Found | None:
+    def _found(self, entry: os.DirEntry[str]) -> FolderEntry | None:
         """Raises: FileNotFoundError."""
         path, link = Path(entry.path), entry.is_symlink()
         try:
             facts = self._resolved(path).stat() if link else entry.stat(follow_symlinks=False)
         except FileNotFoundError:
             if link:
-                return Found(path, "link", problem="a link that leads nowhere")
+                return FolderEntry(path, "link", problem="a link that leads nowhere")
             raise
         except (OSError, Unfit) as err:
-            return Found(path, "link" if link else "file", problem=reason(err))
+            return FolderEntry(path, "link" if link else "file", problem=reason(err))
         if link and stat.S_ISDIR(facts.st_mode):
             return None
-        return Found(path, "file", facts, self._problem(path, facts))
+        return FolderEntry(path, "file", facts, self._problem(path, facts))
 
     def _problem(self, path: Path, facts: os.stat_result) -> str:
         try:

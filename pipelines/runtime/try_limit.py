@@ -69,7 +69,7 @@ class TryLimit:
             self._on_progress()
 
 
-class Line:
+class TryQueue:
     """A queue of tries, for example for a model: the end of one call is progress for all of them."""
 
     def __init__(self) -> None:

@@ -12,30 +12,30 @@ import signal
 import sys
 from typing import Any
 
-from adapters.elastic.indexes import Indexes
-from adapters.elastic.rebuilds import Rebuilds
+from adapters.elastic.indexes import ElasticIndexes
+from adapters.elastic.rebuilds import ElasticRebuilds
 from schemas.rebuild import Rebuild
 
 POINTS = ("held", "swapped", "ended")
 
-hold, swap, put = Indexes.hold, Indexes.swap, Rebuilds.put
+hold, swap, put = ElasticIndexes.hold, ElasticIndexes.swap, ElasticRebuilds.put
 
 
 def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-async def hold_and_die(self: Indexes, *given: Any) -> None:
+async def hold_and_die(self: ElasticIndexes, *given: Any) -> None:
     await hold(self, *given)
     die()
 
 
-async def swap_and_die(self: Indexes, *given: Any) -> None:
+async def swap_and_die(self: ElasticIndexes, *given: Any) -> None:
     await swap(self, *given)
     die()
 
 
-async def put_or_die(self: Rebuilds, rebuild: Rebuild) -> None:
+async def put_or_die(self: ElasticRebuilds, rebuild: Rebuild) -> None:
     if rebuild.state == "live" and rebuild.promoted_at is not None and rebuild.generation == int(sys.argv[-1]):
         die()
     await put(self, rebuild)
@@ -44,11 +44,11 @@ async def put_or_die(self: Rebuilds, rebuild: Rebuild) -> None:
 if __name__ == "__main__":
     point = sys.argv.pop(1)
     if point == "held":
-        Indexes.hold = hold_and_die  # type: ignore[assignment, method-assign]
+        ElasticIndexes.hold = hold_and_die  # type: ignore[assignment, method-assign]
     elif point == "swapped":
-        Indexes.swap = swap_and_die  # type: ignore[assignment, method-assign]
+        ElasticIndexes.swap = swap_and_die  # type: ignore[assignment, method-assign]
     elif point == "ended":
-        Rebuilds.put = put_or_die  # type: ignore[method-assign]
+        ElasticRebuilds.put = put_or_die  # type: ignore[method-assign]
     from cli.main import main
 
     main()

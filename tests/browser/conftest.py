@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.app import create_app
-from gateway.fakes import FakePages, FakePorts
+from gateway.fakes import FakeIntake, FakePorts
 from tests.edge import edge_settings, served
 from wiring.settings import SiteSettings
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def fakes() -> FakePorts:
-    return FakePorts(pages=FakePages({"town": "en", "other": "fr"}))
+    return FakePorts(pages=FakeIntake({"town": "en", "other": "fr"}))
 
 
 @pytest.fixture

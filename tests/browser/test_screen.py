@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.fakes import FakePorts
-from schemas.answer import Answered, Citation, Done, QuestionRephrased, SourcesFound, Token, Topic, WholeTable
+from schemas.answer import Answered, Citation, Done, QuestionMeaning, QuestionRephrased, SourcesFound, Token, WholeTable
 from schemas.query import Question
 from tests.browser.conftest import Host, chips, overflow
 from tests.browser.scripts import LIBRARY, source, written
@@ -538,7 +538,10 @@ async def test_a_copy_is_clean_text(browser: Browser, host: Host, fakes: FakePor
 
 
 async def test_a_broad_question_can_be_narrowed_by_a_button(browser: Browser, host: Host, fakes: FakePorts) -> None:
-    topics = (Topic(label="Pool", question="What does it cost? – Pool"), Topic(label="מוזיאון", question="Museum?"))
+    topics = (
+        QuestionMeaning(label="Pool", question="What does it cost? – Pool"),
+        QuestionMeaning(label="מוזיאון", question="Museum?"),
+    )
 
     def broad(question: Question) -> list[Any]:
         return [

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from infra.engine import EngineSettings, PlainProgress
+from infra.engine import LocalEngineSettings, PlainProgress
 from infra.engine.jars import fetch
 from tests.containers.stack import ROOT, STAND_INS, Stack, documented
 
@@ -52,7 +52,7 @@ def stack(built: Stack) -> Stack:
 
 
 def build_stand_ins(stack: Stack) -> None:
-    engine = EngineSettings(stack.home)
+    engine = LocalEngineSettings(stack.home)
     asyncio.run(fetch(engine.cache, PlainProgress(sys.stderr)))
     java = " ".join(JAVA.findall((ROOT / "requirements.lock").read_text(encoding="utf-8")))
     command = ["docker", "build", "--quiet", "--tag", "pagewire-stand-ins", "--build-context", f"engine={engine.cache}"]

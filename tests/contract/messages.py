@@ -15,12 +15,12 @@ from schemas.answer import (
     Done,
     Failed,
     PromptMessage,
+    QuestionMeaning,
     QuestionRephrased,
     Restart,
     SourcesFound,
     Step,
     Token,
-    Topic,
     TrialFindings,
     Usage,
     WholeTable,
@@ -42,9 +42,9 @@ from schemas.ingest import (
     PageEmbeddings,
     Reading,
     ReceiptEvent,
-    Words,
+    WordCounts,
 )
-from schemas.outcome import Forgotten, Hit, Outcome, OutcomeEvent, Rated, SecondVerdict, Verdict, VerdictEvent
+from schemas.outcome import Forgotten, Outcome, OutcomeEvent, OutcomeSource, Rated, SecondVerdict, Verdict, VerdictEvent
 from schemas.page import Attachment, AttachmentPlace, PageChange, PageDocument, PageMeta
 from schemas.page_order import PageBuilt, PageOrder
 from schemas.quality_gate import KeptGateReport, Measure, Rank
@@ -61,9 +61,9 @@ from schemas.query import (
     Retrieved,
     Signs,
     Source,
+    SourceTable,
     Stop,
     Sure,
-    Table,
     Trial,
     Tuned,
     Turn,
@@ -78,7 +78,7 @@ FORMER_NAMES = {"schemas.example:WorkedExample": "schemas.example:RephraseExampl
 
 _DELETED = change(6, "delete", offset=7)
 _META = PageMeta(title="Fees", url="/fees", groups=("staff",))
-_READING = Reading(reader="1", words=Words(visible=12, indexed=9, left_out={"menu": 3, "hidden": 4}))
+_READING = Reading(reader="1", words=WordCounts(visible=12, indexed=9, left_out={"menu": 3, "hidden": 4}))
 _PLACE = AttachmentPlace(file=1, title="Fees as PDF", url="/fees.pdf")
 _UNIT = ChunkUnit(
     start=3, text="Free.", kind="row", headings=("Fees",), intro="What it costs:", header="| Who | Fee |", block=1
@@ -198,7 +198,7 @@ _EVENTS = (
         stopped=True,
         cut=True,
         left_out=1,
-        narrower=(Topic(label="Pool", question="Which pool?"),),
+        narrower=(QuestionMeaning(label="Pool", question="Which pool?"),),
         tables=(WholeTable(n=1, start=0, text="| Day | From |"),),
         found=(FoundPage(page_id="pool", lang="en"),),
         strategy="tools",
@@ -236,7 +236,7 @@ _OUTCOMES = (
         gate=_GATE,
         sure=_SURE,
         hits=(
-            Hit(
+            OutcomeSource(
                 page_id="pool",
                 lang="en",
                 title="Pool",
@@ -424,7 +424,7 @@ MESSAGES: dict[str, Message] = {
         evidence=(_EVIDENCE,),
         sure=_SURE,
         parts=(Part(question="on Sundays", evidence=(_EVIDENCE,), sure=_SURE),),
-        tables=(Table(sources=(1,), block=2, text="| Day | From |"),),
+        tables=(SourceTable(sources=(1,), block=2, text="| Day | From |"),),
         vector=_ASKED_VECTOR,
         index="pagewire-town-000002",
         found=(FoundPage(page_id="pool", lang="en"),),
@@ -491,7 +491,7 @@ _ASKED = StoredTurn(
     citations=(Citation(n=1, start=0, end=7, quote="From 9."),),
     sources=(CitedSource(n=1, page_id="pool", lang="en", title="Pool", url="/pool", field="content", ord=2),),
     extractive=True,
-    narrower=(Topic(label="Pool", question="When is it open? – Pool"),),
+    narrower=(QuestionMeaning(label="Pool", question="When is it open? – Pool"),),
     tables=(WholeTable(n=1, start=0, text="| Day |"),),
     error="timeout",
     feedback=Feedback(rating="up", comment="Thanks", at=NOON),

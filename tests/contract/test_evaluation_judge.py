@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.evaluate.judged.evaluator import judge_all
-from pipelines.evaluate.judged.judge import Budget, Judge
+from pipelines.evaluate.judged.judge import EvaluationJudge, JudgingBudget
 from pipelines.evaluate.judged.registry import named
 from pipelines.evaluate.judged.report import judged
 from pipelines.evaluate.run import Run
@@ -37,9 +37,11 @@ async def test_a_run_is_judged_by_a_model_behind_the_usual_settings(tmp_path: Pa
     async with ScriptedLLM(script) as server:
         settings = Settings(llm_model=MODEL, openai_base_url=server.url)
         async with judge_model(settings, MODEL) as model:
-            budget = Budget(calls=100, tokens=100_000)
+            budget = JudgingBudget(calls=100, tokens=100_000)
             with Run.begin(path, Run.read(path).head) as going:
-                why = await judge_all(made.cases, going, measures, [Judge(model, MODEL, budget, "fence", pause=0.01)])
+                why = await judge_all(
+                    made.cases, going, measures, [EvaluationJudge(model, MODEL, budget, "fence", pause=0.01)]
+                )
     group = judged(made, Run.read(path), measures, MODEL).parts[0].groups["all"]
     assert (why, group.judged, group.of) == ("", 3, 4)
     assert round(group.figures["judge right"].mean, 3) == 0.667

@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 
 from connectors.cms import fetching
-from connectors.cms.fetching import Away, Fetched, Refused, SafeFetch
+from connectors.cms.fetching import Fetched, FetchRefused, SafeFetch, ServerUnavailable
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 HERE = ("127.0.0.1", "::1")
@@ -127,7 +127,7 @@ async def test_what_is_unchanged_is_not_sent_again(site: Site, fetch: SafeFetch)
 
 
 async def test_unchanged_without_having_been_asked_is_no_answer(site: Site, fetch: SafeFetch) -> None:
-    with pytest.raises(Refused, match="304"):
+    with pytest.raises(FetchRefused, match="304"):
         await fetch.get(site.answers("/page", {"status": 304}))
 
 
@@ -135,7 +135,7 @@ async def test_unchanged_without_having_been_asked_is_no_answer(site: Site, fetc
 async def test_nothing_behind_the_walls_is_asked_however_it_is_written(site: Site, url: str) -> None:
     site.answers("/", {"body": b"secret"})
     async with SafeFetch() as fetch:
-        with pytest.raises(Refused, match="not public"):
+        with pytest.raises(FetchRefused, match="not public"):
             await fetch.get(url.format(port=site.port))
     assert site.asked == []
 
@@ -143,7 +143,7 @@ async def test_nothing_behind_the_walls_is_asked_however_it_is_written(site: Sit
 async def test_a_name_that_leads_behind_the_walls_is_refused(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     names(monkeypatch, ["127.0.0.1"])
     async with SafeFetch() as fetch:
-        with pytest.raises(Refused, match=r"^the address of cms\.example is not public; "):
+        with pytest.raises(FetchRefused, match=r"^the address of cms\.example is not public; "):
             await fetch.get(site.url("/", "cms.example"))
     async with SafeFetch(["cms.example"]) as fetch:
         site.answers("/", {"body": b"ok"})
@@ -190,18 +190,18 @@ async def test_redirects_are_followed_and_checked_again(site: Site, fetch: SafeF
         ("http://user:secret@127.0.0.1/", "user and password"),
         ("http://[::1", "not a URL"),
     ):
-        with pytest.raises(Refused, match=why):
+        with pytest.raises(FetchRefused, match=why):
             await fetch.get(site.redirects("/away", there))
 
 
 async def test_redirects_come_to_an_end(site: Site, fetch: SafeFetch) -> None:
-    with pytest.raises(Refused, match="more than 5 redirects"):
+    with pytest.raises(FetchRefused, match="more than 5 redirects"):
         await fetch.get(site.redirects("/round", "/round"))
     assert len(site.asked) == 6
 
 
 def test_from_https_to_http_is_no_redirect_to_follow() -> None:
-    with pytest.raises(Refused, match="from https to http"):
+    with pytest.raises(FetchRefused, match="from https to http"):
         fetching._next(fetching.checked("https://cms.example/a"), "http://cms.example/b")
 
 
@@ -223,28 +223,28 @@ async def test_a_body_is_counted_as_it_comes(site: Site, fetch: SafeFetch) -> No
             await answer.write(b"x" * 10_000)
 
     site.paths["/endless"] = endless
-    with pytest.raises(Refused, match="larger than 50,000 bytes"):
+    with pytest.raises(FetchRefused, match="larger than 50,000 bytes"):
         await fetch.get(site.url("/endless"), limit=50_000)
     fits = site.answers("/fits", {"body": b"x" * 50_000})
     assert len((await fetch.get(fits, limit=50_000)).body) == 50_000
-    with pytest.raises(Refused, match="larger than 49,999 bytes"):
+    with pytest.raises(FetchRefused, match="larger than 49,999 bytes"):
         await fetch.get(fits, limit=49_999)
 
 
 async def test_a_body_is_counted_unpacked(site: Site, fetch: SafeFetch) -> None:
     bomb = gzip.compress(b"\0" * 50_000_000)
     packed = {"Content-Encoding": "gzip"}
-    with pytest.raises(Refused, match="larger than"):
+    with pytest.raises(FetchRefused, match="larger than"):
         await fetch.get(site.answers("/bomb", {"body": bomb, "headers": packed}), limit=1_000_000)
     small = gzip.compress(b"hello")
     assert (await fetch.get(site.answers("/gz", {"body": small, "headers": packed}))).body == b"hello"
-    with pytest.raises(Refused, match="gzip"):
+    with pytest.raises(FetchRefused, match="gzip"):
         await fetch.get(site.answers("/no", {"body": b"not packed", "headers": packed}))
-    with pytest.raises(Away, match="too early"):
+    with pytest.raises(ServerUnavailable, match="too early"):
         await fetch.get(site.answers("/half", {"body": small[:-4], "headers": packed}))
     for other in ("br", "gzip, gzip", "deflate"):
         answer = {"body": zlib.compress(b"x"), "headers": {"Content-Encoding": other}}
-        with pytest.raises(Refused, match="not asked for"):
+        with pytest.raises(FetchRefused, match="not asked for"):
             await fetch.get(site.answers("/other", answer))
 
 
@@ -258,43 +258,46 @@ async def test_time_is_limited_in_all(site: Site) -> None:
 
     site.paths["/drips"] = drips
     async with SafeFetch(HERE, timeout=0.5) as fetch:
-        with pytest.raises(Away, match=r"within 0.5 s"):
+        with pytest.raises(ServerUnavailable, match=r"within 0.5 s"):
             await fetch.get(site.url("/drips"))
 
 
 async def test_a_busy_server_is_asked_once_more_when_it_says_when(site: Site, fetch: SafeFetch) -> None:
     busy = {"status": 429, "headers": {"Retry-After": "0"}}
     assert (await fetch.get(site.answers("/busy", busy, {"body": b"ok"}))).body == b"ok"
-    with pytest.raises(Away, match="429"):
+    with pytest.raises(ServerUnavailable, match="429"):
         await fetch.get(site.answers("/always", busy))
     assert len(site.asked) == 4
     later = {
         "status": 503,
         "headers": {"Retry-After": "Wed, 21 Oct 2026 07:30:00 GMT", "Date": "Wed, 21 Oct 2026 07:28:00 GMT"},
     }
-    with pytest.raises(Away) as away:
+    with pytest.raises(ServerUnavailable) as away:
         await fetch.get(site.answers("/later", later))
     assert away.value.retry_after == 120
-    with pytest.raises(Away) as away:
+    with pytest.raises(ServerUnavailable) as away:
         await fetch.get(site.answers("/someday", {"status": 503}))
     assert away.value.retry_after is None
     assert len(site.asked) == 6
 
 
 @pytest.mark.parametrize(
-    ("status", "error"), [(404, Refused), (403, Refused), (204, Refused), (500, Away), (502, Away)]
+    ("status", "error"),
+    [(404, FetchRefused), (403, FetchRefused), (204, FetchRefused), (500, ServerUnavailable), (502, ServerUnavailable)],
 )
-async def test_what_is_no_page(site: Site, fetch: SafeFetch, status: int, error: type[Refused | Away]) -> None:
+async def test_what_is_no_page(
+    site: Site, fetch: SafeFetch, status: int, error: type[FetchRefused | ServerUnavailable]
+) -> None:
     with pytest.raises(error, match=str(status)) as raised:
         await fetch.get(site.answers("/x", {"status": status}))
-    if isinstance(raised.value, Refused):
+    if isinstance(raised.value, FetchRefused):
         assert raised.value.status == status
 
 
 async def test_nobody_there(fetch: SafeFetch) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        with pytest.raises(Away, match="no connection"):
+        with pytest.raises(ServerUnavailable, match="no connection"):
             await fetch.get(f"http://127.0.0.1:{taken.getsockname()[1]}/")
 
 
@@ -304,10 +307,10 @@ async def test_a_name_that_is_none(fetch: SafeFetch, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(asyncio.base_events.BaseEventLoop, "getaddrinfo", nobody)
     error = socket.EAI_NONAME
-    with pytest.raises(Refused, match="no such host"):
+    with pytest.raises(FetchRefused, match="no such host"):
         await fetch.get("http://nowhere.example/")
     error = socket.EAI_AGAIN
-    with pytest.raises(Away, match="looked up"):
+    with pytest.raises(ServerUnavailable, match="looked up"):
         await fetch.get("http://nowhere.example/")
 
 

@@ -12,9 +12,8 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from adapters.kafka import KafkaSender, ensure_topics, prefixed
 from adapters.kafka.bus import KafkaBus
-from adapters.kafka.log import LogReader
+from adapters.kafka.log import KafkaLogReader
 from gateway.fakes import FakeLetters
-from gateway.ports import Letters as Port
 from pipelines.operate.dead_letters.edit import BadValue
 from pipelines.operate.dead_letters.letters import LetterHandled, Letters, LetterUnreadable, UnknownLetter
 from pipelines.operate.dead_letters.open_letters import OpenLetters
@@ -40,7 +39,7 @@ class NoHeads:
 class Desk:
     """Letters, and how a stage buries them: number n fails n hours after noon; an empty code makes it unreadable."""
 
-    letters: Port
+    letters: Letters
     bury: Callable[[int, str], Awaitable[None]]
 
 
@@ -60,7 +59,7 @@ async def desk(request: pytest.FixtureRequest) -> AsyncIterator[Desk]:
     settings = Settings(kafka=engine.kafka, topic_prefix=f"t{uuid4().hex[:10]}.", partitions=1)
     await ensure_topics(engine.kafka, settings)
     counted = OpenLetters(KafkaBus(settings))
-    async with KafkaSender(settings) as sender, LogReader(settings, CHANGES) as changes:
+    async with KafkaSender(settings) as sender, KafkaLogReader(settings, CHANGES) as changes:
 
         async def bury(n: int, code: str) -> None:
             at = NOON + timedelta(hours=n)

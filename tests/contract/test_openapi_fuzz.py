@@ -13,7 +13,7 @@ import uvicorn
 from hypothesis import HealthCheck, given, settings
 
 from gateway.app import create_app
-from gateway.fakes import FakePages, FakePorts, FakeRebuilds
+from gateway.fakes import FakeIntake, FakePorts, FakeRebuilds
 from tests.contract.test_openapi import ROUTES
 from tests.edge import ADMIN, bearer, edge_settings
 from tests.signing import SECRET, signed
@@ -35,7 +35,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "town": {"languages": ["en"], "connectors": {"blog": {"kind": "push", "secret": SECRET}}},
         "other": {"languages": ["fr"]},
     }
-    fakes = FakePorts(pages=FakePages({"town": "en", "other": "fr"}), rebuilds=FakeRebuilds())
+    fakes = FakePorts(pages=FakeIntake({"town": "en", "other": "fr"}), rebuilds=FakeRebuilds())
     app = create_app(edge_settings(tmp_path_factory.mktemp("fuzz"), sites=sites), fakes.ports)
     server = _Served(uvicorn.Config(app, port=0, access_log=False, log_level="error", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run)

@@ -18,9 +18,9 @@ from pipelines.query.log.ports import BadCursor, OutcomeStore, QuestionReader
 from schemas.conversation import Feedback
 from schemas.outcome import (
     Forgotten,
-    Hit,
     Outcome,
     OutcomeEvent,
+    OutcomeSource,
     QuestionFilter,
     QuestionList,
     Rated,
@@ -69,8 +69,8 @@ def outcome(minutes: int = 0, **changes: Any) -> Outcome:
         grade=0,
         gate=gate,
         hits=(
-            Hit(page_id="pool", lang="en", field="content", ord=3, score=0.5, cosine=0.8, cited=True),
-            Hit(page_id="sauna", lang="en", field="title", ord=0, score=0.4),
+            OutcomeSource(page_id="pool", lang="en", field="content", ord=3, score=0.5, cosine=0.8, cited=True),
+            OutcomeSource(page_id="sauna", lang="en", field="title", ord=0, score=0.4),
         ),
         timings_ms={"answer": 7.5},
     ).model_copy(update=changes)

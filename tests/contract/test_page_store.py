@@ -14,7 +14,7 @@ from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import PARTS, RECEIPTS
 from adapters.elastic.parts import WaitingParts
 from adapters.fakes import FakeIndex, FakePages
-from pipelines.ingest.ports import HeadConflict, PartGone, Place
+from pipelines.ingest.ports import HeadConflict, PartGone, PartPosition
 from schemas.head import Head
 from schemas.ingest import ChunkUnit, PageEmbeddings, ReceiptEvent
 from schemas.page import ChangeRef, Op
@@ -31,7 +31,7 @@ class Bench:
     """A site with a live index."""
 
     site: str
-    pages: Any  # FakePages or adapters.elastic.pages.Pages
+    pages: Any  # FakePages or adapters.elastic.pages.ElasticPages
     index: Any  # FakeIndex or adapters.elastic.pages.PageIndex
 
     def change(self, revision: int, op: Op = "upsert") -> ChangeRef:
@@ -183,10 +183,10 @@ async def test_what_was_removed_is_not_written_again_by_an_older_revision(bench:
 async def test_parts_put_aside_wait_where_no_search_looks(bench: Bench) -> None:
     first, middle, last = parts_of(bench.change(2), {"content": ["a", "b", "c"]}, per_part=1)
     assert await bench.index.kept(last) == {}
-    await bench.index.keep(first, Place(7, 1, (0, 3)))
-    await bench.index.keep(middle, Place(9, 1))
-    await bench.index.keep(middle, Place(8, 1))  # an older copy
-    assert await bench.index.kept(last) == {0: Place(7, 1, (0, 3)), 1: Place(9, 1)}
+    await bench.index.keep(first, PartPosition(7, 1, (0, 3)))
+    await bench.index.keep(middle, PartPosition(9, 1))
+    await bench.index.keep(middle, PartPosition(8, 1))  # an older copy
+    assert await bench.index.kept(last) == {0: PartPosition(7, 1, (0, 3)), 1: PartPosition(9, 1)}
     assert (await bench.index.take(last, 0)).encode() == first.encode()
     assert await bench.found("a", "b") == set()
     _, other, _ = parts_of(bench.change(3), {"content": ["a", "b", "c"]}, per_part=1)
@@ -199,20 +199,20 @@ async def test_an_index_of_parts_that_was_deleted_is_made_again_as_it_was(engine
     first, last = parts_of(change(2, page_id=uuid4().hex), {"content": ["a", "b"]}, per_part=1)
     async with Elastic(engine.elasticsearch, settings) as elastic:
         waiting = WaitingParts(elastic.es, elastic.indexes, elastic.writer)
-        await waiting.keep("some-index", first, Place(1))
+        await waiting.keep("some-index", first, PartPosition(1))
         await elastic.es.indices.delete(index=PARTS)
-        await waiting.keep("some-index", first, Place(1))
-        assert await waiting.kept("some-index", last) == {0: Place(1)}
+        await waiting.keep("some-index", first, PartPosition(1))
+        assert await waiting.kept("some-index", last) == {0: PartPosition(1)}
         made = await elastic.es.indices.get_mapping(index=PARTS)
         assert made[PARTS]["mappings"]["dynamic"] == "strict"
 
 
 async def test_parts_are_dropped_but_for_copies_that_came_since(bench: Bench) -> None:
     first, middle, last = parts_of(bench.change(2), {"content": ["a", "b", "c"]}, per_part=1)
-    await bench.index.keep(first, Place(7, 1))
-    await bench.index.keep(middle, Place(9, 1))
-    await bench.index.drop(last, {0: Place(7), 1: Place(8), 2: Place(10)})
-    assert await bench.index.kept(last) == {1: Place(9, 1)}
+    await bench.index.keep(first, PartPosition(7, 1))
+    await bench.index.keep(middle, PartPosition(9, 1))
+    await bench.index.drop(last, {0: PartPosition(7), 1: PartPosition(8), 2: PartPosition(10)})
+    assert await bench.index.kept(last) == {1: PartPosition(9, 1)}
     with pytest.raises(PartGone):
         await bench.index.take(last, 0)
 

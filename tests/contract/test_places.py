@@ -11,7 +11,7 @@ import pytest
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import PLACES
 from adapters.fakes import FakePlaces
-from pipelines.operate.places.ports import Covered, Places, Stretch
+from pipelines.operate.places.ports import Covered, NotedRange, Places
 from tests.engine_fixture import Servers
 from wiring.settings import Settings
 
@@ -32,12 +32,12 @@ def topic() -> str:
     return str(uuid4())
 
 
-async def of_site(places: Places, topic: str, site: str, partition: int = 0) -> list[Stretch]:
+async def of_site(places: Places, topic: str, site: str, partition: int = 0) -> list[NotedRange]:
     return [stretch async for stretch in places.of_site(topic, site, partition)]
 
 
-def noted(start: int, end: int, *runs: tuple[int, int], site: str = "town", partition: int = 0) -> Stretch:
-    return Stretch(site, partition, start, end, list(runs))
+def noted(start: int, end: int, *runs: tuple[int, int], site: str = "town", partition: int = 0) -> NotedRange:
+    return NotedRange(site, partition, start, end, list(runs))
 
 
 async def test_of_a_topic_nobody_has_read_nothing_is_covered(places: Places, topic: str) -> None:

@@ -12,13 +12,13 @@ from adapters.elastic import bundle, inventory
 from adapters.elastic import client as elastic_client
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import IndexInfo
-from adapters.elastic.inventory import Inventory
+from adapters.elastic.inventory import ElasticInventory
 from adapters.embedders import openai_api
 from adapters.embedders.openai_api import OpenAIEmbedder
 from adapters.kafka import KafkaSender, broker, ensure_topics, log
 from adapters.kafka import client as kafka_client
-from adapters.kafka.log import LogReader, LogTail
-from adapters.kafka.scan import LogScan
+from adapters.kafka.log import KafkaLogReader, KafkaLogTail
+from adapters.kafka.scan import KafkaLogScan
 from pipelines.runtime.errors import Retryable
 from schemas.topics import CHANGES
 from wiring.settings import Settings
@@ -64,7 +64,7 @@ async def ping(address: str) -> None:
 
 async def count(address: str) -> None:
     async with Elastic(f"http://{address}", Settings()) as elastic:
-        await Inventory(elastic.es, elastic.writer, INDEX).count()
+        await ElasticInventory(elastic.es, elastic.writer, INDEX).count()
 
 
 async def send(address: str) -> None:
@@ -82,22 +82,22 @@ async def ends(address: str) -> None:
 
 
 async def read(address: str) -> None:
-    async with LogReader(Settings(kafka=address), CHANGES) as reader:
+    async with KafkaLogReader(Settings(kafka=address), CHANGES) as reader:
         await reader.read(0, 0)
 
 
 async def read_of_key(address: str) -> None:
-    async with LogReader(Settings(kafka=address), CHANGES) as reader:
+    async with KafkaLogReader(Settings(kafka=address), CHANGES) as reader:
         await reader.of_key("town:en:fees", 0)
 
 
 async def follow(address: str) -> None:
-    async with aclosing(LogTail(Settings(kafka=address), CHANGES, lambda record: None)) as tail:
+    async with aclosing(KafkaLogTail(Settings(kafka=address), CHANGES, lambda record: None)) as tail:
         await tail.start()
 
 
 async def scan(address: str) -> None:
-    async with LogScan(Settings(kafka=address), CHANGES):
+    async with KafkaLogScan(Settings(kafka=address), CHANGES):
         raise AssertionError("connected to no broker")
 
 

@@ -54,7 +54,7 @@ from tests.scripted_llm import Reply, ScriptedLLM
 from tests.tracing import Seen, traced
 from wiring.settings import Settings, SiteSettings
 from worker.guard import Guard
-from worker.in_flight import Work
+from worker.in_flight import RecordInFlight
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 CALLER = "00f067aa0ba902b7"
@@ -228,7 +228,7 @@ class System:
     def _work(self, name: str, topic: Topic, handler: Handler) -> None:
         stage = Stage(name, {topic: handler}, patient=False)
         guard = Guard(stage, topic, handler, self.bus, RetryPolicy(1, 0.0), 10.0)
-        self.kafka.workers[topic.name] = lambda record: guard(Work(record, b""))
+        self.kafka.workers[topic.name] = lambda record: guard(RecordInFlight(record, b""))
 
     async def ask(self, **headers: str) -> httpx.Response:
         """What the visitor gets, when all is done that it has set off."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.faults.worker import run
 from worker.guard import Guard
-from worker.in_flight import Work
+from worker.in_flight import RecordInFlight
 
 
-async def broken(self: Guard, work: Work) -> None:
+async def broken(self: Guard, work: RecordInFlight) -> None:
     raise AssertionError("this must never happen")
 
 

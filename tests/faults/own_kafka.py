@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from infra.engine import EngineSettings, SilentProgress, jars
+from infra.engine import LocalEngineSettings, SilentProgress, jars
 from infra.engine.engine import SERVER_PROCESS
 from infra.engine.free_ports import any_free
 from infra.engine.probes import kafka_serves
@@ -23,7 +23,7 @@ class OwnKafka:
     """The local engine's Kafka, without its Elasticsearch; ends with this process in any case."""
 
     def __init__(self, home: Path) -> None:
-        settings = EngineSettings(home=home)
+        settings = LocalEngineSettings(home=home)
         asyncio.run(jars.fetch(settings.cache, SilentProgress()))
         self._server = kafka_server(settings.root)
         self._port = any_free(set())

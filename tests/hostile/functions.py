@@ -19,7 +19,7 @@ from typing import Any
 from connectors.cms import documents
 from connectors.cms.sitemap.page import read_page
 from connectors.cms.wordpress.mapping import document
-from gateway.openai.chunks import Chunks
+from gateway.openai.chunks import CompletionChunks
 from pipelines.conversations.turns import newest
 from pipelines.ingest.chunk import chunk_page
 from pipelines.ingest.documents import convert
@@ -197,7 +197,9 @@ def _decoded(text: str) -> object:
 
 
 CALLS: Mapping[str, Call] = {
-    "gateway.openai.chunks.Chunks.text": lambda text: Chunks("request-0001", "town", usage=False).text(text),
+    "gateway.openai.chunks.CompletionChunks.text": lambda text: CompletionChunks(
+        "request-0001", "town", usage=False
+    ).text(text),
     "connectors.cms.documents.html": lambda text: documents.html(Path("a.md"), text),
     "connectors.cms.sitemap.page.read_page": lambda text: read_page(
         f"<html><body>{text}".encode("utf-8", "replace"), VALUES["url"]

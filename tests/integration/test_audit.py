@@ -17,10 +17,10 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import RECEIPTS
-from adapters.elastic.inventory import Inventories, NoSuchIndex
+from adapters.elastic.inventory import ElasticInventories, NoSuchIndex
 from adapters.elastic.writer import Write
 from adapters.kafka import KafkaSender, ensure_topics, prefixed
-from adapters.kafka.scan import LogScan
+from adapters.kafka.scan import KafkaLogScan
 from adapters.kafka.sender import Outgoing
 from pipelines.ingest.accept import reference
 from pipelines.ingest.index import index_part
@@ -58,11 +58,11 @@ class Town:
     @property
     def auditor(self) -> Auditor:
         elastic = self.elastic
-        inventories = Inventories(elastic.es, elastic.indexes, elastic.writer)
+        inventories = ElasticInventories(elastic.es, elastic.indexes, elastic.writer)
         return Auditor(self.log, inventories, elastic.pages, self.sender)
 
-    def log(self, site: str) -> AbstractAsyncContextManager[LogScan]:
-        return site_log(LogScan(self.settings, CHANGES), self.elastic.places, site)
+    def log(self, site: str) -> AbstractAsyncContextManager[KafkaLogScan]:
+        return site_log(KafkaLogScan(self.settings, CHANGES), self.elastic.places, site)
 
     async def info(self) -> IndexInfo:
         info = await self.elastic.indexes.now(self.site)
@@ -86,10 +86,10 @@ class Town:
 
     async def work(self) -> None:
         """Put into the index what came into the log since the last time."""
-        async with LogScan(self.settings, CHANGES) as scan:
+        async with KafkaLogScan(self.settings, CHANGES) as scan:
             await self._work(scan)
 
-    async def _work(self, scan: LogScan) -> None:
+    async def _work(self, scan: KafkaLogScan) -> None:
         ends = await scan.ends()
         async for batch in scan.read(since=self.seen, until=ends):
             pages: dict[bytes | None, list[Record]] = {}
@@ -114,7 +114,7 @@ class Town:
         """The pipeline goes on by itself."""
 
         async def go_on() -> None:
-            async with LogScan(self.settings, CHANGES) as scan:
+            async with KafkaLogScan(self.settings, CHANGES) as scan:
                 while True:
                     await self._work(scan)
                     await asyncio.sleep(0.02)
@@ -279,7 +279,7 @@ async def test_unreadable_records_are_counted_and_repaired_over(town: Town) -> N
     for value in (b"\xff\x00", b"{}", None):
         await town.sender.send_bytes(CHANGES, town.key("a").encode(), value, ())
     town.seen = {}  # this pipeline has no dead letters: begin behind them
-    async with LogScan(town.settings, CHANGES) as scan:
+    async with KafkaLogScan(town.settings, CHANGES) as scan:
         town.seen = await scan.ends()
     found = await town.audit()
     assert (found.unreadable, found.counts) == (3, {"log": 1})
@@ -325,7 +325,7 @@ async def test_indexes_that_are_not_there(town: Town) -> None:
         await town.auditor.audit(town.site, index=f"pagewire-{town.site}-000009")
     await town.save(town.change("a", 1))
     await town.work()
-    other = Inventories(town.elastic.es, town.elastic.indexes, town.elastic.writer)
+    other = ElasticInventories(town.elastic.es, town.elastic.indexes, town.elastic.writer)
     inventory = await other.of(town.site)
     assert inventory is not None
     await delete(town.elastic, await town.info())

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.app import create_app
 from gateway.chat import sse
-from gateway.fakes import FakePages, FakePorts, Step
+from gateway.fakes import FakeIntake, FakePorts, Step
 from schemas.answer import Answered, Citation, Done, Failed, Restart, SourcesFound, Token, Usage
 from schemas.query import MAX_QUESTION, Question, Turn
 from tests.asking import source
@@ -35,7 +35,7 @@ def at_nine(_: Question) -> Sequence[Step]:
 
 @pytest.fixture
 def fakes() -> FakePorts:
-    fakes = FakePorts(pages=FakePages({"town": "en", "other": "fr"}))
+    fakes = FakePorts(pages=FakeIntake({"town": "en", "other": "fr"}))
     fakes.answers.script = at_nine
     return fakes
 

@@ -24,7 +24,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from elasticsearch import AsyncElasticsearch
 
-from infra.engine import EngineSettings, SilentProgress, start, status, stop
+from infra.engine import LocalEngineSettings, SilentProgress, start, status, stop
 from infra.engine.engine import reset
 from infra.engine.errors import EngineRunning, ServerDied
 from infra.engine.free_ports import any_free
@@ -59,12 +59,12 @@ def started(home: Path, wanted: tuple[int, int]) -> Iterator[subprocess.Complete
         command("start", "--detach", "--home", home, *ports), capture_output=True, text=True, check=False
     )
     subprocess.run(command("stop", "--home", home), check=False)
-    assert living(EngineSettings(home).root) == {}
+    assert living(LocalEngineSettings(home).root) == {}
 
 
 @pytest.fixture
-def settings(home: Path, wanted: tuple[int, int], started: object) -> EngineSettings:
-    return EngineSettings(home, kafka_port=wanted[0], es_port=wanted[1])
+def settings(home: Path, wanted: tuple[int, int], started: object) -> LocalEngineSettings:
+    return LocalEngineSettings(home, kafka_port=wanted[0], es_port=wanted[1])
 
 
 async def gone(processes: list[psutil.Process]) -> bool:
@@ -87,7 +87,7 @@ def test_a_detached_start_returns_and_prints_where(started: subprocess.Completed
 
 
 def test_busy_ports_are_passed_over_and_said(
-    started: subprocess.CompletedProcess[str], settings: EngineSettings, wanted: tuple[int, int]
+    started: subprocess.CompletedProcess[str], settings: LocalEngineSettings, wanted: tuple[int, int]
 ) -> None:
     taken = {record.port for record in living(settings.root).values()}
     assert len(taken) == 2
@@ -96,7 +96,7 @@ def test_busy_ports_are_passed_over_and_said(
         assert f"port {port} is busy" in started.stderr
 
 
-async def test_a_second_start_changes_nothing_and_its_handle_stops_nothing(settings: EngineSettings) -> None:
+async def test_a_second_start_changes_nothing_and_its_handle_stops_nothing(settings: LocalEngineSettings) -> None:
     before = read_state(settings.root)
     again = await start(settings, detach=False, progress=SilentProgress())
     await again.stop()
@@ -104,7 +104,7 @@ async def test_a_second_start_changes_nothing_and_its_handle_stops_nothing(setti
     assert read_state(settings.root) == before == living(settings.root)
 
 
-def test_status_names_what_runs(settings: EngineSettings) -> None:
+def test_status_names_what_runs(settings: LocalEngineSettings) -> None:
     shown = subprocess.run(
         command("status", "--json", "--home", settings.home), capture_output=True, text=True, check=True
     )
@@ -121,13 +121,13 @@ def test_status_names_what_runs(settings: EngineSettings) -> None:
         assert Path(server["log_file"]).is_file()
 
 
-def test_a_running_engine_is_not_reset(settings: EngineSettings) -> None:
+def test_a_running_engine_is_not_reset(settings: LocalEngineSettings) -> None:
     with pytest.raises(EngineRunning, match="stop it first"):
         reset(settings)
     assert discover(settings.home) is not None
 
 
-async def test_data_written_before_a_sigkill_of_both_is_there_after_a_restart(settings: EngineSettings) -> None:
+async def test_data_written_before_a_sigkill_of_both_is_there_after_a_restart(settings: LocalEngineSettings) -> None:
     name, payload = f"kept-{uuid4()}", b"x" * MAX_MESSAGE_BYTES
     async with clients(settings.home) as (kafka, elasticsearch):
         admin = AIOKafkaAdminClient(bootstrap_servers=kafka)
@@ -173,12 +173,12 @@ def starter(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         assert process.stdout.readline().startswith("elasticsearch http://127.0.0.1:")
         yield process
         process.kill()
-    for record in living(EngineSettings(tmp_path).root).values():  # a failed test's
+    for record in living(LocalEngineSettings(tmp_path).root).values():  # a failed test's
         psutil.Process(record.pid).kill()
 
 
 async def test_servers_die_with_a_starter_that_is_killed(starter: subprocess.Popen[str], tmp_path: Path) -> None:
-    root = EngineSettings(tmp_path).root
+    root = LocalEngineSettings(tmp_path).root
     servers = [psutil.Process(record.pid) for record in living(root).values()]
     assert len(servers) == 2
     starter.kill()
@@ -191,7 +191,7 @@ async def test_a_server_that_dies_at_its_start_shows_its_log_and_takes_the_other
     tmp_path: Path,
 ) -> None:
     port = any_free(set())
-    settings = EngineSettings(tmp_path, kafka_port=port, es_port=any_free({port}), kafka_heap="1m")
+    settings = LocalEngineSettings(tmp_path, kafka_port=port, es_port=any_free({port}), kafka_heap="1m")
     with pytest.raises(ServerDied, match="Too small maximum heap"):
         await start(settings, detach=True, progress=SilentProgress())
     assert living(settings.root) == {}

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from gateway.app import create_app
-from gateway.fakes import FakeAnswers, FakePages, FakePorts
+from gateway.fakes import FakeAnswers, FakeIntake, FakePorts
 from gateway.main import server_config
 from schemas.answer import Answered, Done, Token
 from tests.edge import ADMIN, bearer, edge_settings, parse_sse, served, until
@@ -23,7 +23,7 @@ STREAM = {"Accept": "text/event-stream"}
 
 @pytest.fixture
 def fakes() -> FakePorts:
-    return FakePorts(pages=FakePages({"town": "en"}))
+    return FakePorts(pages=FakeIntake({"town": "en"}))
 
 
 @pytest.fixture

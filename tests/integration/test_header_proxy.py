@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.app import create_app
 from gateway.edge.rates import Rates
-from gateway.fakes import FakePages, FakePorts
+from gateway.fakes import FakeIntake, FakePorts
 from gateway.main import server_config
 from pipelines.runtime.counts import SharedCounts
 from tests.edge import edge_settings, served
@@ -61,7 +61,7 @@ def header_proxy(upstream: str) -> ASGIApp:
 
 @pytest.fixture
 def fakes() -> FakePorts:
-    return FakePorts(pages=FakePages({"town": "en"}))
+    return FakePorts(pages=FakeIntake({"town": "en"}))
 
 
 @pytest.fixture

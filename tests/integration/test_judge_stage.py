@@ -15,12 +15,12 @@ from aiokafka.admin import AIOKafkaAdminClient
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.outcomes import ElasticOutcomes
 from adapters.kafka import KafkaSender, ensure_topics, prefixed
-from adapters.kafka.log import LogReader
+from adapters.kafka.log import KafkaLogReader
 from pipelines.runtime.record import Record
 from pipelines.runtime.settings import SamplingSettings
 from pipelines.runtime.stage import Stage
 from schemas.answer import Answered, AnswerEvent, Done, Token
-from schemas.outcome import Hit, Outcome, OutcomeEvent, VerdictEvent
+from schemas.outcome import Outcome, OutcomeEvent, OutcomeSource, VerdictEvent
 from schemas.topics import ANSWERS, OUTCOMES, VERDICTS, Topic, all_topics
 from tests.asking import source
 from tests.engine_fixture import Servers
@@ -81,7 +81,7 @@ async def answered(sender: KafkaSender, site: str, n: int, at: datetime) -> None
         question="What does a card cost?",
         became="answered",
         grade=0,
-        hits=(Hit(page_id="p1", lang="en", field="content", ord=0, score=0.5, cited=True),),
+        hits=(OutcomeSource(page_id="p1", lang="en", field="content", ord=0, score=0.5, cited=True),),
         answer=whole.text,
     )
     said = OutcomeEvent(site=site, request_id=request, conversation="c1", event=outcome)
@@ -89,7 +89,7 @@ async def answered(sender: KafkaSender, site: str, n: int, at: datetime) -> None
 
 
 async def read(settings: Settings, topic: Topic) -> list[Record]:
-    async with LogReader(settings, topic) as log:
+    async with KafkaLogReader(settings, topic) as log:
         return await log.since(0)
 
 

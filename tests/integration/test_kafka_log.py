@@ -15,7 +15,7 @@ from aiokafka.structs import TopicPartition
 
 from adapters.kafka import (
     KafkaSender,
-    Wanted,
+    PartitionCounts,
     add_partitions,
     broker,
     ensure_topics,
@@ -26,8 +26,8 @@ from adapters.kafka import (
 )
 from adapters.kafka.access import KafkaDown
 from adapters.kafka.bus import KafkaBus
-from adapters.kafka.log import LogReader, LogTail, record_of
-from adapters.kafka.scan import LogScan
+from adapters.kafka.log import KafkaLogReader, KafkaLogTail, record_of
+from adapters.kafka.scan import KafkaLogScan
 from pipelines.runtime.record import Record
 from schemas.answer import AnswerEvent, Token
 from schemas.topics import ANSWERS, CHANGES, Topic, all_topics
@@ -60,8 +60,8 @@ async def sender(settings: Settings) -> AsyncIterator[KafkaSender]:
 
 
 @pytest.fixture
-async def reader(settings: Settings) -> AsyncIterator[LogReader]:
-    async with LogReader(settings, ANSWERS) as made:
+async def reader(settings: Settings) -> AsyncIterator[KafkaLogReader]:
+    async with KafkaLogReader(settings, ANSWERS) as made:
         yield made
 
 
@@ -106,7 +106,7 @@ async def test_a_tail_hears_what_comes_after_its_start_and_knows_its_place(
     ours, other = ids(1, 2)
     await say(sender, ours, "before")
     heard = Heard()
-    tail = LogTail(settings, ANSWERS, heard)
+    tail = KafkaLogTail(settings, ANSWERS, heard)
     await tail.start()
     try:
         assert tail.partition_of(ours) == 1
@@ -132,7 +132,7 @@ async def test_a_tail_follows_partitions_that_its_topic_gets_later(
 ) -> None:
     monkeypatch.setattr(log, "METADATA_AGE", 0.2)
     heard = Heard()
-    tail = LogTail(settings, ANSWERS, heard)
+    tail = KafkaLogTail(settings, ANSWERS, heard)
     await tail.start()
     try:
         before, after = (
@@ -155,28 +155,28 @@ async def test_a_tail_follows_partitions_that_its_topic_gets_later(
 
 async def grown(settings: Settings, topic: Topic, count: int) -> None:
     bootstrap = settings.kafka or ""
-    growths = await plan_partitions(bootstrap, settings, Wanted.parse([f"{topic.name}={count}"]))
+    growths = await plan_partitions(bootstrap, settings, PartitionCounts.parse([f"{topic.name}={count}"]))
     assert {growth.wanted for growth in growths} == {count}
     await add_partitions(bootstrap, settings, growths)
-    assert await plan_partitions(bootstrap, settings, Wanted.parse([f"{topic.name}={count}"])) == []
+    assert await plan_partitions(bootstrap, settings, PartitionCounts.parse([f"{topic.name}={count}"])) == []
 
 
 async def test_what_was_written_of_a_key_before_its_topic_has_got_partitions(
-    settings: Settings, sender: KafkaSender, reader: LogReader
+    settings: Settings, sender: KafkaSender, reader: KafkaLogReader
 ) -> None:
     moves = next(n for n in ids(1, 9) if partition_of(n.encode(), 2 * PARTITIONS) != 1)
     await say(sender, moves, "a")
     await grown(settings, ANSWERS, 2 * PARTITIONS)
     async with KafkaSender(settings) as knows:
         await say(knows, moves, "b")
-    async with LogReader(settings, ANSWERS) as fresh:
+    async with KafkaLogReader(settings, ANSWERS) as fresh:
         assert sorted(said(await fresh.of_key(moves, 0))) == ["a", "b"]
 
 
 async def test_a_scan_that_is_open_reads_partitions_that_its_topic_gets(
     settings: Settings, sender: KafkaSender
 ) -> None:
-    async with LogScan(settings, ANSWERS) as scan:
+    async with KafkaLogScan(settings, ANSWERS) as scan:
         seen = await scan.ends()
         await grown(settings, ANSWERS, 2 * PARTITIONS)
         # This producer was never told either: it asks before it says that there is no such partition.
@@ -190,10 +190,10 @@ async def test_single_stretches_are_read_with_little_else(settings: Settings, se
     for number in range(12):
         await sender.send_bytes(CHANGES, b"a", b"%d" % number, (), partition=number % 2)
 
-    async def picked(scan: LogScan, partition: int, start: int, end: int) -> list[tuple[int, bytes | None]]:
+    async def picked(scan: KafkaLogScan, partition: int, start: int, end: int) -> list[tuple[int, bytes | None]]:
         return [(r.offset, r.value) async for batch in scan.pick(partition, start, end) for r in batch]
 
-    async with LogScan(settings, CHANGES) as scan:
+    async with KafkaLogScan(settings, CHANGES) as scan:
         assert await picked(scan, 1, 2, 4) == [(2, b"5"), (3, b"7")]
         assert await picked(scan, 0, 5, 6) == [(5, b"10")]
         assert await picked(scan, 1, 0, 1) == [(0, b"1")]
@@ -203,7 +203,7 @@ async def test_single_stretches_are_read_with_little_else(settings: Settings, se
 
 
 async def test_a_topic_that_is_made_anew_is_another_one(settings: Settings) -> None:
-    async with LogScan(settings, CHANGES) as scan, LogScan(settings, ANSWERS) as other:
+    async with KafkaLogScan(settings, CHANGES) as scan, KafkaLogScan(settings, ANSWERS) as other:
         one = await scan.identity()
         assert one == await scan.identity()
         assert one not in (None, await other.identity())
@@ -216,7 +216,7 @@ async def test_a_topic_that_is_made_anew_is_another_one(settings: Settings) -> N
     finally:
         await admin.close()
     await ensure_topics(str(settings.kafka), settings)
-    async with LogScan(settings, CHANGES) as scan:
+    async with KafkaLogScan(settings, CHANGES) as scan:
         assert await scan.identity() not in (None, one)
 
 
@@ -236,7 +236,7 @@ async def test_a_tail_that_has_caught_up_has_heard_all_that_was_confirmed(
     settings: Settings, sender: KafkaSender
 ) -> None:
     records: list[Record] = []
-    tail = LogTail(settings, ANSWERS, records.append)
+    tail = KafkaLogTail(settings, ANSWERS, records.append)
     await tail.catch_up("a", 0.0)  # not started
     await tail.start()
     try:
@@ -249,7 +249,7 @@ async def test_a_tail_that_has_caught_up_has_heard_all_that_was_confirmed(
 
 
 async def test_catching_up_is_given_up_in_time(settings: Settings, sender: KafkaSender) -> None:
-    tail = LogTail(settings, ANSWERS, lambda record: None)
+    tail = KafkaLogTail(settings, ANSWERS, lambda record: None)
     await tail.start()
     try:
         tail._next = dict.fromkeys(tail._next, -1)  # as if nothing were ever delivered
@@ -261,7 +261,7 @@ async def test_catching_up_is_given_up_in_time(settings: Settings, sender: Kafka
 
 async def test_a_closed_tail_hears_no_more(settings: Settings, sender: KafkaSender) -> None:
     heard, still_heard = Heard(), Heard()
-    closed, still_open = LogTail(settings, ANSWERS, heard), LogTail(settings, ANSWERS, still_heard)
+    closed, still_open = KafkaLogTail(settings, ANSWERS, heard), KafkaLogTail(settings, ANSWERS, still_heard)
     await closed.start()
     await still_open.start()
     try:
@@ -274,10 +274,10 @@ async def test_a_closed_tail_hears_no_more(settings: Settings, sender: KafkaSend
         assert said(heard.records) == ["before"]
     finally:
         await still_open.aclose()
-    await LogTail(settings, ANSWERS, heard).aclose()  # never started
+    await KafkaLogTail(settings, ANSWERS, heard).aclose()  # never started
 
 
-async def test_a_reader_gives_the_stretch_it_is_asked_for(sender: KafkaSender, reader: LogReader) -> None:
+async def test_a_reader_gives_the_stretch_it_is_asked_for(sender: KafkaSender, reader: KafkaLogReader) -> None:
     ours, other = ids(1, 2)
     await say(sender, ours, "0", "1")
     await say(sender, other, "2")
@@ -293,7 +293,7 @@ async def test_a_reader_gives_the_stretch_it_is_asked_for(sender: KafkaSender, r
     assert (record.partition, record.offset, record.key, record.fresh) == (1, 3, ours.encode(), False)
 
 
-async def test_several_may_read_at_once(sender: KafkaSender, reader: LogReader) -> None:
+async def test_several_may_read_at_once(sender: KafkaSender, reader: KafkaLogReader) -> None:
     await say(sender, ids(1, 1)[0], "a", "b")
     await say(sender, ids(2, 1)[0], "c")
     stretches = await asyncio.gather(*(reader.read(partition, 0) for partition in (1, 2, 1)))
@@ -301,7 +301,7 @@ async def test_several_may_read_at_once(sender: KafkaSender, reader: LogReader) 
 
 
 async def test_a_stretch_whose_beginning_is_deleted_begins_later(
-    settings: Settings, sender: KafkaSender, reader: LogReader
+    settings: Settings, sender: KafkaSender, reader: KafkaLogReader
 ) -> None:
     await say(sender, ids(1, 1)[0], "0", "1", "2")
     admin = AIOKafkaAdminClient(bootstrap_servers=settings.kafka)
@@ -316,7 +316,7 @@ async def test_a_stretch_whose_beginning_is_deleted_begins_later(
 
 
 async def test_a_stretch_that_ends_in_offsets_without_a_record_comes_to_its_end(
-    settings: Settings, sender: KafkaSender, reader: LogReader
+    settings: Settings, sender: KafkaSender, reader: KafkaLogReader
 ) -> None:
     """As after compaction. A transaction's end mark is such an offset, and can be had at once."""
     request = ids(1, 1)[0]
@@ -338,7 +338,7 @@ async def test_a_stretch_that_ends_in_offsets_without_a_record_comes_to_its_end(
     assert [(r.offset, said([r])) for r in await reader.read(1, 0)] == [(0, ["0"]), (2, ["2"])]
 
 
-async def test_what_was_written_of_one_key_since_a_time(sender: KafkaSender, reader: LogReader) -> None:
+async def test_what_was_written_of_one_key_since_a_time(sender: KafkaSender, reader: KafkaLogReader) -> None:
     ours, neighbour = ids(1, 2)
     assert await reader.of_key(ours, 0) == []
     await say(sender, ours, "a")
@@ -354,7 +354,7 @@ async def test_what_was_written_of_one_key_since_a_time(sender: KafkaSender, rea
 
 
 async def test_many_who_look_for_their_keys_are_served_together(
-    settings: Settings, sender: KafkaSender, reader: LogReader, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, sender: KafkaSender, reader: KafkaLogReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a worker does that starts again: what its records say of where to begin is where it begins."""
     passed: list[Record] = []
@@ -396,12 +396,12 @@ async def test_where_a_key_begins_says_nothing_of_the_partitions_that_its_topic_
     await grown(settings, ANSWERS, 2 * PARTITIONS)
     async with KafkaSender(settings) as knows:
         await say(knows, moves, "b")
-    async with LogReader(settings, ANSWERS) as fresh:
+    async with KafkaLogReader(settings, ANSWERS) as fresh:
         assert sorted(said(await fresh.of_key(moves, 0, begins=(1, 0)))) == ["a", "b"]
         assert said(await fresh.of_key(moves, 0, begins=(1, 1))) == ["b"]
 
 
-async def test_what_was_written_of_all_keys_since_a_time(sender: KafkaSender, reader: LogReader) -> None:
+async def test_what_was_written_of_all_keys_since_a_time(sender: KafkaSender, reader: KafkaLogReader) -> None:
     for number, key in enumerate(ids(1, 5)):
         await say(sender, key, str(number))
     everything = await reader.since(0)
@@ -417,8 +417,8 @@ async def test_nobody_waits_for_a_fetch_that_waits_for_news(
     monkeypatch.setattr("adapters.kafka.log.POLL_MS", 30_000)  # twice as long as any look may take
     [key] = ids(1, 1)
     heard = Heard()
-    tail = LogTail(settings, ANSWERS, heard)
-    async with LogReader(settings, ANSWERS) as reader:
+    tail = KafkaLogTail(settings, ANSWERS, heard)
+    async with KafkaLogReader(settings, ANSWERS) as reader:
         await tail.start()
         try:
             await say(sender, key, "a")
@@ -434,10 +434,10 @@ async def test_nobody_waits_for_a_fetch_that_waits_for_news(
 
 async def test_without_a_broker_all_say_so_and_leave_nothing_open(settings: Settings) -> None:
     nowhere = settings.model_copy(update={"kafka": "127.0.0.1:9"})
-    async with LogReader(nowhere, ANSWERS) as reader:
+    async with KafkaLogReader(nowhere, ANSWERS) as reader:
         with pytest.raises(KafkaDown, match="reading"):
             await reader.read(0, 0)
         with pytest.raises(KafkaDown, match="reading"):
             await reader.of_key("request-0001", 0)
     with pytest.raises(KafkaDown, match="following"):
-        await LogTail(nowhere, ANSWERS, lambda record: None).start()
+        await KafkaLogTail(nowhere, ANSWERS, lambda record: None).start()

@@ -19,8 +19,8 @@ from aiokafka.structs import TopicPartition
 
 from adapters.kafka import KafkaSender, Outgoing, ensure_topics, prefixed
 from adapters.kafka.bus import KafkaBus
-from adapters.kafka.log import LogReader
-from adapters.kafka.scan import LogScan
+from adapters.kafka.log import KafkaLogReader
+from adapters.kafka.scan import KafkaLogScan
 from pipelines.operate.dead_letters.edit import BadValue
 from pipelines.operate.dead_letters.letters import LetterHandled, Letters, LetterUnreadable, UnknownLetter
 from pipelines.operate.dead_letters.open_letters import OpenLetters
@@ -39,7 +39,7 @@ from tests.engine_fixture import Servers
 from tests.making import NOON, parts_of
 from wiring.settings import Settings
 from worker.guard import Guard
-from worker.in_flight import Work
+from worker.in_flight import RecordInFlight
 
 pytestmark = pytest.mark.engine
 
@@ -83,12 +83,12 @@ class Desk:
     settings: Settings
     sender: KafkaSender
     letters: Letters
-    changes: LogReader
+    changes: KafkaLogReader
     heads: KnownHeads = field(default_factory=KnownHeads)
 
     async def records(self, topic: Topic) -> list[Record]:
         """All of a topic, by partition and offset."""
-        async with LogScan(self.settings, topic) as scan:
+        async with KafkaLogScan(self.settings, topic) as scan:
             found = [record async for batch in scan.read(until=await scan.ends()) for record in batch]
         return sorted(found, key=lambda record: (record.partition, record.offset))
 
@@ -105,7 +105,7 @@ class Desk:
         )
         records = [record for record in await self.records(topic) if record.offset >= since]
         for record in records:
-            await guard(Work(record, record.key or b""))
+            await guard(RecordInFlight(record, record.key or b""))
         return records
 
     async def bury(self, source: Topic, key: bytes | None, value: bytes | None, **letter: Any) -> None:
@@ -131,7 +131,7 @@ async def desk(engine: Servers) -> AsyncIterator[Desk]:
     settings = Settings(kafka=engine.kafka, topic_prefix=f"t{uuid4().hex[:10]}.", partitions=PARTITIONS)
     await ensure_topics(engine.kafka, settings)
     open_letters, heads = OpenLetters(KafkaBus(settings)), KnownHeads()
-    async with KafkaSender(settings) as sender, LogReader(settings, CHANGES) as changes:
+    async with KafkaSender(settings) as sender, KafkaLogReader(settings, CHANGES) as changes:
         yield Desk(settings, sender, Letters(KafkaBus(settings), sender, heads, changes, open_letters), changes, heads)
     await open_letters.aclose()
     admin = AIOKafkaAdminClient(bootstrap_servers=engine.kafka)
@@ -376,7 +376,7 @@ async def test_a_message_without_key_and_value_is_buried_too(desk: Desk) -> None
         Stage("chunk", {CHANGES: handler}, patient=False), CHANGES, handler, desk.sender, RetryPolicy(2, 0.0), 10.0
     )
     async with asyncio.timeout(30):
-        await guard(Work(Record(prefixed(desk.settings, CHANGES), 1, 7, None, None), b""))
+        await guard(RecordInFlight(Record(prefixed(desk.settings, CHANGES), 1, 7, None, None), b""))
     (letter,) = (await desk.letters.list(EVERYTHING)).letters
     assert (letter.key, letter.size, letter.code) == (None, 0, "bad-message")
     assert (await desk.letters.drop(letter.id)).state == "dropped"

@@ -23,10 +23,10 @@ import pytest
 from adapters.elastic.client import ElasticsearchDenied
 from adapters.elastic.rights import ROLE
 from adapters.kafka import KafkaDenied, KafkaSender, broker, ensure_topics, repair_topics
-from adapters.kafka.log import LogReader, LogTail
+from adapters.kafka.log import KafkaLogReader, KafkaLogTail
 from adapters.kafka.rights import kafka_rights
-from adapters.kafka.scan import LogScan
-from pipelines.runtime.errors import WAYS, Way
+from adapters.kafka.scan import KafkaLogScan
+from pipelines.runtime.errors import WAYS, FailureAction
 from schemas.topics import CHANGES, all_topics
 from tests.acceptance.system import Instance, eventually
 from tests.engine_fixture import Servers
@@ -127,7 +127,7 @@ def token_endpoint() -> Iterator[str]:
 async def refused(settings: Settings) -> str:
     with pytest.raises(KafkaDenied) as caught:
         await ensure_topics(settings.kafka or "", settings)
-    assert WAYS[caught.value.kind] is Way.PAUSE
+    assert WAYS[caught.value.kind] is FailureAction.PAUSE
     assert PASSWORD not in str(caught.value)
     return str(caught.value)
 
@@ -182,13 +182,13 @@ async def test_every_client_tells_it(managed: Managed) -> None:
         with pytest.raises(KafkaDenied, match="PAGEWIRE_KAFKA_PASSWORD"):
             await doing
 
-    for client in (KafkaSender(wrong), broker(wrong), LogScan(wrong, CHANGES)):
+    for client in (KafkaSender(wrong), broker(wrong), KafkaLogScan(wrong, CHANGES)):
         await told(client.__aenter__())
     await told(repair_topics(managed.kafka.login, wrong))
-    async with LogReader(wrong, CHANGES) as reader:
+    async with KafkaLogReader(wrong, CHANGES) as reader:
         await told(reader.read(0, 0))
         await told(reader.of_key("k", 0))
-    async with aclosing(LogTail(wrong, CHANGES, lambda record: None)) as tail:
+    async with aclosing(KafkaLogTail(wrong, CHANGES, lambda record: None)) as tail:
         await told(tail.start())
 
 
@@ -217,7 +217,7 @@ async def test_elasticsearch_is_trusted_by_its_authority_and_asked_by_a_key(mana
         async with Clients(settings) as clients:
             with pytest.raises(ElasticsearchDenied, match=said) as caught:
                 await clients.elastic.ping()
-        assert WAYS[caught.value.kind] is Way.PAUSE
+        assert WAYS[caught.value.kind] is FailureAction.PAUSE
         assert "hush" not in str(caught.value)
 
 

@@ -15,7 +15,7 @@ from adapters.elastic.bundle import Elastic
 from adapters.kafka import ensure_topics
 from adapters.kafka.sender import Outgoing
 from cli.rebuild_fleet import Fleet, rebuild_fleet
-from cli.rebuild_steps import Wanted
+from cli.rebuild_steps import RebuildOptions
 from pipelines.evaluate.non_inferiority import MARGIN
 from schemas.ingest import ReceiptEvent
 from schemas.keys import page_key
@@ -34,7 +34,7 @@ from wiring.settings_file import load
 pytestmark = pytest.mark.engine
 
 PAGES = 12
-BY_WORKERS = Wanted("changes", "openai:words-32", None, None, None, MARGIN, True, False, False, "workers")
+BY_WORKERS = RebuildOptions("changes", "openai:words-32", None, None, None, MARGIN, True, False, False, "workers")
 PATIENCE = 120.0  # seconds
 
 

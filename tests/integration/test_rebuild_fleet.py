@@ -11,10 +11,10 @@ from aiokafka.admin import AIOKafkaAdminClient
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.settings import SiteIndex
 from adapters.kafka import KafkaSender, ensure_topics, prefixed
-from adapters.kafka.scan import LogScan
+from adapters.kafka.scan import KafkaLogScan
 from adapters.kafka.sender import Outgoing
 from cli.rebuild_fleet import Fleet, rebuild_fleet
-from cli.rebuild_steps import Wanted
+from cli.rebuild_steps import RebuildOptions
 from schemas.page import PageChange, PageDocument
 from schemas.topics import CHANGES, all_topics
 from tests.acceptance.word_embedder import word_embedder
@@ -25,7 +25,7 @@ from wiring.settings import Settings, SiteSettings
 
 pytestmark = pytest.mark.engine
 
-WANTED = Wanted(
+WANTED = RebuildOptions(
     "changes", None, None, None, questions=None, margin=0.03, promote=True, fresh=False, announced=False
 )  # fmt: skip
 
@@ -79,7 +79,7 @@ async def test_each_gets_a_new_index_of_its_own_pages_and_is_passed_over_by_the_
             live = await elastic.indexes.now(site)
             assert live is not None
             assert (status.pages, status.embedder) == (12, live.model)
-        async with LogScan(settings, CHANGES) as scan:
+        async with KafkaLogScan(settings, CHANGES) as scan:
             known = await elastic.places.covered(str(await scan.identity()))
             assert known.ends == await scan.ends(), "the first to read it all has noted it for all"
         again = await rebuild_fleet(settings, Fleet("t*", 2, again=False), WANTED)

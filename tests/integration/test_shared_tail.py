@@ -12,7 +12,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from adapters.kafka import (
     KafkaSender,
-    Wanted,
+    PartitionCounts,
     add_partitions,
     ensure_topics,
     log,
@@ -22,8 +22,8 @@ from adapters.kafka import (
 )
 from adapters.kafka import shared_tail as module
 from adapters.kafka.access import KafkaDown
-from adapters.kafka.log import LogReader
-from adapters.kafka.shared_tail import SharedTail
+from adapters.kafka.log import KafkaLogReader
+from adapters.kafka.shared_tail import KafkaSharedTail
 from pipelines.conversations.ask import Asker, Followed
 from pipelines.runtime.record import Record
 from schemas.answer import AnswerEvent, Done, Token
@@ -84,7 +84,7 @@ async def test_it_reads_what_is_wanted_and_nothing_else(
     monkeypatch.setattr(module, "SETTLING", 0.0)
     monkeypatch.setattr(module, "LINGER", 0.0)
     records: list[Record] = []
-    tail = SharedTail(settings, ANSWERS, records.append)
+    tail = KafkaSharedTail(settings, ANSWERS, records.append)
     await tail.start()
     async with aclosing(tail):
         await until(lambda: not tail._next)
@@ -116,7 +116,7 @@ async def test_gateways_share_the_partitions_out_and_take_over_from_who_leaves(
     settings: Settings, sender: KafkaSender
 ) -> None:
     async with AsyncExitStack() as stack:
-        tails = [SharedTail(settings, ANSWERS, lambda record: None, shared=True) for _ in range(2)]
+        tails = [KafkaSharedTail(settings, ANSWERS, lambda record: None, shared=True) for _ in range(2)]
         for tail in tails:
             await tail.start()
         leaver = await stack.enter_async_context(AsyncExitStack())
@@ -124,7 +124,7 @@ async def test_gateways_share_the_partitions_out_and_take_over_from_who_leaves(
         await stack.enter_async_context(aclosing(tails[0]))
         await until(lambda: len(tails[0].own) == len(tails[1].own) == PARTITIONS / 2)
         await until(lambda: not tails[0].own & tails[1].own)
-        asker = Asker(sender, LogReader(settings, ANSWERS), lambda deliver: tails[0])
+        asker = Asker(sender, KafkaLogReader(settings, ANSWERS), lambda deliver: tails[0])
         assert {tails[0].partition_of(asker.new_id()) for _ in range(50)} == tails[0].own
         await leaver.aclose()
         await until(lambda: tails[0].own == frozenset(range(PARTITIONS)))
@@ -134,7 +134,7 @@ async def test_without_the_right_to_share_one_partition_is_ours(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "SETTLING", 0.0)
-    tail = SharedTail(settings, ANSWERS, lambda record: None, shared=True)
+    tail = KafkaSharedTail(settings, ANSWERS, lambda record: None, shared=True)
     monkeypatch.setattr(tail._share, "start", lambda: None)  # as if the broker never said anything
     await tail.start()
     async with aclosing(tail):
@@ -150,14 +150,14 @@ async def test_an_answer_goes_on_at_another_gateway_where_the_topic_has_grown(
     monkeypatch.setattr(module, "LINGER", 0.0)
     monkeypatch.setattr(log, "METADATA_AGE", 0.2)
     async with AsyncExitStack() as stack:
-        tails: list[SharedTail] = []
+        tails: list[KafkaSharedTail] = []
 
         async def gateway() -> Asker:
-            def make(deliver: Callable[[Record], None]) -> SharedTail:
-                tails.append(SharedTail(settings, ANSWERS, deliver))
+            def make(deliver: Callable[[Record], None]) -> KafkaSharedTail:
+                tails.append(KafkaSharedTail(settings, ANSWERS, deliver))
                 return tails[-1]
 
-            asker = Asker(sender, await stack.enter_async_context(LogReader(settings, ANSWERS)), make)
+            asker = Asker(sender, await stack.enter_async_context(KafkaLogReader(settings, ANSWERS)), make)
             await asker.start()
             stack.push_async_callback(asker.aclose)
             return asker
@@ -172,7 +172,7 @@ async def test_an_answer_goes_on_at_another_gateway_where_the_topic_has_grown(
         seen = [await anext(events) for _ in range(2)]
         await events.aclose()
         growths = await plan_partitions(
-            settings.kafka or "", settings, Wanted.parse([f"{ANSWERS.name}={2 * PARTITIONS}"])
+            settings.kafka or "", settings, PartitionCounts.parse([f"{ANSWERS.name}={2 * PARTITIONS}"])
         )
         await add_partitions(settings.kafka or "", settings, growths)
         await until(lambda: tails[1].partition_of(request(PARTITIONS, 2 * PARTITIONS)) == PARTITIONS)

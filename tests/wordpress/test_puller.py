@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 
 from connectors.cms.fetching import SafeFetch
-from connectors.cms.frame import Barred, Listed, Unreadable
+from connectors.cms.frame import Barred, Listed, UnreadablePage
 from connectors.cms.settings import WordPressConnector
 from connectors.cms.wordpress.client import NotWordPress, WordPressClient
 from connectors.cms.wordpress.source import WordPressSource
@@ -56,12 +56,12 @@ async def everything(source: WordPressSource) -> list[Listed]:
         return [one async for one in listed]
 
 
-async def read(source: WordPressSource, wanted: Sequence[Listed]) -> list[PageDocument | Unreadable | Barred]:
+async def read(source: WordPressSource, wanted: Sequence[Listed]) -> list[PageDocument | UnreadablePage | Barred]:
     async with aclosing(source.fetch(wanted)) as pages:
         return [page async for page in pages]
 
 
-async def all_pages(source: WordPressSource) -> list[PageDocument | Unreadable | Barred]:
+async def all_pages(source: WordPressSource) -> list[PageDocument | UnreadablePage | Barred]:
     return await read(source, await everything(source))
 
 
@@ -123,7 +123,7 @@ def test_a_post_that_breaks_wordpress_is_left_out_and_the_others_are_read(
         wanted = [Listed(f"post-{id}", "en", 1) for id in (*(post["id"] for post in good), int(broken))]
         pages = asked(wordpress, lambda source: read(source, wanted))
         assert {page.id for page in pages if isinstance(page, PageDocument)} == {f"post-{post['id']}" for post in good}
-        [left_out] = [page for page in pages if isinstance(page, Unreadable)]
+        [left_out] = [page for page in pages if isinstance(page, UnreadablePage)]
         assert left_out.listed.page_id == f"post-{broken}"
         assert "500" in left_out.reason
     finally:

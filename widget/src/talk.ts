@@ -11,7 +11,7 @@ import type { ChatContext } from "./context";
 import { store, stored } from "./storage";
 import type { Trouble } from "./trouble";
 import { Turn } from "./turn";
-import type { Topic } from "./wire";
+import type { QuestionMeaning } from "./wire";
 
 const LONGEST_QUESTION = 0.4; // of the view: of a longer question the end is shown, so that there is room for its answer
 export class Talk {
@@ -171,7 +171,7 @@ export class Talk {
     return this.#follow(turn, async (signal) => this.context.client.resume(turn.requestId, this.id, signal));
   }
 
-  #narrow(turn: Turn, topics: readonly Topic[]): void {
+  #narrow(turn: Turn, topics: readonly QuestionMeaning[]): void {
     turn.narrow(topics, (question) => {
       this.context.toQuestion(); // the next answer leaves the button behind
       void this.ask(question);

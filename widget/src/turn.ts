@@ -8,7 +8,7 @@ import { element, textButton } from "./dom";
 import { renderMarkdown, safeUrl } from "./markdown";
 import { stepsFold } from "./steps";
 import { type NumberedSource, type ShownSource, citedSources, numbered, relatedPages, sourceLink, wholeTable } from "./sources";
-import type { AskedTurn, Citation, Feedback, Topic, WholeTable } from "./wire";
+import type { AskedTurn, Citation, Feedback, QuestionMeaning, WholeTable } from "./wire";
 
 const RELATED = 3; // pages offered when the answer cites none
 const LONG = 8_000; // ms without news after which the visitor is told that it takes long
@@ -105,7 +105,7 @@ export class Turn {
   }
 
   /** What may be meant by a question that many pages speak of; `ask` is called with what is chosen. */
-  narrow(topics: readonly Topic[], ask: (question: string) => void): void {
+  narrow(topics: readonly QuestionMeaning[], ask: (question: string) => void): void {
     const choices = topics.map(({ label, question }) => element("li", {}, textButton(label, () => ask(question))));
     const title = element(this.context.subheading, { textContent: this.context.say("narrower") });
     this.#narrower.replaceChildren(title, element("ul", { dir: "auto" }, ...choices));

@@ -16,7 +16,7 @@ export interface Answered {
   stopped: boolean;
   cut: boolean;
   left_out: number;
-  narrower: Topic[];
+  narrower: QuestionMeaning[];
   tables: WholeTable[];
   strategy: string;
   trace?: Step[];
@@ -37,7 +37,7 @@ export interface AskedTurn {
   citations: Citation[];
   sources: CitedSource[];
   extractive: boolean;
-  narrower: Topic[];
+  narrower: QuestionMeaning[];
   tables: WholeTable[];
   error: string | null;
   feedback: Feedback | null;
@@ -134,6 +134,11 @@ export interface PromptMessage {
   text: string;
 }
 
+export interface QuestionMeaning {
+  label: string;
+  question: string;
+}
+
 export interface QuestionRephrased {
   type: "rephrased";
   question: string;
@@ -183,11 +188,6 @@ export interface Sure {
 export interface Token {
   type: "token";
   text: string;
-}
-
-export interface Topic {
-  label: string;
-  question: string;
 }
 
 export interface TrialFindings {

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from connectors.cms.documents import OFFICE, SUFFIXES, page_files, text_in
-from connectors.cms.frame import Listed, Omitted, Unreadable
+from connectors.cms.frame import Listed, Omitted, UnreadablePage
 from connectors.cms.front_matter import LONGEST_MATTER, split, with_zone
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.folder import Folder, reason
@@ -76,7 +76,7 @@ class Scan:
 
     pages: dict[Page, Entry]
     omitted: tuple[Omitted, ...] = ()  # links to files outside the folder
-    unlisted: Mapping[Path, Unreadable] = field(default_factory=dict)  # folders that cannot be listed
+    unlisted: Mapping[Path, UnreadablePage] = field(default_factory=dict)  # folders that cannot be listed
 
 
 class Scanner:
@@ -92,14 +92,14 @@ class Scanner:
         files: dict[Path, os.stat_result] = {}
         pages: dict[Page, Entry] = {}
         omitted: list[Omitted] = []
-        unlisted: dict[Path, Unreadable] = {}
+        unlisted: dict[Path, UnreadablePage] = {}
         try:
             for found in page_files(self.folder):
                 path = found.path
                 if found.kind == "link":
                     omitted.append(Omitted(self.relative(path), found.problem))
                 elif found.stat is None:
-                    unlisted[path] = Unreadable(Listed(self.relative(path), self._languages[0], 0), found.problem)
+                    unlisted[path] = UnreadablePage(Listed(self.relative(path), self._languages[0], 0), found.problem)
                 elif found.problem:
                     pages[Page(*self.address(path))] = Entry(path, _changed(found.stat), problem=found.problem)
                 else:

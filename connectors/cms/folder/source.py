@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from connectors.cms.documents import OFFICE, html, text_of
 from connectors.cms.folder.scan import FIELDS, Entry, Page, Scan, Scanner, known_fields
-from connectors.cms.frame import Listed, Omitted, Unreadable
+from connectors.cms.frame import Listed, Omitted, UnreadablePage
 from connectors.cms.front_matter import split
 from connectors.cms.settings import FolderConnector
 from connectors.cms.titles import title_in
@@ -44,7 +44,7 @@ class FolderSource:
         self._seen = await asyncio.to_thread(self._scanner.scan)
         return self._seen
 
-    async def inventory(self) -> AsyncGenerator[Listed | Omitted | Unreadable, None]:
+    async def inventory(self) -> AsyncGenerator[Listed | Omitted | UnreadablePage, None]:
         """Raises: FolderGone."""
         found = await self.scan()
         for page, entry in found.pages.items():
@@ -54,7 +54,7 @@ class FolderSource:
         for unlisted in found.unlisted.values():
             yield unlisted
 
-    async def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | Unreadable, None]:
+    async def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | UnreadablePage, None]:
         """Raises: FolderGone."""
         seen = self._seen or await self.scan()
         for listed in wanted:
@@ -68,15 +68,15 @@ class FolderSource:
     async def now(self) -> int:
         return int(time.time() * 1000) - TICK
 
-    def _read(self, listed: Listed, entry: Entry) -> PageDocument | Unreadable | None:
+    def _read(self, listed: Listed, entry: Entry) -> PageDocument | UnreadablePage | None:
         if entry.problem is not None:
-            return Unreadable(listed, entry.problem)
+            return UnreadablePage(listed, entry.problem)
         try:
             return self._document(listed, entry)
         except FileNotFoundError:
             return None
         except Exception as err:  # noqa: BLE001 - one file must not stop the others
-            return Unreadable(listed, reason(err))
+            return UnreadablePage(listed, reason(err))
 
     def _document(self, listed: Listed, entry: Entry) -> PageDocument:
         path = entry.path

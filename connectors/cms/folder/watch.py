@@ -17,9 +17,9 @@ from watchfiles import awatch
 from connectors.cms.folder.scan import Entry, Page, Scan
 from connectors.cms.folder.source import FolderSource
 from connectors.cms.frame import Listed
-from connectors.cms.ledger import Wanted
-from connectors.cms.sync import Courier, Outcome
-from pipelines.ingest.importing import Accepts
+from connectors.cms.ledger import WantedPage
+from connectors.cms.sync import Courier, SyncOutcome
+from pipelines.ingest.accept import Intake
 from pipelines.runtime.errors import Retryable
 from schemas.keys import page_key
 
@@ -31,14 +31,14 @@ RESCAN = 10_000  # milliseconds without an event until the next scan
 MOST = 0.5
 FEW = 10
 
-OnOutcome = Callable[[Outcome], None]
+OnOutcome = Callable[[SyncOutcome], None]
 
 
 class Watch:
     """Follows a folder from the state in `seen`. For one task."""
 
     def __init__(
-        self, source: FolderSource, site: str, name: str, intake: Accepts, seen: Scan, on_outcome: OnOutcome
+        self, source: FolderSource, site: str, name: str, intake: Intake, seen: Scan, on_outcome: OnOutcome
     ) -> None:
         self._source = source
         self._site = site
@@ -106,10 +106,10 @@ class Watch:
             log.warning("%s: %s; its pages stay as they are", one.listed.page_id, one.reason)
         self._unlisted = scan.unlisted
 
-    def _wanted(self, page: Page, entry: Entry, before: int) -> Wanted:
+    def _wanted(self, page: Page, entry: Entry, before: int) -> WantedPage:
         key = page_key(self._site, page.lang, page.page_id)
         least = self._highest.get(page, -1) + 1
         if page not in self._seen:
             # The page may have been deleted before, with a higher revision than that of a file moved back.
             least = max(least, before)
-        return Wanted(key, entry.listed(page), "newer" if page in self._seen else "revived", least)
+        return WantedPage(key, entry.listed(page), "newer" if page in self._seen else "revived", least)

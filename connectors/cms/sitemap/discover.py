@@ -16,9 +16,9 @@ from urllib.parse import urljoin, urlsplit
 from lxml import etree
 from protego import Protego
 
-from connectors.cms.fetching import Away, Fetched, Refused
+from connectors.cms.fetching import Fetched, FetchRefused, ServerUnavailable
 from connectors.cms.gzipped import MAGIC, Gunzip
-from connectors.cms.sitemap.pace import Pace
+from connectors.cms.sitemap.pace import HostPace
 from pipelines.runtime.errors import Permanent
 from text.encodings import UTF_16, decoded
 
@@ -83,15 +83,15 @@ class Robots:
         return float(self._rules.crawl_delay(AGENT) or 0.0)
 
 
-async def read_robots(pace: Pace, site: str) -> Robots:
+async def read_robots(pace: HostPace, site: str) -> Robots:
     """The robots.txt of the host of `site`.
 
     Raises:
-        Away: it cannot be read, so nothing is allowed (RFC 9309, 2.3.1.4).
+        ServerUnavailable: it cannot be read, so nothing is allowed (RFC 9309, 2.3.1.4).
     """
     try:
         found = await pace.get(urljoin(site, "/robots.txt"), limit=ROBOTS_LIMIT)
-    except Refused as err:
+    except FetchRefused as err:
         if err.status is not None and 400 <= err.status < 500:
             return Robots("")
         raise
@@ -116,13 +116,13 @@ class Broken(NamedTuple):
     why: str
 
 
-async def locations(pace: Pace, url: str, robots: Robots) -> AsyncGenerator[Location | Broken, None]:
+async def locations(pace: HostPace, url: str, robots: Robots) -> AsyncGenerator[Location | Broken, None]:
     """Every page in the sitemaps of `url` (a sitemap or a site), and the unreadable sitemaps.
 
     Sitemaps must be on the site's own host, or be named in its robots.txt.
 
     Raises:
-        NotASitemap, Refused, Away: none of them can be read, or there are too many.
+        NotASitemap, FetchRefused, ServerUnavailable: none of them can be read, or there are too many.
     """
     first = [url] if is_sitemap(url) else [*robots.sitemaps] or [urljoin(url, "/sitemap.xml")]
     waiting = [_Sitemap(one, 0, "robots.txt" if one in robots.sitemaps else url) for one in first]
@@ -139,7 +139,7 @@ async def locations(pace: Pace, url: str, robots: Robots) -> AsyncGenerator[Loca
             if not (named_by == "robots.txt" or same_site(here, url) or same_site(here, named_by)):
                 raise NotASitemap(f"{here}: a sitemap at another host than {url}; make it a connector of its own")
             more, pages = await asyncio.to_thread(parse, await pace.get(here, limit=SITEMAP_LIMIT), here)
-        except (NotASitemap, Refused, Away) as err:
+        except (NotASitemap, FetchRefused, ServerUnavailable) as err:
             failed = failed or err
             yield Broken(here, str(err))
             continue
@@ -187,7 +187,7 @@ def _entries(element: etree._Element) -> Iterator[Location]:
 
 
 def _unpacked(body: bytes, url: str) -> bytes:
-    """Decompress a gzip file, also one compressed twice, within the limit. Raises: NotASitemap, Away."""
+    """Decompress a gzip file, also one compressed twice, within the limit. Raises: NotASitemap, ServerUnavailable."""
     for _ in range(PACKED):
         if not body.startswith(MAGIC):
             break
@@ -199,5 +199,5 @@ def _unpacked(body: bytes, url: str) -> bytes:
         if len(body) > SITEMAP_LIMIT:
             raise NotASitemap(f"{url}: unpacked larger than {SITEMAP_LIMIT:,} bytes")
         if not unpack.ended:
-            raise Away(f"{url}: the packed file ends too early")
+            raise ServerUnavailable(f"{url}: the packed file ends too early")
     return body

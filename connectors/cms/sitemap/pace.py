@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import Protocol
 
-from connectors.cms.fetching import LIMIT, Away, Fetched
+from connectors.cms.fetching import LIMIT, Fetched, ServerUnavailable
 
 LONGEST_WAIT = 120.0  # seconds that a server may ask for; with longer ones, the page is left for the next run
 
@@ -19,7 +19,7 @@ class Fetches(Protocol):
     ) -> Fetched: ...
 
 
-class Pace:
+class HostPace:
     """Requests to one host. `delay` (seconds) may be raised after robots.txt is read."""
 
     def __init__(self, fetch: Fetches, concurrency: int, delay: float) -> None:
@@ -34,7 +34,7 @@ class Pace:
         """As SafeFetch.get, but waits and retries once if the server asks for it (Retry-After)."""
         try:
             return await self._turn(url, etag, modified, limit)
-        except Away as err:
+        except ServerUnavailable as err:
             if err.retry_after is None or err.retry_after > LONGEST_WAIT:
                 raise
             self._next_at = max(self._next_at, time.monotonic() + err.retry_after)  # for all requests

@@ -23,12 +23,12 @@ from more_itertools import chunked
 from pydantic import ValidationError
 
 from connectors.cms.documents import OFFICE
-from connectors.cms.fetching import Away, Fetched, Refused
-from connectors.cms.frame import Listed, Omitted, Unreadable
+from connectors.cms.fetching import Fetched, FetchRefused, ServerUnavailable
+from connectors.cms.frame import Listed, Omitted, UnreadablePage
 from connectors.cms.own_thread import OwnThread
 from connectors.cms.settings import SitemapConnector
 from connectors.cms.sitemap.discover import Broken, Location, NotASitemap, Robots, locations, read_robots, same_site
-from connectors.cms.sitemap.pace import Fetches, Pace
+from connectors.cms.sitemap.pace import Fetches, HostPace
 from connectors.cms.sitemap.page import WebPage, language_of, normal, page_id, read_page
 from connectors.cms.sitemap.visits import Visit, Visits
 from connectors.cms.together import together
@@ -58,7 +58,7 @@ class SitemapSource:
     ) -> None:
         self._connector = connector
         self._languages = languages
-        self._pace = Pace(fetch, connector.concurrency, connector.delay)
+        self._pace = HostPace(fetch, connector.concurrency, connector.delay)
         self._own = own
         self._visits = own.thing
         self._begun = self._clock()
@@ -68,8 +68,8 @@ class SitemapSource:
         self._forbidden: dict[str, str] = {}  # addresses that are not requested, and why
         self._broken: list[Broken] = []  # unreadable sitemaps
 
-    async def inventory(self) -> AsyncGenerator[Listed | Omitted | Unreadable, None]:
-        """Raises: NotASitemap, Refused, Away: none of its sitemaps can be read."""
+    async def inventory(self) -> AsyncGenerator[Listed | Omitted | UnreadablePage, None]:
+        """Raises: NotASitemap, FetchRefused, ServerUnavailable: none of its sitemaps can be read."""
         self._failures = 0
         self._forbidden = {}
         self._broken = []
@@ -88,17 +88,17 @@ class SitemapSource:
         for url, why in self._forbidden.items():
             yield Omitted(url, why)
         for broken in self._broken:
-            yield Unreadable(Listed(page_id(broken.url), self._connector.lang or self._languages[0], 0), broken.why)
+            yield UnreadablePage(Listed(page_id(broken.url), self._connector.lang or self._languages[0], 0), broken.why)
         if not count and self._elsewhere:
             raise NotASitemap(f"{self._connector.url}: its pages are at {self._elsewhere}; give that as `url`")
         await self._own.do(self._visits.forget, self._clock())
 
-    async def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | Unreadable, None]:
+    async def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | UnreadablePage, None]:
         """The documents that the inventory has stored."""
         documents = await self._own.do(self._visits.documents, [(one.page_id, one.lang) for one in wanted])
         for listed, (document, problem) in zip(wanted, documents, strict=True):
             if problem is not None:
-                yield Unreadable(listed, problem)
+                yield UnreadablePage(listed, problem)
             elif document is not None:
                 yield document
 
@@ -195,12 +195,12 @@ class SitemapSource:
             found = await self._pace.get(
                 url, etag=known.etag if known else None, modified=known.modified if known else None
             )
-        except Refused as err:
+        except FetchRefused as err:
             self._failures = 0
             if err.status in GONE:
                 return await self._keep(Visit(url, "nothing", why=f"the server answered {err.status}"))
             return await self._unread(before, url, str(err))
-        except Away as err:
+        except ServerUnavailable as err:
             self._failures += 1
             if self._failures >= FAILURES:
                 raise

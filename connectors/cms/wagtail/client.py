@@ -8,7 +8,7 @@ from typing import Protocol
 from urllib.parse import quote, urlencode
 from uuid import uuid4
 
-from connectors.cms.fetching import Fetched, Refused
+from connectors.cms.fetching import Fetched, FetchRefused
 from connectors.cms.frame import Listed
 from connectors.cms.push import signed_headers
 from connectors.cms.settings import WagtailConnector
@@ -44,11 +44,11 @@ class WagtailClient:
         self._fetch = fetch
 
     async def inventory(self, after: str) -> Answer:
-        """Public pages after the key `after`. Raises: Away, Refusal, Refused, NotOurApp."""
+        """Public pages after the key `after`. Raises: ServerUnavailable, Refusal, FetchRefused, NotOurApp."""
         return await self._ask("inventory", urlencode({"after": after}))
 
     async def pages(self, wanted: Sequence[Listed]) -> Answer:
-        """Pages by their ids. Raises: Away, Refusal, Refused, NotOurApp."""
+        """Pages by their ids. Raises: ServerUnavailable, Refusal, FetchRefused, NotOurApp."""
         return await self._ask("pages", "&".join(f"page={quote(f'{one.lang}:{one.page_id}')}" for one in wanted))
 
     async def _ask(self, name: str, query: str) -> Answer:
@@ -58,7 +58,7 @@ class WagtailClient:
         url = f"{self._connector.url.rstrip('/')}/{MOUNTED}/{name}"
         try:
             answer = await self._fetch.get(f"{url}?{query}", limit=LIMIT, headers=headers)
-        except Refused as err:
+        except FetchRefused as err:
             if err.status in TODO:
                 raise Refusal(
                     f"{err}: {TODO[err.status]}",

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from connectors.cms.frame import Listed, Unreadable
+from connectors.cms.frame import Listed, UnreadablePage
 from pipelines.runtime.errors import Permanent
 from schemas.base import Lang, PageId, Revision, Wire, problems
 from schemas.page import PageDocument
@@ -19,14 +19,14 @@ class NotOurApp(Permanent):
     code = "not-pagewire-wagtail"
 
 
-class Name(Wire):
+class ListedName(Wire):
     """A page's key."""
 
     id: PageId
     lang: Lang
 
 
-class Problem(Name):
+class RenderProblem(ListedName):
     """Why the page cannot be rendered."""
 
     reason: str
@@ -40,8 +40,8 @@ class AnswerLine(Wire):
     lang: Lang | None = None
     revision: Revision | None = None
     page: dict[str, Any] | None = Field(default=None, description="A PageDocument, if the site's own code made it one.")
-    problem: Problem | None = None
-    later: Name | None = Field(default=None, description="It did not fit into this answer.")
+    problem: RenderProblem | None = None
+    later: ListedName | None = Field(default=None, description="It did not fit into this answer.")
     next: str | None = Field(default=None, description="The inventory goes on behind this key.")
     end: bool = Field(default=False, description="That was all of the inventory.")
 
@@ -52,8 +52,8 @@ class Answer:
 
     now: int
     listed: list[Listed] = field(default_factory=list)
-    pages: list[PageDocument | Unreadable] = field(default_factory=list)
-    later: list[Name] = field(default_factory=list)
+    pages: list[PageDocument | UnreadablePage] = field(default_factory=list)
+    later: list[ListedName] = field(default_factory=list)
     next: str | None = None
     end: bool = False
 
@@ -71,7 +71,7 @@ def read(body: bytes) -> Answer:
         elif line.page is not None:
             answer.pages.append(_page(line.page))
         elif line.problem:
-            answer.pages.append(Unreadable(Listed(line.problem.id, line.problem.lang, 0), line.problem.reason))
+            answer.pages.append(UnreadablePage(Listed(line.problem.id, line.problem.lang, 0), line.problem.reason))
         elif line.later:
             answer.later.append(line.later)
         else:
@@ -79,13 +79,13 @@ def read(body: bytes) -> Answer:
     return answer
 
 
-def _page(said: dict[str, Any]) -> PageDocument | Unreadable:
+def _page(said: dict[str, Any]) -> PageDocument | UnreadablePage:
     try:
         return PageDocument.model_validate(said)
     except (
         ValidationError
     ) as err:  # the site's own `pagewire_document` may return anything; other pages are not affected
-        return Unreadable(Listed(str(said.get("id")), str(said.get("lang")), 0), problems(err))
+        return UnreadablePage(Listed(str(said.get("id")), str(said.get("lang")), 0), problems(err))
 
 
 def _line(number: int, raw: bytes) -> AnswerLine:

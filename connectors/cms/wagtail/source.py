@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 
-from connectors.cms.frame import Listed, Unreadable
+from connectors.cms.frame import Listed, UnreadablePage
 from connectors.cms.settings import WagtailConnector
 from connectors.cms.wagtail.client import Fetch, WagtailClient
 from connectors.cms.wagtail.mapping import NotOurApp
@@ -35,7 +35,7 @@ class WagtailSource:
                 raise NotOurApp("the inventory broke off: neither its end nor where it goes on")
             after = answer.next
 
-    async def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | Unreadable, None]:
+    async def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | UnreadablePage, None]:
         open_pages = list(wanted)
         while open_pages:
             asked, open_pages = open_pages[:REQUESTED], open_pages[REQUESTED:]

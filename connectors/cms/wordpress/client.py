@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from connectors.cms.fetching import Away, Fetched, Refused, SafeFetch, shown
+from connectors.cms.fetching import Fetched, FetchRefused, SafeFetch, ServerUnavailable, shown
 from connectors.cms.settings import WordPressConnector
 from pipelines.runtime.errors import Permanent
 
@@ -52,7 +52,7 @@ class WordPressClient:
         """The plugin's data about the site: `lang` and `types`; None: the plugin is not active."""
         try:
             said = await self._json("pagewire/v1/site", {})
-        except Refused as err:
+        except FetchRefused as err:
             if err.status in (401, 403, 404):
                 return None
             raise
@@ -92,7 +92,7 @@ class WordPressClient:
             if offset + len(batch) >= int(total):
                 return
             if len(batch) < LISTED_AT_ONCE:
-                raise Away(f"{self._url}: {route} ended after {offset + len(batch)} of {total}")
+                raise ServerUnavailable(f"{self._url}: {route} ended after {offset + len(batch)} of {total}")
             offset += len(batch) - 1
 
     async def some(self, route: str, ids: Sequence[int], fields: str) -> list[dict[str, Any]]:
@@ -134,7 +134,7 @@ class WordPressClient:
                 said = self._parsed(await self._get(root, "", {"_fields": "namespaces"}))
             except NotWordPress:
                 continue
-            except Refused as err:
+            except FetchRefused as err:
                 if err.status in (401, 403):
                     raise NotWordPress(
                         f"{self._url}: the REST API is closed to us ({err.status}); give the connector a user and an "

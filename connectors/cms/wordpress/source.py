@@ -16,13 +16,13 @@ from typing import Any
 from more_itertools import chunked
 from pydantic import ValidationError
 
-from connectors.cms.fetching import Away, Refused, SafeFetch
-from connectors.cms.frame import Barred, Listed, Unreadable
+from connectors.cms.fetching import FetchRefused, SafeFetch, ServerUnavailable
+from connectors.cms.frame import Barred, Listed, UnreadablePage
 from connectors.cms.settings import WordPressConnector
 from connectors.cms.together import together
 from connectors.cms.wordpress.client import FETCHED_AT_ONCE, NotWordPress, WordPressClient
 from connectors.cms.wordpress.mapping import FIELDS, LISTED_FIELDS, document, listed, page_id, type_and_number
-from connectors.cms.wordpress.visitor import Visitor
+from connectors.cms.wordpress.visitor import AnonymousReader
 from schemas.base import problems
 from schemas.page import PageDocument
 
@@ -46,7 +46,7 @@ class WordPressSource:
             languages: of the site; the first is the default for pages without a language if the plugin is not active.
         """
         self._client = WordPressClient(connector, fetch)
-        self._visitor = Visitor(connector.url, fetch) if connector.as_visitor else None
+        self._visitor = AnonymousReader(connector.url, fetch) if connector.as_visitor else None
         self._default_lang = languages[0]
         self._site: _Site | None = None
 
@@ -62,7 +62,7 @@ class WordPressSource:
                     if found:
                         yield found
 
-    async def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | Unreadable | Barred, None]:
+    async def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | UnreadablePage | Barred, None]:
         site = await self._about()
         by_route = sorted(((self._route(site, one), one) for one in wanted), key=lambda pair: pair[0] or "")
         for route, pairs in groupby(by_route, key=lambda pair: pair[0]):
@@ -79,10 +79,10 @@ class WordPressSource:
 
     async def _some(
         self, site: _Site, route: str, ones: Sequence[Listed]
-    ) -> AsyncGenerator[PageDocument | Unreadable | Barred, None]:
+    ) -> AsyncGenerator[PageDocument | UnreadablePage | Barred, None]:
         try:
             posts = await self._client.some(route, [type_and_number(one.page_id)[1] for one in ones], FIELDS)
-        except (Away, Refused, NotWordPress) as err:
+        except (ServerUnavailable, FetchRefused, NotWordPress) as err:
             # A post may break WordPress (a failing shortcode) or be too large: find it by single requests.
             if len(ones) > 1:
                 await self._client.now()  # raises if the site is down, and no post is at fault
@@ -91,18 +91,20 @@ class WordPressSource:
                         async for page in pages:
                             yield page
                 return
-            if isinstance(err, Away):
+            if isinstance(err, ServerUnavailable):
                 await self._client.now()
-            yield Unreadable(ones[0], str(err))
+            yield UnreadablePage(ones[0], str(err))
             return
         read = list(_documents(posts, site.lang, ones))
         for some in chunked(read, VISITED_AT_ONCE):
             for page in await together(map(self._as_visitor, some)):
                 yield page
 
-    async def _as_visitor(self, read: tuple[Listed, PageDocument | Unreadable]) -> PageDocument | Unreadable | Barred:
+    async def _as_visitor(
+        self, read: tuple[Listed, PageDocument | UnreadablePage]
+    ) -> PageDocument | UnreadablePage | Barred:
         listed, page = read
-        if self._visitor is None or isinstance(page, Unreadable):
+        if self._visitor is None or isinstance(page, UnreadablePage):
             return page
         return await self._visitor.sees(listed, page)
 
@@ -128,7 +130,7 @@ class WordPressSource:
 
 def _documents(
     posts: Iterable[Mapping[str, Any]], lang: str, ones: Sequence[Listed]
-) -> Iterable[tuple[Listed, PageDocument | Unreadable]]:
+) -> Iterable[tuple[Listed, PageDocument | UnreadablePage]]:
     by_id = {one.page_id: one for one in ones}
     for post in posts:
         try:
@@ -138,4 +140,4 @@ def _documents(
             reason = problems(err) if isinstance(err, ValidationError) else f"not as the API says posts are: {err!r}"
             asked = by_id.get(page_id(str(post.get("type")), post["id"]))
             if asked:
-                yield asked, Unreadable(asked, reason)
+                yield asked, UnreadablePage(asked, reason)

@@ -14,8 +14,8 @@ from secrets import token_hex
 
 import httpx
 
-from connectors.cms.fetching import Away, Fetched, Refused, SafeFetch
-from connectors.cms.frame import Barred, Listed, Unreadable
+from connectors.cms.fetching import Fetched, FetchRefused, SafeFetch, ServerUnavailable
+from connectors.cms.frame import Barred, Listed, UnreadablePage
 from connectors.cms.wordpress.client import NotWordPress
 from schemas.page import PageDocument
 from text.encodings import UnknownEncoding, decoded
@@ -28,31 +28,31 @@ _WORD = re.compile(r"\w+")
 _NEXT_PAGE = "<!--nextpage-->"  # visitors read the rest at another address
 
 
-class Visitor:
+class AnonymousReader:
     """Reads pages of one site without a login."""
 
     def __init__(self, url: str, fetch: SafeFetch) -> None:
         self._url = url
         self._fetch = fetch
 
-    async def sees(self, listed: Listed, page: PageDocument) -> PageDocument | Unreadable | Barred:
+    async def sees(self, listed: Listed, page: PageDocument) -> PageDocument | UnreadablePage | Barred:
         """The page, if visitors can see it.
 
         Raises:
             NotWordPress: the whole site is closed to visitors.
-            Away: it is down.
+            ServerUnavailable: it is down.
         """
         for url in (page.url, _uncached(page.url)):  # a cache may still have an older version of the page
             try:
                 answer = await self._fetch.get(url)
-            except Refused as err:
+            except FetchRefused as err:
                 if err.status is None or err.status < 400:
-                    return Unreadable(listed, str(err))
+                    return UnreadablePage(listed, str(err))
                 await self._is_open()
                 return Barred(listed, page.url, f"visitors do not get it ({err.status})")
-            except Away as err:
+            except ServerUnavailable as err:
                 await self._is_open()
-                return Unreadable(listed, str(err))
+                return UnreadablePage(listed, str(err))
             if _place(answer.url) not in (_place(url), _place(page.url)):
                 return Barred(listed, page.url, "visitors are led elsewhere")
             if await asyncio.to_thread(shows, _text(answer), page.content):
@@ -63,7 +63,7 @@ class Visitor:
         """Return if the site is open to us, so that the page itself is barred. A firewall may block us everywhere."""
         try:
             await self._fetch.get(self._url)
-        except Refused as err:
+        except FetchRefused as err:
             if err.status in CLOSED:
                 raise NotWordPress(
                     f"{self._url}: the whole site is closed to visitors ({err.status}), and only what visitors see is "

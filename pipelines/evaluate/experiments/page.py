@@ -11,7 +11,7 @@ from html import escape
 from markdown_it import MarkdownIt
 
 from pipelines.evaluate.charts import COLOURS, Point, bars, lines
-from pipelines.evaluate.experiments.report import ArmReport, Difference, ExperimentReport
+from pipelines.evaluate.experiments.report import ArmDifference, ArmReport, ExperimentReport
 from pipelines.evaluate.non_inferiority import ERROR
 
 NAMES_OF = {"hits": "hits", "shots": "worked answers in the prompt"}
@@ -120,12 +120,12 @@ def _tables(report: ExperimentReport) -> Iterator[str]:
     )
 
 
-def _told(each: Difference) -> str:
+def _told(each: ArmDifference) -> str:
     interval = f"{each.low:+.3f} to {each.high:+.3f}"
     return f"{_cell(each.arm)}, {each.base:.3f} to {each.mean:.3f}, {each.difference:+.3f} ({interval})"
 
 
-def _difference(each: Difference) -> tuple[str, ...]:
+def _difference(each: ArmDifference) -> tuple[str, ...]:
     return (
         each.arm,
         each.measure,

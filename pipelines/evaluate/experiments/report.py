@@ -19,9 +19,9 @@ from pydantic import BaseModel, ConfigDict
 
 from pipelines.evaluate.comparison import GATED, WHOLE, Figures, adjusted
 from pipelines.evaluate.dataset import Case, Dataset
-from pipelines.evaluate.evaluation import BOTH_SIDES, Figure, evaluate
+from pipelines.evaluate.evaluation import BOTH_SIDES, MeanFigure, evaluate
 from pipelines.evaluate.experiments.grid import Grid
-from pipelines.evaluate.experiments.sweep import Planned
+from pipelines.evaluate.experiments.sweep import PlannedArm
 from pipelines.evaluate.measures import measured
 from pipelines.evaluate.non_inferiority import ERROR, POWER, chance, lower_bound
 from pipelines.evaluate.run import Run, askable
@@ -31,7 +31,7 @@ Verdict = Literal["better", "worse", "not shown"]
 
 
 @dataclass(frozen=True)
-class Difference:
+class ArmDifference:
     """A figure of an arm beside that of the base, over the cases that have it in both."""
 
     arm: str
@@ -50,7 +50,7 @@ class Difference:
 
 def differences(
     base: Figures, arms: Mapping[str, Figures], measures: Sequence[str], worth: float
-) -> tuple[Difference, ...]:
+) -> tuple[ArmDifference, ...]:
     """Of each arm and measure that base and arm have a case of, in the order given; all are corrected together.
 
     Args:
@@ -101,12 +101,12 @@ def _pairs(base: Figures, arm: Figures, measure: str) -> list[tuple[float, float
     return [(base[id][measure], arm[id][measure]) for id in base if measure in base[id] and measure in arm.get(id, {})]
 
 
-def _difference(arm: str, measure: str, values: Sequence[tuple[float, float]]) -> Difference:
+def _difference(arm: str, measure: str, values: Sequence[tuple[float, float]]) -> ArmDifference:
     before, after = np.asarray(values, dtype=float).T
     spread = after - before
     # As good as these if there were none, and as bad: on either side half of what is put up with.
     by_noise = min(1.0, 2 * min(chance(spread, 0.0), chance(-spread, 0.0)))
-    return Difference(
+    return ArmDifference(
         arm=arm,
         measure=measure,
         cases=len(values),
@@ -137,8 +137,8 @@ class ArmReport(BaseModel):
     varied: Mapping[str, Any]
     asked: int
     failed: Mapping[str, int]
-    figures: Mapping[str, Figure]  # of all cases, by measure
-    differences: tuple[Difference, ...]  # from the base; none of the base itself, nor of an arm that is not finished
+    figures: Mapping[str, MeanFigure]  # of all cases, by measure
+    differences: tuple[ArmDifference, ...]  # from the base; none of the base itself, nor of an arm that is not finished
     latency_ms: Mapping[str, float]
     tokens: float  # read and written for a question, on average
     calls: float  # of the model, likewise
@@ -183,7 +183,7 @@ class ExperimentReport(BaseModel):
         return tuple(name for name in dict.fromkeys((*self.measures, *GATED)) if name in there)
 
 
-def report(grid: Grid, dataset: Dataset, planned: Sequence[Planned]) -> ExperimentReport:
+def report(grid: Grid, dataset: Dataset, planned: Sequence[PlannedArm]) -> ExperimentReport:
     """Of what is there; of arms that are not finished nothing is compared.
 
     Raises:
@@ -217,7 +217,7 @@ def _figures(cases: Sequence[Case], run: Run) -> dict[str, dict[str, float]]:
     return {case.id: measured(case, run.observed[case.id]) for case in cases}
 
 
-def _arm(planned: Planned, run: Run, dataset: Dataset, found: Sequence[Difference]) -> ArmReport:
+def _arm(planned: PlannedArm, run: Run, dataset: Dataset, found: Sequence[ArmDifference]) -> ArmReport:
     told = evaluate(dataset, run)
     return ArmReport(
         name=planned.arm.name,

@@ -19,7 +19,7 @@ from typing import Protocol
 from pipelines.evaluate.dataset import Case, Dataset, digest
 from pipelines.evaluate.experiments.grid import Arm
 from pipelines.evaluate.measures import Observed
-from pipelines.evaluate.run import AT_ONCE, Asked, Head, Run, ask_all, askable
+from pipelines.evaluate.run import AT_ONCE, Asked, Run, RunHead, ask_all, askable
 from pipelines.runtime.errors import PagewireError
 from schemas.trial import TrialChoices, TrialSettings
 
@@ -29,7 +29,7 @@ FINGERPRINT = 16  # hexadecimal digits
 CALLS = {"quote": 0, "plain": 1, "chain-of-thought": 2, "retrieval-gate": 2, "self-ask": 7, "react": 7, "tools": 5}
 
 
-class BudgetSpent(PagewireError):
+class ExperimentBudgetSpent(PagewireError):
     """What an experiment may spend is spent; the same command goes on where it stopped."""
 
     code = "budget-spent"
@@ -44,11 +44,11 @@ class Trials(Protocol):
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedArm:
     """An arm and where its answers are kept."""
 
     arm: Arm
-    head: Head
+    head: RunHead
     path: Path
 
     def read(self) -> Run:
@@ -57,7 +57,7 @@ class Planned:
 
 
 @dataclass
-class Allowance:
+class ExperimentBudget:
     """What may be spent. What questions under way may come to is held back until it is known, so that none of them is
     begun that cannot be paid for, and none is dropped that was."""
 
@@ -69,11 +69,11 @@ class Allowance:
     _closed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     async def open(self, most: int) -> None:
-        """Before a question that may cost so many calls; waits for those under way. Raises: BudgetSpent."""
+        """Before a question that may cost so many calls; waits for those under way. Raises: ExperimentBudgetSpent."""
         async with self._closed:
             while why := self._too_much(most):
                 if not self.held:
-                    raise BudgetSpent(f"{why}; the same command goes on where it stopped")
+                    raise ExperimentBudgetSpent(f"{why}; the same command goes on where it stopped")
                 await self._closed.wait()
             self.held += most
 
@@ -95,7 +95,7 @@ class Allowance:
 
 def plan(
     arms: Sequence[Arm], dataset: Dataset, site: str, url: str, system: str, begun: datetime, to: Path
-) -> list[Planned]:
+) -> list[PlannedArm]:
     """Where the answers of each arm are, or will be.
 
     Args:
@@ -104,9 +104,9 @@ def plan(
     planned = []
     for arm in arms:
         under = arm.settings.model_dump(mode="json", exclude_defaults=True)
-        head = Head.of(dataset, site, url, begun).model_copy(update={"under": under, "system": system})
+        head = RunHead.of(dataset, site, url, begun).model_copy(update={"under": under, "system": system})
         told = digest([under, dataset.fingerprint, site, url, system])[:FINGERPRINT]
-        planned.append(Planned(arm, head, to / f"{site}-{told}.ndjson"))
+        planned.append(PlannedArm(arm, head, to / f"{site}-{told}.ndjson"))
     return planned
 
 
@@ -122,7 +122,7 @@ def most_calls(case: Case, settings: TrialSettings, choices: TrialChoices) -> in
     return asked * answer + len(case.history)  # each but the first is rephrased
 
 
-def left(planned: Sequence[Planned], cases: Sequence[Case], choices: TrialChoices) -> tuple[int, int]:
+def left(planned: Sequence[PlannedArm], cases: Sequence[Case], choices: TrialChoices) -> tuple[int, int]:
     """Questions that are still to be asked, and the calls that they may cost."""
     questions = calls = 0
     for each in planned:
@@ -135,11 +135,11 @@ def left(planned: Sequence[Planned], cases: Sequence[Case], choices: TrialChoice
 
 
 async def ask_arms(
-    planned: Sequence[Planned],
+    planned: Sequence[PlannedArm],
     dataset: Dataset,
     system: Trials,
     choices: TrialChoices,
-    allowance: Allowance,
+    allowance: ExperimentBudget,
     asked: Callable[[str, int], None] = lambda name, done: None,
     at_once: int = AT_ONCE,
 ) -> None:
@@ -166,7 +166,9 @@ async def ask_arms(
 class _Within:
     """A system within an allowance."""
 
-    def __init__(self, system: Asked, settings: TrialSettings, choices: TrialChoices, allowance: Allowance) -> None:
+    def __init__(
+        self, system: Asked, settings: TrialSettings, choices: TrialChoices, allowance: ExperimentBudget
+    ) -> None:
         self._system = system
         self._settings = settings
         self._choices = choices

@@ -35,7 +35,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Counts:
+class AgreementCounts:
     """Labelled answers, by what people and the judge say."""
 
     both: int = 0  # say that it is right
@@ -44,7 +44,7 @@ class Counts:
     neither: int = 0
 
     @classmethod
-    def of(cls, pairs: Iterable[tuple[bool, bool]]) -> Counts:
+    def of(cls, pairs: Iterable[tuple[bool, bool]]) -> AgreementCounts:
         """Of what people say and what the judge says."""
         said = list(pairs)
         return cls(*(said.count(cell) for cell in ((True, True), (False, True), (True, False), (False, False))))
@@ -77,17 +77,17 @@ def share(count: int, of: int) -> Interval | None:
     return Interval(rate, _share(middle - half), _share(middle + half))
 
 
-def true_positives(counts: Counts) -> Interval | None:
+def true_positives(counts: AgreementCounts) -> Interval | None:
     """Of what people call right, the share that the judge does."""
     return share(counts.both, counts.right)
 
 
-def true_negatives(counts: Counts) -> Interval | None:
+def true_negatives(counts: AgreementCounts) -> Interval | None:
     """Of what people call wrong, the share that the judge does."""
     return share(counts.neither, counts.labels - counts.right)
 
 
-def kappa(counts: Counts) -> Interval | None:
+def kappa(counts: AgreementCounts) -> Interval | None:
     """Cohen's: agreement beyond what base rates alone bring, as a share of what they leave. None where they leave none.
 
     The interval is by Fleiss, Cohen and Everitt's standard error (1969) with a half added to each cell: where labels
@@ -134,7 +134,7 @@ def constancy(repeats: Iterable[Sequence[bool]]) -> tuple[float, int] | None:
     return (sum(shares) / len(shares), len(shares)) if shares else None
 
 
-def trust(counts: Counts, agreement: Interval | None) -> Trust:
+def trust(counts: AgreementCounts, agreement: Interval | None) -> Trust:
     """How far the judge's figures may be trusted.
 
     Not, where kappa is below FAIR or may be none; as they stand, where it is GOOD even at its lower end.

@@ -15,7 +15,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import Field, StringConstraints
 
 from pipelines.evaluate.dataset import Case
-from pipelines.evaluate.judged.judge import Decided, Judge, parsed
+from pipelines.evaluate.judged.judge import Decided, EvaluationJudge, parsed
 from pipelines.evaluate.judged.measure import Judgement, asked, fenced, numbered, readable, said
 from pipelines.evaluate.measures import Observed
 
@@ -49,7 +49,7 @@ class ClaimExtractor:
 
     prompt = "claims"
 
-    async def claims(self, question: str, text: str, judge: Judge) -> tuple[str, ...]:
+    async def claims(self, question: str, text: str, judge: EvaluationJudge) -> tuple[str, ...]:
         """Each once. Raises: Unjudged, PagewireError."""
         if not text.strip():
             return ()
@@ -63,14 +63,16 @@ class EntailmentAnalyzer:
 
     prompt = "entailment"
 
-    async def relations(self, question: str, text: str, claims: Sequence[str], judge: Judge) -> tuple[Relation, ...]:
+    async def relations(
+        self, question: str, text: str, claims: Sequence[str], judge: EvaluationJudge
+    ) -> tuple[Relation, ...]:
         """One for each claim. Raises: Unjudged, PagewireError."""
         if not text.strip():
             return tuple(_NEITHER for _ in claims)
         return await related(judge, self.prompt, {"question": question, "text": text}, claims)
 
     async def both(
-        self, question: str, text: str, claims: Sequence[str], other: str, others: Sequence[str], judge: Judge
+        self, question: str, text: str, claims: Sequence[str], other: str, others: Sequence[str], judge: EvaluationJudge
     ) -> tuple[tuple[Relation, ...], tuple[Relation, ...]]:
         """The claims of each text held against the other one, side by side."""
         return await side_by_side(
@@ -93,7 +95,7 @@ class ClaimsFC:
     def applies(self, case: Case, observed: Observed) -> bool:
         return bool(case.answers)
 
-    async def of(self, case: Case, observed: Observed, judge: Judge) -> Judgement:
+    async def of(self, case: Case, observed: Observed, judge: EvaluationJudge) -> Judgement:
         """Of several reference answers the best counts. Raises: Unjudged, PagewireError."""
         text = said(observed)
         if not text.strip():
@@ -102,7 +104,7 @@ class ClaimsFC:
         found = [await self._compared(asked(case), text, reference, judge) for reference in references]
         return max(found, key=lambda one: one.figures.get("claims F1", -1.0))
 
-    async def _compared(self, question: str, text: str, reference: str, judge: Judge) -> Judgement:
+    async def _compared(self, question: str, text: str, reference: str, judge: EvaluationJudge) -> Judgement:
         ours, theirs = await side_by_side(
             self._extractor.claims(question, text, judge), self._extractor.claims(question, reference, judge)
         )
@@ -129,7 +131,7 @@ class Faithfulness:
     def applies(self, case: Case, observed: Observed) -> bool:
         return bool(said(observed).strip())
 
-    async def of(self, case: Case, observed: Observed, judge: Judge) -> Judgement:
+    async def of(self, case: Case, observed: Observed, judge: EvaluationJudge) -> Judgement:
         """An answer without claims has no figure. Raises: Unjudged, PagewireError."""
         claims = await self._extractor.claims(asked(case), observed.answer, judge)
         if not claims:
@@ -154,7 +156,9 @@ def precision_recall(forth: Sequence[Relation], back: Sequence[Relation]) -> dic
     return {"claims precision": precision, "claims recall": recall, "claims F1": f1}
 
 
-async def related(judge: Judge, prompt: str, values: dict[str, str], claims: Sequence[str]) -> tuple[Relation, ...]:
+async def related(
+    judge: EvaluationJudge, prompt: str, values: dict[str, str], claims: Sequence[str]
+) -> tuple[Relation, ...]:
     """One relation for each claim; an answer that leaves one out is not readable."""
     if not claims:
         return ()

@@ -18,10 +18,10 @@ from functools import cache
 from typing import NamedTuple
 
 from pipelines.evaluate.dataset import Case
-from pipelines.evaluate.judged.judge import BudgetSpent, Judge, JudgeGone
+from pipelines.evaluate.judged.judge import BudgetSpent, EvaluationJudge, JudgeGone
 from pipelines.evaluate.judged.measure import JudgedMeasure
 from pipelines.evaluate.measures import Observed
-from pipelines.evaluate.run import Run, Verdict, VerdictKey
+from pipelines.evaluate.run import CaseVerdict, Run, VerdictKey
 from pipelines.runtime.errors import PagewireError
 from prompts.loader import load
 
@@ -29,7 +29,7 @@ AT_ONCE = 4  # answers judged side by side
 SEED = 7
 
 
-class Work(NamedTuple):
+class JudgingTask(NamedTuple):
     """One measure of one answer, the first or a further time."""
 
     case: Case
@@ -69,7 +69,7 @@ async def judge_all(
     cases: Sequence[Case],
     run: Run,
     measures: Sequence[JudgedMeasure],
-    judges: Sequence[Judge],
+    judges: Sequence[EvaluationJudge],
     told: Callable[[int, int], None] = lambda done, of: None,
     at_once: int = AT_ONCE,
 ) -> str:
@@ -110,13 +110,13 @@ async def judge_all(
     return stopped.why
 
 
-def decided(run: Run, one: Work, judge: str) -> bool:
+def decided(run: Run, one: JudgingTask, judge: str) -> bool:
     """Whether its verdict is there."""
     verdict = run.verdicts.get(key(one.case, one.measure, judge, one.repeat))
     return verdict is not None and verdict.unjudged is None
 
 
-async def _judged(one: Work, run: Run, judge: Judge, stopped: Stopped) -> None:
+async def _judged(one: JudgingTask, run: Run, judge: EvaluationJudge, stopped: Stopped) -> None:
     observed: Observed = run.observed[one.case.id]
     where = key(one.case, one.measure, judge.name, one.repeat)._asdict()
     try:
@@ -124,21 +124,21 @@ async def _judged(one: Work, run: Run, judge: Judge, stopped: Stopped) -> None:
     except (BudgetSpent, JudgeGone) as err:
         stopped.why = stopped.why or err.code
     except PagewireError as err:
-        run.keep(Verdict(**where, unjudged=err.code))
+        run.keep(CaseVerdict(**where, unjudged=err.code))
     else:
-        run.keep(Verdict(**where, figures=found.figures, reason=found.reason))
+        run.keep(CaseVerdict(**where, figures=found.figures, reason=found.reason))
 
 
-def _work(cases: Sequence[Case], run: Run, measures: Sequence[JudgedMeasure], repeats: int) -> Iterator[Work]:
+def _work(cases: Sequence[Case], run: Run, measures: Sequence[JudgedMeasure], repeats: int) -> Iterator[JudgingTask]:
     for measure in measures:
         for case in applying(cases, run, measure):
             for repeat in range(repeats):
-                yield Work(case, measure, repeat)
+                yield JudgingTask(case, measure, repeat)
 
 
-def _by_answer(work: Sequence[Work]) -> list[list[Work]]:
+def _by_answer(work: Sequence[JudgingTask]) -> list[list[JudgingTask]]:
     """What belongs to one answer is asked one after the other: measures share what they learn of it."""
-    found: dict[str, list[Work]] = {}
+    found: dict[str, list[JudgingTask]] = {}
     for one in work:
         found.setdefault(one.case.id, []).append(one)
     return list(found.values())

@@ -61,7 +61,7 @@ class Unjudged(Permanent):
     code = "unjudged"
 
 
-class Unreadable(Unjudged):
+class UnreadableVerdict(Unjudged):
     """The judge answered twice with something else than was asked for."""
 
     code = "judge-unreadable"
@@ -86,7 +86,7 @@ class Decided(BaseModel):
 
 
 @dataclass
-class Budget:
+class JudgingBudget:
     """What an evaluation may spend. What calls under way may come to is held back, so that it is never exceeded."""
 
     calls: int
@@ -108,7 +108,7 @@ class Budget:
         self.used += tokens - held
 
 
-class Judge:
+class EvaluationJudge:
     """A model that decides. One per evaluation and repeat.
 
     Args:
@@ -117,7 +117,9 @@ class Judge:
         pause: seconds before the second try of a call.
     """
 
-    def __init__(self, model: JudgeModel, name: str, budget: Budget, fence: str, pause: float = FIRST_PAUSE) -> None:
+    def __init__(
+        self, model: JudgeModel, name: str, budget: JudgingBudget, fence: str, pause: float = FIRST_PAUSE
+    ) -> None:
         self.name = name
         self.fence = fence
         self._model = model
@@ -158,7 +160,7 @@ class Judge:
         try:
             return read(said)
         except ValueError as err:
-            raise Unreadable(f"{self.name}, {prompt}: {_problem(err)}") from err
+            raise UnreadableVerdict(f"{self.name}, {prompt}: {_problem(err)}") from err
 
     async def _said(self, messages: Sequence[ChatMessage], max_tokens: int) -> str:
         if self._failures >= GIVE_UP:

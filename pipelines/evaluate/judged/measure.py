@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pipelines.evaluate.dataset import Case
-from pipelines.evaluate.judged.judge import Judge
-from pipelines.evaluate.measures import Observed, Passage
+from pipelines.evaluate.judged.judge import EvaluationJudge
+from pipelines.evaluate.measures import AnswerPassage, Observed
 
 SOURCE_CHARS = 24_000  # of all sources of an answer together: about 6,000 tokens
 
@@ -28,7 +28,7 @@ def fenced(name: str, texts: Iterable[str], fence: str) -> str:
     return "\n".join(f'<{name}-{fence} n="{n}">\n{text}\n</{name}-{fence}>' for n, text in enumerate(texts, 1))
 
 
-def readable(sources: Sequence[Passage]) -> list[Passage]:
+def readable(sources: Sequence[AnswerPassage]) -> list[AnswerPassage]:
     """As many as a judge reads, in their order: the cited ones go before the others where it is too much."""
     left, kept = SOURCE_CHARS, set()
     for place, source in sorted(enumerate(sources), key=lambda each: not each[1].cited):
@@ -67,7 +67,7 @@ class JudgedMeasure(Protocol):
         """Whether this answer to this case can be judged by it: those count in the denominator."""
         ...
 
-    async def of(self, case: Case, observed: Observed, judge: Judge) -> Judgement:
+    async def of(self, case: Case, observed: Observed, judge: EvaluationJudge) -> Judgement:
         """Raises: Unjudged, PagewireError: there is no judgement."""
         ...
 

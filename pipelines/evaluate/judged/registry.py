@@ -10,7 +10,7 @@ from pydantic import Field
 
 from pipelines.evaluate.dataset import Case
 from pipelines.evaluate.judged.claims import ClaimsFC, Faithfulness, in_order
-from pipelines.evaluate.judged.judge import Decided, Judge, parsed
+from pipelines.evaluate.judged.judge import Decided, EvaluationJudge, parsed
 from pipelines.evaluate.judged.measure import JudgedMeasure, Judgement, asked, fenced, numbered, readable, said
 from pipelines.evaluate.measures import Observed
 from pipelines.runtime.errors import WrongUse
@@ -36,7 +36,7 @@ class Score:
     def applies(self, case: Case, observed: Observed) -> bool:
         return bool(case.answers)
 
-    async def of(self, case: Case, observed: Observed, judge: Judge) -> Judgement:
+    async def of(self, case: Case, observed: Observed, judge: EvaluationJudge) -> Judgement:
         """Raises: Unjudged, PagewireError."""
         text = said(observed)
         if not text.strip():
@@ -71,7 +71,7 @@ class Informationless:
     def applies(self, case: Case, observed: Observed) -> bool:
         return case.expect in ("answer", "refuse")
 
-    async def of(self, case: Case, observed: Observed, judge: Judge) -> Judgement:
+    async def of(self, case: Case, observed: Observed, judge: EvaluationJudge) -> Judgement:
         """What failed is wrong either way. Raises: Unjudged, PagewireError."""
         if observed.failed:
             return Judgement({"informative": 0.0}, "it failed")
@@ -101,7 +101,7 @@ class ContextRelevancy:
     def applies(self, case: Case, observed: Observed) -> bool:
         return case.expect == "answer" or (case.expect is None and bool(observed.sources))
 
-    async def of(self, case: Case, observed: Observed, judge: Judge) -> Judgement:
+    async def of(self, case: Case, observed: Observed, judge: EvaluationJudge) -> Judgement:
         """Raises: Unjudged, PagewireError."""
         sources = readable(observed.sources)
         if not sources:
@@ -154,7 +154,7 @@ class RubricsFC:
     def applies(self, case: Case, observed: Observed) -> bool:
         return bool(case.must_say or case.must_not_say)
 
-    async def of(self, case: Case, observed: Observed, judge: Judge) -> Judgement:
+    async def of(self, case: Case, observed: Observed, judge: EvaluationJudge) -> Judgement:
         """Raises: Unjudged, PagewireError."""
         # What cites nothing says nothing of what it must; what it must not say it must not say there either.
         required = case.must_say if said(observed).strip() else ()
@@ -167,7 +167,7 @@ class RubricsFC:
         return weighed(case, relations)
 
     async def _relations(
-        self, case: Case, text: str, statements: tuple[str, ...], judge: Judge
+        self, case: Case, text: str, statements: tuple[str, ...], judge: EvaluationJudge
     ) -> tuple[Relation, ...]:
         def read(written: str) -> tuple[Relation, ...]:
             verdicts = parsed(_Verdicts, written).verdicts

@@ -10,16 +10,16 @@ from pydantic import BaseModel, ConfigDict
 
 from pipelines.evaluate.comparison import WHOLE
 from pipelines.evaluate.dataset import Case, Dataset
-from pipelines.evaluate.evaluation import Figure, figure
+from pipelines.evaluate.evaluation import MeanFigure, figure
 from pipelines.evaluate.judged.evaluator import applying, fingerprint, key
 from pipelines.evaluate.judged.measure import JudgedMeasure
 from pipelines.evaluate.non_inferiority import MARGIN, Paired, paired
-from pipelines.evaluate.run import Run, Verdict, askable
+from pipelines.evaluate.run import CaseVerdict, Run, askable
 
 NOT_ASKED = "not-asked"  # the budget was spent, or it was stopped
 
 
-class JudgedFigure(Figure):
+class JudgedFigure(MeanFigure):
     """A mean over judged answers, and between what it would be if all were judged."""
 
     at_worst: float  # if every answer that was not judged were worth 0
@@ -108,7 +108,7 @@ def _part(dataset: Dataset, cases: Sequence[Case], run: Run, measure: JudgedMeas
     )
 
 
-def _group(verdicts: Mapping[str, Verdict], ids: Collection[str], names: Sequence[str]) -> JudgedGroup:
+def _group(verdicts: Mapping[str, CaseVerdict], ids: Collection[str], names: Sequence[str]) -> JudgedGroup:
     some = [verdict for id, verdict in verdicts.items() if id in ids]
     decided = [verdict for verdict in some if verdict.unjudged is None]
     values = {name: [each.figures[name] for each in decided if name in each.figures] for name in names}
@@ -127,6 +127,6 @@ def _figure(values: Sequence[float], lacking: int) -> JudgedFigure:
     )
 
 
-def _verdict(run: Run, case: Case, measure: JudgedMeasure, judge: str) -> Verdict:
+def _verdict(run: Run, case: Case, measure: JudgedMeasure, judge: str) -> CaseVerdict:
     where = key(case, measure, judge)
-    return run.verdicts.get(where) or Verdict(**where._asdict(), unjudged=NOT_ASKED)
+    return run.verdicts.get(where) or CaseVerdict(**where._asdict(), unjudged=NOT_ASKED)

@@ -20,7 +20,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pipelines.evaluate.comparison import WHOLE
 from pipelines.evaluate.dataset import NDJSON, YAML, Case, Dataset
 from pipelines.evaluate.judged.agreement import (
-    Counts,
+    AgreementCounts,
     Interval,
     Trust,
     constancy,
@@ -136,7 +136,7 @@ class Agreement(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    counts: Counts
+    counts: AgreementCounts
     people_right: Interval | None  # of the labelled: the base rate, and what labels alone say
     judge_right: Interval | None  # of the labelled
     kappa: Interval | None
@@ -230,7 +230,7 @@ def trusted(
 
 def agreement(people: Mapping[str, bool], judge: Mapping[str, bool], ids: Sequence[str]) -> Agreement:
     """Of a group of answers."""
-    counts = Counts.of((people[id], judge[id]) for id in ids if id in people and id in judge)
+    counts = AgreementCounts.of((people[id], judge[id]) for id in ids if id in people and id in judge)
     judged = [judge[id] for id in ids if id in judge]
     agreed = kappa(counts)
     return Agreement(

@@ -50,7 +50,7 @@ Admission = Literal["once", "twice", "done", "over-budget"]
 SiteDay = tuple[str, date]
 
 
-class Allowance:
+class SampleAllowance:
     """One per process."""
 
     def __init__(self, verdicts: RecentLog) -> None:

@@ -26,17 +26,17 @@ import structlog
 from pipelines.evaluate.dataset import Case
 from pipelines.evaluate.judged.claims import Faithfulness
 from pipelines.evaluate.judged.evaluator import fingerprint
-from pipelines.evaluate.judged.judge import FIRST_PAUSE, Budget, Judge, JudgeModel, Written
+from pipelines.evaluate.judged.judge import FIRST_PAUSE, EvaluationJudge, JudgeModel, JudgingBudget, Written
 from pipelines.evaluate.judged.measure import JudgedMeasure
 from pipelines.evaluate.judged.registry import ContextRelevancy
-from pipelines.evaluate.live.allowance import CLOCK_SKEW, Allowance, chosen, chosen_again, readable
-from pipelines.evaluate.measures import Observed, Passage
+from pipelines.evaluate.live.allowance import CLOCK_SKEW, SampleAllowance, chosen, chosen_again, readable
+from pipelines.evaluate.measures import AnswerPassage, Observed
 from pipelines.runtime.errors import Kind, PagewireError
 from pipelines.runtime.metrics import JUDGED_ANSWERS, JUDGED_FIGURES
 from pipelines.runtime.record import Record
 from pipelines.runtime.settings import Site
 from pipelines.runtime.stage import Handler, Sender
-from pipelines.runtime.try_limit import Line
+from pipelines.runtime.try_limit import TryQueue
 from prompts.loader import ChatMessage, fence
 from schemas.answer import Answered, AnswerEvent
 from schemas.base import WireError
@@ -46,7 +46,7 @@ from schemas.topics import ANSWERS, VERDICTS
 
 
 class AnswerLog(Protocol):
-    """The events of answers (adapters.kafka.log.LogReader)."""
+    """The events of answers (adapters.kafka.log.KafkaLogReader)."""
 
     async def of_key(self, key: str, since_ms: int, until_ms: int | None = None) -> Sequence[Record]:
         """Records of one key written in this time (milliseconds since 1970). Raises: Retryable."""
@@ -66,7 +66,7 @@ class InLine:
 
     def __init__(self, model: JudgeModel) -> None:
         self._model = model
-        self._line = Line()
+        self._line = TryQueue()
         self._turn = asyncio.Lock()
 
     async def complete(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None) -> Written:
@@ -100,7 +100,7 @@ def judge_handler(
     judge: Named | None,
     answers: AnswerLog,
     forgotten: ForgottenQuestions,
-    allowance: Allowance,
+    allowance: SampleAllowance,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     pause: float = FIRST_PAUSE,
 ) -> Handler:
@@ -177,7 +177,7 @@ async def _judged(
     event: OutcomeEvent, outcome: Outcome, end: Answered, named: Named, now: Callable[[], datetime], pause: float
 ) -> Verdict:
     """Raises: PagewireError: that is no fault of this answer."""
-    judge = Judge(named.model, named.name, Budget(CALLS, TOKENS), fence(event.request_id), pause)
+    judge = EvaluationJudge(named.model, named.name, JudgingBudget(CALLS, TOKENS), fence(event.request_id), pause)
     case, observed = material(event, outcome, end)
     figures: dict[str, float] = {}
     unjudged = None
@@ -224,8 +224,10 @@ def material(event: OutcomeEvent, outcome: Outcome, end: Answered) -> tuple[Case
     return case, observed
 
 
-def _passages(end: Answered) -> Sequence[Passage]:
-    return tuple(Passage(page=each.page_id, lang=each.lang, text=each.text, cited=each.cited) for each in end.sources)
+def _passages(end: Answered) -> Sequence[AnswerPassage]:
+    return tuple(
+        AnswerPassage(page=each.page_id, lang=each.lang, text=each.text, cited=each.cited) for each in end.sources
+    )
 
 
 def _count(site: str, verdict: Verdict) -> None:

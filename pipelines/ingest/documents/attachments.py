@@ -25,8 +25,8 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 from urllib.parse import unquote
 
-from pipelines.ingest.chunk import Piece
-from pipelines.ingest.documents.budget import Budget, Share
+from pipelines.ingest.chunk import AttachmentPiece
+from pipelines.ingest.documents.budget import MemoryBudget, MemoryShare
 from pipelines.ingest.documents.kinds import (
     SUFFIXES,
     Kind,
@@ -140,7 +140,7 @@ class Limits:
 class Attached:
     """The text of a page's attachments."""
 
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[AttachmentPiece, ...] = ()
     notes: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()  # those of the notes that somebody should look into
     away: bool = False  # some of these may be readable later
@@ -156,8 +156,8 @@ class Attachments:
         self._fetch = fetch
         self._reader = reader
         self._limits = limits
-        self._budget = Budget(limits.budget, AT_ONCE, metrics.ATTACHMENT_BYTES.set)
-        self._turns = Budget(1, 1)  # to be read
+        self._budget = MemoryBudget(limits.budget, AT_ONCE, metrics.ATTACHMENT_BYTES.set)
+        self._turns = MemoryBudget(1, 1)  # to be read
 
     async def aclose(self) -> None:
         await self._reader.aclose()
@@ -168,7 +168,7 @@ class Attachments:
 
         `urgent`: before those of pages that are not.
         """
-        pieces: list[Piece] = []
+        pieces: list[AttachmentPiece] = []
         notes: list[str] = []
         failed: list[str] = []
         away, missing = False, 0
@@ -222,7 +222,7 @@ class Attachments:
             return len(attachment.data_base64) * 3 // 4
         return self._limits.size
 
-    async def _bytes(self, site: str, attachment: Attachment, share: Share) -> tuple[bytes, str]:
+    async def _bytes(self, site: str, attachment: Attachment, share: MemoryShare) -> tuple[bytes, str]:
         said = attachment.media_type
         if attachment.url is not None:
             answered = partial(self._answered, attachment, share)
@@ -235,7 +235,7 @@ class Attachments:
             return await asyncio.to_thread(_from_folder, attachment.path, site, self._limits), said
         return await asyncio.to_thread(_decoded, attachment.data_base64 or "", self._limits.size), said
 
-    def _answered(self, attachment: Attachment, share: Share, head: Got) -> None:
+    def _answered(self, attachment: Attachment, share: MemoryShare, head: Got) -> None:
         """Raises: NotADocument, Missing, Unread: its body would be fetched in vain."""
         if attachment.media_type == DEFAULT_TYPE:
             self._check(head.content_type, file_name(attachment))
@@ -290,13 +290,13 @@ def name_of(attachment: Attachment, number: int) -> str:
     return next(name for name in (" ".join(name.split())[:MAX_NAME] for name in names) if name)
 
 
-def _pieces(document: Sections, attachment: Attachment, number: int, page: PageDocument) -> list[Piece]:
+def _pieces(document: Sections, attachment: Attachment, number: int, page: PageDocument) -> list[AttachmentPiece]:
     own = page.title or page.name
     name = name_of(attachment, number) if attachment.title or not attachment.data_base64 or attachment.link else ""
     title = " – ".join(filter(None, (own, name)))
     link = attachment.link or attachment.url or page.url
     return [
-        Piece(
+        AttachmentPiece(
             AttachmentPlace(
                 file=number, title=f"{title} · {section.label}" if section.label else title, url=_at(link, section)
             ),

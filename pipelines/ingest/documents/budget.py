@@ -10,13 +10,13 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from pipelines.runtime.try_limit import Line
+from pipelines.runtime.try_limit import TryQueue
 
 
-class Share:
+class MemoryShare:
     """What one holder has taken."""
 
-    def __init__(self, budget: Budget, size: int) -> None:
+    def __init__(self, budget: MemoryBudget, size: int) -> None:
         self._budget = budget
         self.size = size
 
@@ -27,7 +27,7 @@ class Share:
             self._budget._give_back(freed)
 
 
-class Budget:
+class MemoryBudget:
     """All on one event loop, no locks.
 
     Nobody waits for ever: whoever wants more than there is gets it as soon as nobody else holds anything. Waiting is
@@ -47,14 +47,14 @@ class Budget:
         self._tell = held
         # (what it wants, what wakes it): the urgent ones, and the others
         self._waiting: dict[bool, deque[tuple[int, asyncio.Future[None]]]] = {True: deque(), False: deque()}
-        self._line = Line()
+        self._line = TryQueue()
 
     @asynccontextmanager
-    async def take(self, size: int, *, urgent: bool = True) -> AsyncIterator[Share]:
+    async def take(self, size: int, *, urgent: bool = True) -> AsyncIterator[MemoryShare]:
         """Wait for a share of this size, and hold it."""
         with self._line.place():
             await self._wait(size, urgent)
-        share = Share(self, size)
+        share = MemoryShare(self, size)
         try:
             yield share
         finally:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from schemas.ingest import Reading, Words
+from schemas.ingest import Reading, WordCounts
 from schemas.page import FieldName, PageDocument
 from text.html import one_line, read
 from text.html_tree import MAX_TAGS
@@ -38,5 +38,5 @@ def convert(page: PageDocument) -> Converted:
         "keywords": ", ".join(filter(None, map(one_line, page.keywords))),
         "content": content.markdown,
     }
-    reading = Reading(reader=READER, words=Words.model_validate(words, from_attributes=True) if words else None)
+    reading = Reading(reader=READER, words=WordCounts.model_validate(words, from_attributes=True) if words else None)
     return Converted(fields, reading, tuple(filter(None, notes)))

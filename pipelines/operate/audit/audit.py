@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Literal, ParamSpec, Protocol, Self, TypeVar
 
 from pipelines.ingest.ports import KnownPages
-from pipelines.operate.audit.index_diff import ChunkDocument, Document, HeadDocument, IndexDiff
+from pipelines.operate.audit.index_diff import ChunkDocument, HeadDocument, IndexDiff, WrongDocument
 from pipelines.operate.audit.report import AuditReport, finding
 from pipelines.runtime.bus import LogScan
 from pipelines.runtime.errors import Retryable
@@ -44,7 +44,7 @@ class AuditStopped(Retryable):
 
 
 class Inventory(Protocol):
-    """One index (adapters.elastic.inventory.Inventory)."""
+    """One index (adapters.elastic.inventory.ElasticInventory)."""
 
     @property
     def name(self) -> str: ...
@@ -63,14 +63,14 @@ class Inventory(Protocol):
         """Everything written before this call, of these pages (default: of all)."""
         ...
 
-    async def delete(self, documents: Sequence[Document]) -> None: ...
+    async def delete(self, documents: Sequence[WrongDocument]) -> None: ...
 
 
 OpenLog = Callable[[], AbstractAsyncContextManager[LogScan]]
 
 
 @dataclass(frozen=True)
-class Progress:
+class AuditProgress:
     """Progress of an audit: records of the log, documents of the index, or pages that do not agree yet."""
 
     step: Literal["log", "index", "settling"]
@@ -78,7 +78,7 @@ class Progress:
     total: int
 
 
-Report = Callable[[Progress], None]
+Report = Callable[[AuditProgress], None]
 
 
 class Audit:
@@ -150,10 +150,10 @@ class Audit:
         suspects, end, progress_at = left, monotonic() + settle, monotonic()
         while left:
             before = left
-            self._report(Progress("settling", suspects - left, suspects))
+            self._report(AuditProgress("settling", suspects - left, suspects))
             await self._look_again()
             left = await self._judge()
-            self._report(Progress("settling", suspects - left, suspects))
+            self._report(AuditProgress("settling", suspects - left, suspects))
             if left < before:
                 progress_at = monotonic()
             if patience and await self.ask(self._drift.curable):
@@ -170,9 +170,9 @@ class Audit:
         async for batch in self.changes.read(until=ends):
             await self.ask(self._drift.add_records, batch)
             at.update((record.partition, record.offset + 1) for record in batch)
-            self._report(Progress("log", sum(at.values()) - sum(begins.values()), total))
+            self._report(AuditProgress("log", sum(at.values()) - sum(begins.values()), total))
         self._seen = dict(ends)
-        self._report(Progress("log", total, total))
+        self._report(AuditProgress("log", total, total))
 
     async def _read_tail(self) -> None:
         """Read the log's new records; call it after reading the index, so that the log is newer."""
@@ -189,8 +189,8 @@ class Audit:
             async for heads, chunks in batches:
                 await self.ask(self._drift.add_documents, heads, chunks)
                 done += len(heads) + len(chunks)
-                self._report(Progress("index", min(done, total), total))
-        self._report(Progress("index", total, total))
+                self._report(AuditProgress("index", min(done, total), total))
+        self._report(AuditProgress("index", total, total))
 
     async def _look_again(self) -> None:
         """Read suspect pages again: from the index, then the log's new records."""

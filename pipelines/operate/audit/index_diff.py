@@ -81,7 +81,7 @@ class ChunkDocument(NamedTuple):
     chunker: str
 
 
-class Difference(NamedTuple):
+class IndexDifference(NamedTuple):
     """One difference at one page."""
 
     page_key: str
@@ -104,7 +104,7 @@ class Winner(NamedTuple):
     deleted: int | None = None  # revision of a delete that only the index knows
 
 
-class Document(NamedTuple):
+class WrongDocument(NamedTuple):
     """A document to delete, unless it was written again since."""
 
     id: str
@@ -226,9 +226,9 @@ class IndexDiff:
         """Pages by kind of finding; a page may have several."""
         return dict(self._db.execute(sql.KINDS))
 
-    def findings(self, limit: int) -> list[Difference]:
+    def findings(self, limit: int) -> list[IndexDifference]:
         """The first findings, in the order of the pages' keys."""
-        return [Difference(*row) for row in self._db.execute(sql.FINDINGS, (limit,))]
+        return [IndexDifference(*row) for row in self._db.execute(sql.FINDINGS, (limit,))]
 
     def failed(self) -> int:
         """How many pages' change is a dead letter."""
@@ -258,7 +258,7 @@ class IndexDiff:
         """
         return [Winner(*row) for row in self._db.execute(sql.TO_SEND, (force, force, *after, force, limit))]
 
-    def to_clear(self, after: str, limit: int, *, force: bool) -> list[tuple[str, list[Document]]]:
+    def to_clear(self, after: str, limit: int, *, force: bool) -> list[tuple[str, list[WrongDocument]]]:
         """Documents to delete, by page: orphans; with `force` also pages that the log does not know.
 
         A page whose change is sent again keeps its chunks until the next round: they answer questions meanwhile.
@@ -266,12 +266,12 @@ class IndexDiff:
         keys = self._db.execute(sql.TO_CLEAR, (after, force, limit)).fetchall()
         return [(key, self._strays(key)) for (key,) in keys]
 
-    def _strays(self, key: str) -> list[Document]:
+    def _strays(self, key: str) -> list[WrongDocument]:
         chunks = self._db.execute(sql.STRAYS, (key,))
-        found = [Document(id or chunk_id(key, field, ord), version) for id, field, ord, version in chunks]
+        found = [WrongDocument(id or chunk_id(key, field, ord), version) for id, field, ord, version in chunks]
         # The head last: after a crash in between, the next audit finds the page again.
         heads = self._db.execute(sql.UNLOGGED_HEAD, (key,))
-        return found + [Document(head_id(key), version) for (version,) in heads]
+        return found + [WrongDocument(head_id(key), version) for (version,) in heads]
 
     def _misfit(self, document: HeadDocument | ChunkDocument) -> int:
         """1: another model, 2: another chunker."""

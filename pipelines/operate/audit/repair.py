@@ -55,7 +55,7 @@ class AuditRunning(Permanent):
 
 
 class Inventories(Protocol):
-    """The indexes of a site (adapters.elastic.inventory.Inventories)."""
+    """The indexes of a site (adapters.elastic.inventory.ElasticInventories)."""
 
     async def of(self, site: str, name: str | None = None) -> Inventory | None:
         """The index of this name, by default the live one; None when the site never had one."""

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, computed_field
 
-from pipelines.operate.audit.index_diff import Cause, Difference, Kind
+from pipelines.operate.audit.index_diff import Cause, IndexDifference, Kind
 from schemas.base import Wire
 
 
@@ -80,7 +80,7 @@ WORDS: Mapping[Cause, str] = {
 }
 
 
-def finding(found: Difference) -> Finding:
+def finding(found: IndexDifference) -> Finding:
     """A finding in plain words."""
     return Finding(
         kind=found.kind,

@@ -14,15 +14,15 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Literal, Protocol, Self
+from typing import Literal, Self
 
 import structlog
 from pydantic import AwareDatetime, Field
 
-from pipelines.operate.audit.audit import SETTLE, Progress, Report
+from pipelines.operate.audit.audit import SETTLE, AuditProgress, Report
 from pipelines.operate.audit.index_diff import Kind
-from pipelines.operate.audit.repair import AuditRunning
-from pipelines.operate.audit.report import AuditReport, Finding, RepairReport
+from pipelines.operate.audit.repair import Auditor, AuditRunning
+from pipelines.operate.audit.report import AuditReport, Finding
 from pipelines.operate.states import State, States
 from pipelines.runtime.errors import PagewireError, Retryable
 from schemas.base import SiteId, Wire
@@ -47,7 +47,7 @@ class AuditOrder(Wire):
     )
 
 
-class Found(Wire):
+class StoredAudit(Wire):
     """The stored result of an audit: an AuditReport without the site."""
 
     index: str | None = Field(description="The index that was read; null: the site has none yet.")
@@ -78,10 +78,10 @@ class AuditRun(AuditOrder):
     total: int = 0
     code: str = Field(default="", description="Why it failed, as in problem documents.")
     error: str = ""
-    found: Found | None = Field(default=None, description="What was found first.")
+    found: StoredAudit | None = Field(default=None, description="What was found first.")
     sent: int = Field(default=0, description="Changes that the repair sent through the pipeline again.")
     deleted: int = Field(default=0, description="Documents that the repair deleted from the index.")
-    left: Found | None = Field(default=None, description="What was found after the repair.")
+    left: StoredAudit | None = Field(default=None, description="What was found after the repair.")
 
     def state(self, now: datetime) -> RunState:
         if self.ended_at is not None:
@@ -96,22 +96,10 @@ class LastRun(Wire):
     run: AuditRun | None
 
 
-class Audits(Protocol):
-    """pipelines.operate.audit.repair.Auditor."""
-
-    async def audit(
-        self, site: str, *, index: str | None = ..., settle: float = ..., report: Report = ...
-    ) -> AuditReport: ...
-
-    async def repair(
-        self, site: str, *, force: bool = ..., settle: float = ..., report: Report = ...
-    ) -> RepairReport: ...
-
-
 class AuditRuns:
     """One per gateway; close it before the servers' clients. `now`: the gateways' common time."""
 
-    def __init__(self, states: States, audits: Audits, now: Callable[[], datetime], settle: float = SETTLE) -> None:
+    def __init__(self, states: States, audits: Auditor, now: Callable[[], datetime], settle: float = SETTLE) -> None:
         self._states = states
         self._audits = audits
         self._now = now
@@ -169,13 +157,13 @@ class AuditRuns:
 
     async def _report(self, run: AuditRun, report: Report) -> dict[str, object]:
         if not run.repair:
-            return {"found": Found.of(await self._audits.audit(run.site, settle=self._settle, report=report))}
+            return {"found": StoredAudit.of(await self._audits.audit(run.site, settle=self._settle, report=report))}
         done = await self._audits.repair(run.site, force=run.force, settle=self._settle, report=report)
         return {
-            "found": Found.of(done.before),
+            "found": StoredAudit.of(done.before),
             "sent": done.sent,
             "deleted": done.deleted,
-            "left": Found.of(done.after),
+            "left": StoredAudit.of(done.after),
         }
 
 
@@ -189,7 +177,7 @@ class _Noting:
         self._writing = asyncio.Lock()
         self.run = run
 
-    def progressed(self, progress: Progress) -> None:
+    def progressed(self, progress: AuditProgress) -> None:
         update = {"step": progress.step, "done": progress.done, "total": progress.total}
         self.run = self.run.model_copy(update=update)
 

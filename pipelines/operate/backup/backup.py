@@ -12,10 +12,10 @@ from time import monotonic
 
 from pipelines.operate.backup.folder import NewFolder
 from pipelines.operate.backup.lines import document_line, record_line
-from pipelines.operate.backup.manifest import CHANGES, IndexFacts, Manifest, Part, PartName
+from pipelines.operate.backup.manifest import CHANGES, BackupFile, IndexFacts, Manifest, PartName
 from pipelines.operate.backup.newest import Newest
 from pipelines.operate.backup.off_loop import OffLoop, off_loop
-from pipelines.operate.backup.ports import Documents, Progress
+from pipelines.operate.backup.ports import BackupIndex, BackupProgress
 from pipelines.runtime.bus import LogScan
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
@@ -28,7 +28,7 @@ POLL = 0.2  # seconds
 # it, and a restore leaves it deleted.
 ORDER: tuple[PartName, ...] = ("conversations", "questions", "examples", "texts", "switches")
 
-Report = Callable[[Progress], None]
+Report = Callable[[BackupProgress], None]
 OpenLog = Callable[[], AbstractAsyncContextManager[LogScan]]
 
 
@@ -43,7 +43,7 @@ class Stock:
     """The sources of a backup."""
 
     open_log: OpenLog
-    documents: Mapping[PartName, Documents]
+    documents: Mapping[PartName, BackupIndex]
     unlogged: Callable[[], Awaitable[int]]  # outcomes of questions that the log stage has not stored yet
 
 
@@ -96,7 +96,7 @@ async def back_up(
 
 async def _changes(
     folder: NewFolder, open_log: OpenLog, sites: Collection[str] | None, aside: OffLoop, report: Report
-) -> Part:
+) -> BackupFile:
     with ExitStack() as stack:
         newest = await aside.call(Newest, sites, folder.draft)
         stack.callback(aside.later, newest.close)
@@ -133,18 +133,18 @@ async def _scan(
         async for batch in batches:
             await take(batch)
             at.update((record.partition, record.offset + 1) for record in batch)
-            report(Progress(step, sum(at.values()) - first, total))
-    report(Progress(step, total, total))
+            report(BackupProgress(step, sum(at.values()) - first, total))
+    report(BackupProgress(step, total, total))
 
 
 async def _documents(
     folder: NewFolder,
     name: PartName,
-    documents: Documents,
+    documents: BackupIndex,
     sites: Collection[str] | None,
     aside: OffLoop,
     report: Report,
-) -> Part:
+) -> BackupFile:
     total, done = await documents.count(sites), 0
     with ExitStack() as stack:
         file = await aside.call(folder.part, name)
@@ -153,8 +153,8 @@ async def _documents(
             async for batch in batches:
                 await aside.call(file.write, [(one.site, document_line(one)) for one in batch])
                 done += len(batch)
-                report(Progress(name, done, max(done, total)))
-        report(Progress(name, done, done))
+                report(BackupProgress(name, done, max(done, total)))
+        report(BackupProgress(name, done, done))
         await aside.call(file.close)
         return file.part()
 
@@ -167,7 +167,7 @@ async def _logged(unlogged: Callable[[], Awaitable[int]]) -> int:
     return left
 
 
-def _notes(parts: list[Part], unlogged: int) -> tuple[str, ...]:
+def _notes(parts: list[BackupFile], unlogged: int) -> tuple[str, ...]:
     notes = []
     if unreadable := sum(part.unreadable for part in parts):
         notes.append(f"{unreadable:,} records of the change log are no changes (dead letters): left out")

@@ -22,7 +22,7 @@ from typing import IO, Self
 import orjson
 from pydantic import ValidationError
 
-from pipelines.operate.backup.manifest import FORMAT, Manifest, Part, PartName
+from pipelines.operate.backup.manifest import FORMAT, BackupFile, Manifest, PartName
 from pipelines.runtime.errors import Permanent, WrongUse
 from pipelines.runtime.secret import sync_folder
 from schemas.base import problems
@@ -99,9 +99,9 @@ class PartWriter:
         """Close the file, complete or not."""
         self._file.close()
 
-    def part(self) -> Part:
+    def part(self) -> BackupFile:
         """Its entry in the manifest, after `close`."""
-        return Part(
+        return BackupFile(
             name=self._name,
             file=self._path.name,
             records=self._sites.total(),
@@ -185,7 +185,7 @@ class BackupFolder:
                 )
             done += size
 
-    def lines(self, part: Part) -> Iterator[bytes]:
+    def lines(self, part: BackupFile) -> Iterator[bytes]:
         """Raises: BackupDamaged."""
         count = 0
         try:

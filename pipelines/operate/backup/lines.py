@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from pipelines.operate.backup.ports import Document
+from pipelines.operate.backup.ports import BackupDocument
 from pipelines.runtime.record import Record
 
 
@@ -36,15 +36,15 @@ def record_of(line: bytes, topic: str) -> Record:
         raise ValueError(f"no record of a topic: {err!r}") from err
 
 
-def document_line(document: Document) -> bytes:
+def document_line(document: BackupDocument) -> bytes:
     return _line({"id": document.id, "source": document.source})
 
 
-def document_of(line: bytes) -> Document:
+def document_of(line: bytes) -> BackupDocument:
     """Undo `document_line`. Raises: ValueError: it is none."""
     read = orjson.loads(line)
     try:
-        return Document(str(read["id"]), dict(read["source"]))
+        return BackupDocument(str(read["id"]), dict(read["source"]))
     except (KeyError, TypeError) as err:
         raise ValueError(f"no document: {err!r}") from err
 

@@ -14,7 +14,7 @@ CHANGES: Final = "changes"
 PartName = Literal["changes", "conversations", "questions", "examples", "texts", "switches"]
 
 
-class Part(Wire):
+class BackupFile(Wire):
     """One file of a backup: gzip, a line of JSON for each record."""
 
     name: PartName
@@ -43,7 +43,7 @@ class Manifest(Wire):
     pagewire: str = Field(description="Version that made the backup.")
     began_at: AwareDatetime = Field(description="Of the pages: every change accepted before this is in it.")
     ended_at: AwareDatetime
-    parts: tuple[Part, ...]
+    parts: tuple[BackupFile, ...]
     indexes: dict[str, IndexFacts] = Field(default_factory=dict, description="Of the sites that have one.")
     token_mark: str | None = Field(
         default=None,
@@ -56,5 +56,5 @@ class Manifest(Wire):
     def sites(self) -> frozenset[str]:
         return frozenset(site for part in self.parts for site in part.sites)
 
-    def part(self, name: PartName) -> Part | None:
+    def part(self, name: PartName) -> BackupFile | None:
         return next((part for part in self.parts if part.name == name), None)

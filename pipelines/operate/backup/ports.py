@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 
 @dataclass(frozen=True)
-class Document:
+class BackupDocument:
     """A document that only Elasticsearch has."""
 
     id: str
@@ -28,18 +28,18 @@ class PutBack:
     forgotten: int = 0  # deleted by the visitor since the backup was made
 
 
-class Documents(Protocol):
+class BackupIndex(Protocol):
     """One index with data that cannot be derived. All methods raise Retryable."""
 
     async def count(self, sites: Collection[str] | None) -> int:
         """How many documents these sites have; None: all sites."""
         ...
 
-    def read(self, sites: Collection[str] | None) -> AsyncGenerator[Sequence[Document], None]:
+    def read(self, sites: Collection[str] | None) -> AsyncGenerator[Sequence[BackupDocument], None]:
         """Everything written before this call, of these sites (None: of all), in batches."""
         ...
 
-    async def put_back(self, documents: Sequence[Document]) -> PutBack:
+    async def put_back(self, documents: Sequence[BackupDocument]) -> PutBack:
         """Write documents that are missing or older in the index. May be repeated.
 
         Raises:
@@ -49,7 +49,7 @@ class Documents(Protocol):
 
 
 @dataclass(frozen=True)
-class Progress:
+class BackupProgress:
     """Progress of one step of a backup or restore: records, documents, or bytes."""
 
     step: str

@@ -20,10 +20,10 @@ from pipelines.ingest.accept import queued
 from pipelines.operate.backup.backup import OpenLog, Report
 from pipelines.operate.backup.folder import BackupDamaged, BackupFolder
 from pipelines.operate.backup.lines import document_of, record_of
-from pipelines.operate.backup.manifest import CHANGES, Part, PartName
+from pipelines.operate.backup.manifest import CHANGES, BackupFile, PartName
 from pipelines.operate.backup.newest import Newest, change_of
 from pipelines.operate.backup.off_loop import OffLoop, off_loop
-from pipelines.operate.backup.ports import Documents, Progress
+from pipelines.operate.backup.ports import BackupIndex, BackupProgress
 from pipelines.runtime.bus import Producer
 from pipelines.runtime.errors import WrongUse
 from pipelines.runtime.record import Record, in_lane
@@ -63,7 +63,7 @@ class Target:
     """The targets of a restore."""
 
     open_log: OpenLog
-    documents: Mapping[PartName, Documents]
+    documents: Mapping[PartName, BackupIndex]
     sender: Producer
 
 
@@ -112,16 +112,21 @@ async def check(folder: BackupFolder, aside: OffLoop, report: Report) -> None:
     loop = asyncio.get_running_loop()
 
     def report_bytes(done: int, total: int) -> None:
-        loop.call_soon_threadsafe(report, Progress("checking", done, total))
+        loop.call_soon_threadsafe(report, BackupProgress("checking", done, total))
 
     await aside.call(folder.check, report_bytes)
 
 
 async def _documents(
-    folder: BackupFolder, part: Part, documents: Documents, sites: Collection[str], aside: OffLoop, report: Report
+    folder: BackupFolder,
+    part: BackupFile,
+    documents: BackupIndex,
+    sites: Collection[str],
+    aside: OffLoop,
+    report: Report,
 ) -> Restored:
     restored, done = Restored(), 0
-    report(Progress(part.name, 0, part.records))
+    report(BackupProgress(part.name, 0, part.records))
     async with aclosing(aside.batches(folder.lines(part), BATCH, len, BATCH_BYTES)) as batches:
         async for lines in batches:
             found = [one for one in await aside.call(_read, part, document_of, lines) if one.site in sites]
@@ -129,12 +134,12 @@ async def _documents(
                 back = await documents.put_back(found)
                 restored = restored.plus(back.restored, back.there, back.forgotten)
             done += len(lines)
-            report(Progress(part.name, done, part.records))
+            report(BackupProgress(part.name, done, part.records))
     return restored
 
 
 async def _changes(
-    folder: BackupFolder, part: Part, target: Target, sites: Collection[str], aside: OffLoop, report: Report
+    folder: BackupFolder, part: BackupFile, target: Target, sites: Collection[str], aside: OffLoop, report: Report
 ) -> Restored:
     with ExitStack() as stack:
         known = await aside.call(Newest, sites)
@@ -152,14 +157,14 @@ async def _changes(
             return [both for both, new in zip(ours, unknown, strict=True) if new], len(ours)
 
         restored, done = Restored(), 0
-        report(Progress(part.name, 0, part.records))
+        report(BackupProgress(part.name, 0, part.records))
         async with aclosing(aside.batches(folder.lines(part), BATCH, len, BATCH_BYTES)) as batches:
             async for lines in batches:
                 send, ours = await aside.call(lacking, lines)
                 await asyncio.gather(*(_send(target.sender, record, change) for record, change in send))
                 restored = restored.plus(len(send), ours - len(send))
                 done += len(lines)
-                report(Progress(part.name, done, part.records))
+                report(BackupProgress(part.name, done, part.records))
         return restored
 
 
@@ -169,7 +174,7 @@ async def _send(sender: Producer, record: Record, change: PageChange) -> None:
     await sender.send(RECEIPTS, change.page_key, queued(change), lane="bulk")
 
 
-def _read(part: Part, read: Callable[[bytes], T], lines: list[bytes]) -> list[T]:
+def _read(part: BackupFile, read: Callable[[bytes], T], lines: list[bytes]) -> list[T]:
     """The parsed lines. Raises: BackupDamaged: the checksum fits, but other software wrote the line."""
     try:
         return [read(line) for line in lines]

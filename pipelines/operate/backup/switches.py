@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Collection, Sequence
 
-from pipelines.operate.backup.ports import Document, PutBack
+from pipelines.operate.backup.ports import BackupDocument, PutBack
 from pipelines.operate.states import States
 from pipelines.runtime.errors import Retryable
 from schemas.chat_switch import ChatSwitch
@@ -22,7 +22,7 @@ class SwitchesChanged(Retryable):
 
 
 class KeptSwitches:
-    """One document a site: pipelines.operate.backup.ports.Documents."""
+    """One document a site: pipelines.operate.backup.ports.BackupIndex."""
 
     def __init__(self, states: States) -> None:
         self._states = states
@@ -31,12 +31,12 @@ class KeptSwitches:
         """Raises: Retryable."""
         return len(await self._of(sites))
 
-    async def read(self, sites: Collection[str] | None) -> AsyncGenerator[Sequence[Document], None]:
+    async def read(self, sites: Collection[str] | None) -> AsyncGenerator[Sequence[BackupDocument], None]:
         """Raises: Retryable."""
         if found := await self._of(sites):
             yield found
 
-    async def put_back(self, documents: Sequence[Document]) -> PutBack:
+    async def put_back(self, documents: Sequence[BackupDocument]) -> PutBack:
         """Raises: Retryable."""
         restored = sum([await self._put_back(ChatSwitch.stored(one.source)) for one in documents])
         return PutBack(restored, len(documents) - restored)
@@ -50,6 +50,6 @@ class KeptSwitches:
                 return True
         raise SwitchesChanged(f"the chat of site {switch.site} is switched by others all the time; try again")
 
-    async def _of(self, sites: Collection[str] | None) -> list[Document]:
+    async def _of(self, sites: Collection[str] | None) -> list[BackupDocument]:
         switches = [ChatSwitch.stored(state.value) for state in await self._states.all("chat")]
-        return [Document(one.site, one.dumped()) for one in switches if sites is None or one.site in sites]
+        return [BackupDocument(one.site, one.dumped()) for one in switches if sites is None or one.site in sites]

@@ -27,7 +27,7 @@ from pipelines.operate.dead_letters.edit import checked
 from pipelines.operate.dead_letters.open_letters import BURYING, OpenLetters
 from pipelines.operate.dead_letters.view import compare, detail, letter_id, summary
 from pipelines.runtime.bus import Bus, LogReader, Producer
-from pipelines.runtime.dead_letters import DeadLetter, Mark, Unreadable, entry, mark_headers, redrive_headers
+from pipelines.runtime.dead_letters import DeadLetter, Mark, UnreadableLetter, entry, mark_headers, redrive_headers
 from pipelines.runtime.errors import Permanent
 from pipelines.runtime.record import Lane, Record, in_lane
 from schemas.letters import (
@@ -69,7 +69,7 @@ class _FoundLetter:
 
     topic: Topic  # the one it came from
     record: Record
-    entry: DeadLetter | Unreadable
+    entry: DeadLetter | UnreadableLetter
     mark: Mark | None = None
 
     @property
@@ -191,10 +191,10 @@ class Letters:
             elif filter.fits((letter := _FoundLetter(topic, record, found)).summary):
                 yield letter
 
-    def _read(self, topic: Topic, record: Record) -> DeadLetter | Mark | Unreadable:
+    def _read(self, topic: Topic, record: Record) -> DeadLetter | Mark | UnreadableLetter:
         found = entry(record)
         if isinstance(found, DeadLetter) and found.topic != self._bus.name(topic):
-            return Unreadable(f"its headers say that it came from {found.topic[:200]!r}")
+            return UnreadableLetter(f"its headers say that it came from {found.topic[:200]!r}")
         return found
 
     async def _find(self, id: str) -> _FoundLetter:
@@ -226,7 +226,7 @@ class Letters:
     async def _redrive(self, found: _FoundLetter, value: bytes | None = None, lane: Lane | None = None) -> _FoundLetter:
         """`lane`: redrives of many letters use the bulk lane, behind editors' saves; None: the message's own."""
         topic, record, letter = found.topic, found.record, found.entry
-        if isinstance(letter, Unreadable):
+        if isinstance(letter, UnreadableLetter):
             raise LetterUnreadable(f"{found.summary.id}: {letter.why}; it can only be dropped")
         if not await self._has_partition(topic, letter.partition) or (topic.compacted and record.key is None):
             place = f"partition {letter.partition} of {topic.name} with key {found.summary.key!r}"

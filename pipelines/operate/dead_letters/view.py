@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from pipelines.ingest.ports import KnownPages
 from pipelines.runtime.bus import LogReader
-from pipelines.runtime.dead_letters import DeadLetter, Mark, Unreadable
+from pipelines.runtime.dead_letters import DeadLetter, Mark, UnreadableLetter
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from schemas.base import MAX_REVISION, SiteId, WireError
@@ -46,7 +46,7 @@ def page_of_key(key: bytes | None) -> PageAddress | None:
     return address
 
 
-def summary(topic: Topic, record: Record, found: DeadLetter | Unreadable, mark: Mark | None) -> DeadLetterSummary:
+def summary(topic: Topic, record: Record, found: DeadLetter | UnreadableLetter, mark: Mark | None) -> DeadLetterSummary:
     """One line of a list."""
     address = page_of_key(record.key)
     known = found if isinstance(found, DeadLetter) else None
@@ -73,7 +73,7 @@ def summary(topic: Topic, record: Record, found: DeadLetter | Unreadable, mark: 
 def detail(
     topic: Topic,
     record: Record,
-    found: DeadLetter | Unreadable,
+    found: DeadLetter | UnreadableLetter,
     mark: Mark | None,
     diff: RevisionDiff | None,
     *,

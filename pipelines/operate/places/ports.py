@@ -18,7 +18,7 @@ class Covered:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class NotedRange:
     """A site's places in one partition, from `start` up to, not including, `end`, as of the time of the note.
 
     Compaction may have removed some of the records since; it adds none.
@@ -41,12 +41,12 @@ class Places(Protocol):
         """How far the topic is covered; an unknown topic is not covered at all."""
         ...
 
-    def of_site(self, topic: str, site: str, partition: int) -> AsyncGenerator[Stretch, None]:
+    def of_site(self, topic: str, site: str, partition: int) -> AsyncGenerator[NotedRange, None]:
         """The site's stretches, ordered by start. They may overlap, and extend beyond the covered range."""
         ...
 
     async def add(
-        self, topic: str, stretches: Sequence[Stretch], covered: Covered, ends: Mapping[int, int]
+        self, topic: str, stretches: Sequence[NotedRange], covered: Covered, ends: Mapping[int, int]
     ) -> Covered | None:
         """Store the places from `covered` up to `ends`, then the new covered range; returns that range.
 
@@ -54,7 +54,7 @@ class Places(Protocol):
         """
         ...
 
-    async def put(self, topic: str, stretch: Stretch) -> None:
+    async def put(self, topic: str, stretch: NotedRange) -> None:
         """Replace the stretch with the same start, unless that one is longer by now."""
         ...
 

@@ -21,7 +21,7 @@ from typing import TypeVar
 
 import structlog
 
-from pipelines.operate.places.ports import Covered, Places, Stretch
+from pipelines.operate.places.ports import Covered, NotedRange, Places
 from pipelines.operate.places.spans import Run, count, holds, runs_of, spans_for, union, within
 from pipelines.runtime.bus import BrokerView, LogReader, LogScan, PickingBus, PickingScan
 from pipelines.runtime.errors import PagewireError, Retryable
@@ -141,9 +141,9 @@ class SiteLog:
         if gathered:
             yield gathered
 
-    async def _together(self, topic: str, partition: int) -> AsyncIterator[list[Stretch]]:
+    async def _together(self, topic: str, partition: int) -> AsyncIterator[list[NotedRange]]:
         """Read in groups, so that memory stays flat."""
-        some: list[Stretch] = []
+        some: list[NotedRange] = []
         async with aclosing(self._places.of_site(topic, self._site, partition)) as stretches:
             async for stretch in stretches:
                 some.append(stretch)
@@ -164,12 +164,12 @@ class SiteLog:
                 raise PlacesWrong(f"{record} is not of site {self._site}, as was noted")
         return found
 
-    async def _forget_compacted(self, topic: str, stretches: Sequence[Stretch], found: Sequence[int]) -> None:
+    async def _forget_compacted(self, topic: str, stretches: Sequence[NotedRange], found: Sequence[int]) -> None:
         """Replace a stretch by its remaining records if compaction has removed most of it."""
         for stretch in stretches:
             there = found[bisect_left(found, stretch.start) : bisect_left(found, stretch.end)]
             if 2 * len(there) <= count(stretch.runs):
-                left = Stretch(stretch.site, stretch.partition, stretch.start, stretch.end, runs_of(there))
+                left = NotedRange(stretch.site, stretch.partition, stretch.start, stretch.end, runs_of(there))
                 await self._helped(self._places.put(topic, left))
 
     async def _whole(
@@ -256,9 +256,9 @@ class _Note:
             if is_site_id(site):  # else it is no record of a site
                 self._offsets[site, record.partition].append(record.offset)
 
-    def stretches(self, ends: Mapping[int, int]) -> list[Stretch]:
+    def stretches(self, ends: Mapping[int, int]) -> list[NotedRange]:
         return [
-            Stretch(site, p, self.covered.ends.get(p, 0), ends[p], runs_of(offsets))
+            NotedRange(site, p, self.covered.ends.get(p, 0), ends[p], runs_of(offsets))
             for (site, p), offsets in self._offsets.items()
         ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pipelines.ingest.ports import ChunkAddress, HeadConflict, PageStore, Place
+from pipelines.ingest.ports import ChunkAddress, HeadConflict, PageStore, PartPosition
 from schemas.head import Head
 from schemas.ingest import PageEmbeddings
 from schemas.page import ChangeRef
@@ -45,16 +45,16 @@ class BatchedPageStore(PageStore):
     async def remove(self, change: ChangeRef, chunks: Sequence[ChunkAddress]) -> None:
         await self._store.remove(change, chunks)
 
-    async def keep(self, part: PageEmbeddings, place: Place) -> None:
+    async def keep(self, part: PageEmbeddings, place: PartPosition) -> None:
         await self._store.keep(part, place)
 
-    async def kept(self, part: PageEmbeddings) -> Mapping[int, Place]:
+    async def kept(self, part: PageEmbeddings) -> Mapping[int, PartPosition]:
         return await self._store.kept(part)
 
     async def take(self, part: PageEmbeddings, number: int) -> PageEmbeddings:
         return await self._store.take(part, number)
 
-    async def drop(self, part: PageEmbeddings, places: Mapping[int, Place]) -> None:
+    async def drop(self, part: PageEmbeddings, places: Mapping[int, PartPosition]) -> None:
         await self._store.drop(part, places)
 
     async def strays(self, change: ChangeRef) -> Sequence[ChunkAddress]:

@@ -42,7 +42,7 @@ KNOWN = 1_000  # indexes
 
 
 class Generations(Protocol):
-    """Lists the indexes of a site (adapters.elastic.indexes.Indexes)."""
+    """Lists the indexes of a site (adapters.elastic.indexes.ElasticIndexes)."""
 
     async def generations(self, site: str) -> list[IndexInfo]:
         """The oldest first. Raises: Retryable."""

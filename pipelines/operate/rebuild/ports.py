@@ -12,7 +12,7 @@ from schemas.rebuild import Rebuild
 
 
 class Indexes(Protocol):
-    """Makes, swaps and deletes the indexes of sites (adapters.elastic.indexes.Indexes). All methods raise Retryable."""
+    """Makes, swaps and deletes the indexes of sites (adapters.elastic.indexes). All methods raise Retryable."""
 
     async def now(self, site: str) -> IndexInfo | None:
         """The live index, read now without a cache; None: there is none. Raises: IndexUnfit."""
@@ -64,7 +64,7 @@ class Indexes(Protocol):
 
 
 class RebuildNotes(Protocol):
-    """Stores notes of rebuilds (adapters.elastic.rebuilds.Rebuilds). All methods raise Retryable."""
+    """Stores notes of rebuilds (adapters.elastic.rebuilds.ElasticRebuilds). All methods raise Retryable."""
 
     async def of_site(self, site: str) -> list[Rebuild]:
         """The oldest generation first."""
@@ -88,7 +88,7 @@ class RebuildNotes(Protocol):
 
 
 class RebuildPages(KnownPages, Protocol):
-    """Pages of the live indexes, and any index to write to (adapters.elastic.pages.Pages)."""
+    """Pages of the live indexes, and any index to write to (adapters.elastic.pages.ElasticPages)."""
 
     def at(self, info: IndexInfo) -> PageStore: ...
 

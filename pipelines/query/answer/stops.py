@@ -33,7 +33,7 @@ KEPT = 10_000  # stops in memory, about 1 MB; what is forgotten is read back
 
 
 class StopLog(LogReader, RecentLog, Protocol):
-    """The topic (adapters.kafka.log.LogReader)."""
+    """The topic (adapters.kafka.log.KafkaLogReader)."""
 
 
 class Stops:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from pipelines.query.extractive.quotation import Quotation
 from schemas.answer import Citation, Token, WholeTable
-from schemas.query import Evidence, Source, Table
+from schemas.query import Evidence, Source, SourceTable
 from text.markdown import cells, plain, valid
 from text.sentences import cut
 
@@ -48,7 +48,7 @@ class _Piece:
 
 
 def card(
-    evidence: Sequence[Evidence], sources: Sequence[Source], lead_in: str, tables: Sequence[Table] = ()
+    evidence: Sequence[Evidence], sources: Sequence[Source], lead_in: str, tables: Sequence[SourceTable] = ()
 ) -> Quotation:
     """What fits best on the page of the best unit.
 
@@ -153,7 +153,7 @@ def _bold(row: str) -> str:
 
 
 def _written(
-    pieces: Sequence[_Piece], above: tuple[str, ...], lead_in: str, tables: Sequence[Table]
+    pieces: Sequence[_Piece], above: tuple[str, ...], lead_in: str, tables: Sequence[SourceTable]
 ) -> Iterator[Token | Citation | WholeTable]:
     """A block quotation, a citation for each piece.
 

@@ -37,7 +37,7 @@ _UNSPACED = frozenset({"zh", "ja", "th", "lo", "my", "km"})
 
 
 @dataclass(frozen=True)
-class Said:
+class NamedDays:
     """The days that a text names."""
 
     weekdays: frozenset[int] = frozenset()
@@ -103,7 +103,7 @@ def matching_rows(rows: Sequence[str], day: date, lang: str) -> list[int]:
     return dated or [n for n, each in enumerate(said) if each.holds(day)]
 
 
-def said_days(text: str, lang: str) -> Said:
+def said_days(text: str, lang: str) -> NamedDays:
     """The days that a text names."""
     words = _words(lang.partition("-")[0]) or _words("en")
     assert words is not None
@@ -118,7 +118,7 @@ def said_days(text: str, lang: str) -> Said:
     if words.has("working", folded):
         weekdays |= WORKING
     nth = frozenset(_nth(folded, words)) if weekdays else frozenset()
-    return Said(frozenset(weekdays), nth, months, dates)
+    return NamedDays(frozenset(weekdays), nth, months, dates)
 
 
 def _asked(question: str, today: date, words: _Words) -> date | None:

@@ -16,7 +16,7 @@ from datetime import date
 
 from pipelines.query.extractive.days import matching_rows
 from schemas.answer import Certainty, Citation, Token, WholeTable
-from schemas.query import Evidence, Table
+from schemas.query import Evidence, SourceTable
 from text.markdown import cells, plain, valid
 from text.sentences import cut
 
@@ -51,7 +51,7 @@ class Quotation:
         return tuple(event for event in self.events if isinstance(event, Citation))
 
 
-def answering(evidence: Sequence[Evidence], lead_in: str, tables: Sequence[Table] = ()) -> Quotation:
+def answering(evidence: Sequence[Evidence], lead_in: str, tables: Sequence[SourceTable] = ()) -> Quotation:
     """The best unit, and what fits as well."""
     return Quotation(tuple(_written(chosen(evidence), lead_in, tables)))
 
@@ -66,7 +66,7 @@ class Unsure:
 
 
 def by_part(
-    sure: Sequence[Sequence[Evidence]], lead_in: str, unsure: Sequence[Unsure], tables: Sequence[Table] = ()
+    sure: Sequence[Sequence[Evidence]], lead_in: str, unsure: Sequence[Unsure], tables: Sequence[SourceTable] = ()
 ) -> Quotation:
     """One quotation for each part of a question.
 
@@ -208,7 +208,7 @@ def _together(one: Evidence, other: Evidence) -> bool:
 
 
 def _written(
-    picked: Sequence[Evidence], lead_in: str, tables: Sequence[Table], at: int = 0
+    picked: Sequence[Evidence], lead_in: str, tables: Sequence[SourceTable], at: int = 0
 ) -> Iterator[Token | Citation | WholeTable]:
     """A block quotation per list, table or sentence; the best one's first, its own units in reading order.
 

@@ -81,7 +81,7 @@ class Weighed:
 
 
 @dataclass(frozen=True)
-class Weights:
+class TermWeights:
     """The question's words that say something, and how much each says."""
 
     terms: Mapping[str, float]
@@ -90,7 +90,7 @@ class Weights:
     @classmethod
     def of(
         cls, question: str, known: Iterable[tuple[str, int]], total: int, langs: Iterable[str], topic: str = ""
-    ) -> Weights:
+    ) -> TermWeights:
         """
         Args:
             known: the question's stems and in how many of `total` chunks each is. langs: of the pages.
@@ -268,7 +268,7 @@ def weigh(
     if common:
         cosines = apart(vectors, common) @ apart(vector[None], common)[0]
     by_cosine = APART_COSINE if common else COSINE
-    weights = Weights.of(question, terms, total, (hit.lang for hit in read), topic)
+    weights = TermWeights.of(question, terms, total, (hit.lang for hit in read), topic)
     there = [frozenset(words(" ".join((hit.title, *unit.headings, unit.intro, _said(unit))))) for hit, unit in units]
     like = _like(weights, there, {lang.partition("-")[0] for lang in (*spoken(question), *(hit.lang for hit in read))})
     weighed = []
@@ -310,7 +310,9 @@ def _said(unit: HitUnit) -> str:
     return f"{unit.header} {unit.text}"
 
 
-def _like(weights: Weights, there: Iterable[frozenset[str]], langs: Iterable[str]) -> Mapping[str, Mapping[str, float]]:
+def _like(
+    weights: TermWeights, there: Iterable[frozenset[str]], langs: Iterable[str]
+) -> Mapping[str, Mapping[str, float]]:
     """Of each word of the units that is like some of the question's, how like each of those.
 
     "Open" and "opening hours" are one thing.

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from prompts.phrases import Phrases
-from schemas.answer import Topic
+from schemas.answer import QuestionMeaning
 from schemas.query import MAX_QUESTION, Grade, Retrieved, Source
 from text.language import stopwords
 from text.likeness import Likeness
@@ -89,7 +89,7 @@ def _linkable(url: str) -> bool:
     return url.startswith(("https://", "http://", "/")) and not re.search(r"[<>\s]", url)
 
 
-def narrower(retrieved: Retrieved) -> tuple[Topic, ...]:
+def narrower(retrieved: Retrieved) -> tuple[QuestionMeaning, ...]:
     """Questions that ask for less, the nearest first; none where the question is narrow, or there is no choice."""
     request = retrieved.request
     # The rewritten question is in the site's language; what was asked first needs no rewriting to be understood.
@@ -105,7 +105,7 @@ def narrower(retrieved: Retrieved) -> tuple[Topic, ...]:
     for label in _labels(retrieved, question):
         if len(label) <= LONGEST and (key := tuple(words(label))) and not set(stems(label)) <= said:
             named.setdefault(key, label)
-    topics = [Topic(label=label, question=_asking(question, label, short)) for label in named.values()]
+    topics = [QuestionMeaning(label=label, question=_asking(question, label, short)) for label in named.values()]
     return tuple(topics[:TOPICS]) if len(topics) >= FEWEST else ()
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pipelines.query.extractive.ranking import KEPT, Findings, Weighed
 from pipelines.query.search.ports import ChunkKey, Chunks, Hit
-from schemas.query import Source, Table
+from schemas.query import Source, SourceTable
 
 AROUND = 5  # chunks on each side of the row's
 MOST = 3  # tables of an answer
@@ -23,7 +23,7 @@ _ROW = re.compile(r"[ \t]*\|")
 
 async def whole_tables(
     found: Iterable[Findings], near: Iterable[Hit], sources: Sequence[Source], chunks: Chunks
-) -> tuple[Table, ...]:
+) -> tuple[SourceTable, ...]:
     """Of the rows that may be quoted, the tables that they are of.
 
     Args:
@@ -48,7 +48,7 @@ async def whole_tables(
         known |= {chunk.place: chunk for chunk in await chunks.chunks(index, list(lacking))}
     tables = ((each, _table(each, known)) for each in rows.values())
     return tuple(
-        Table(sources=numbers[each.hit.url], block=each.unit.block, text=text)
+        SourceTable(sources=numbers[each.hit.url], block=each.unit.block, text=text)
         for each, text in tables
         if text is not None and len(text) <= LONGEST
     )

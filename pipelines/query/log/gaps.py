@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from pipelines.query.log.grouping import Numbers
-from pipelines.query.log.ports import Asked
+from pipelines.query.log.ports import GroupableQuestion
 from pipelines.query.log.telling import telling
 from pipelines.runtime.embedder import Matrix32
 from schemas.gaps import Covered, GapCounts, GapPage, GapQuestion, GapReport, QuestionGroup, Trend
@@ -58,12 +58,12 @@ class Wording:
 
     text: str  # understandable by itself; as most write it, else as the newest has it
     lang: str
-    questions: tuple[Asked, ...]
+    questions: tuple[GroupableQuestion, ...]
 
 
-def wordings(asked: Iterable[Asked]) -> list[Wording]:
+def wordings(asked: Iterable[GroupableQuestion]) -> list[Wording]:
     """Of all questions with words, in the order in which they are first met."""
-    same: dict[tuple[str, ...], list[Asked]] = {}
+    same: dict[tuple[str, ...], list[GroupableQuestion]] = {}
     for one in asked:
         if one.text:
             same.setdefault(tuple(words(fold(one.text))) or (one.text,), []).append(one)
@@ -74,7 +74,7 @@ def _most(texts: Sequence[str | None]) -> str:
     return Counter(texts).most_common(1)[0][0] or ""
 
 
-def misses(one: Asked) -> frozenset[Miss]:
+def misses(one: GroupableQuestion) -> frozenset[Miss]:
     """What was wrong with the answer. Who likes a page or an answer was helped by it, however unsure it was."""
     found: set[Miss] = set()
     if one.became == "refused":
@@ -103,7 +103,7 @@ def trend(now: int, before: int) -> Trend:
 def report(
     site: str,
     period: Period,
-    asked: Sequence[Asked],
+    asked: Sequence[GroupableQuestion],
     grouped: Sequence[Wording],
     vectors: Matrix32,
     numbers: Numbers,
@@ -153,7 +153,7 @@ def _of(made: GapReport, groups: Sequence[QuestionGroup], limit: int) -> GapRepo
     return made.model_copy(update={"groups": tuple(groups[:limit]), "total": len(groups)})
 
 
-def counts(asked: Iterable[Asked]) -> GapCounts:
+def counts(asked: Iterable[GroupableQuestion]) -> GapCounts:
     """Of a period's questions."""
     numbers: Counter[str] = Counter()
     for one in asked:
@@ -164,7 +164,7 @@ def counts(asked: Iterable[Asked]) -> GapCounts:
 
 class _Shown(NamedTuple):
     place: int  # of the wording
-    question: Asked  # in these words, as a sample
+    question: GroupableQuestion  # in these words, as a sample
     asked: int
     missed: bool
 
@@ -261,7 +261,7 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def covered(missed: Iterable[Asked]) -> Covered | None:
+def covered(missed: Iterable[GroupableQuestion]) -> Covered | None:
     """What the gate said of most of them."""
     said: Counter[Covered] = Counter()
     for one in missed:
@@ -270,7 +270,7 @@ def covered(missed: Iterable[Asked]) -> Covered | None:
     return max(said, key=lambda each: (said[each], each), default=None)
 
 
-def pages(asked: Iterable[Asked]) -> tuple[GapPage, ...]:
+def pages(asked: Iterable[GroupableQuestion]) -> tuple[GapPage, ...]:
     """Those that were found for the questions, by how often and how near."""
     near: dict[tuple[str, str], list[float | None]] = defaultdict(list)
     cited: Counter[tuple[str, str]] = Counter()

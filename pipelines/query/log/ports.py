@@ -61,7 +61,7 @@ class AskedHit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class GroupableQuestion:
     """What is needed of a logged question to group it with others like it: thousands are read at once."""
 
     request_id: str
@@ -96,7 +96,7 @@ class QuestionReader(Protocol):
         """Without its vector, which says nothing to people."""
         ...
 
-    async def asked(self, site: str, since: datetime, until: datetime, most: int) -> Sequence[Asked]:
+    async def asked(self, site: str, since: datetime, until: datetime, most: int) -> Sequence[GroupableQuestion]:
         """Questions of a period, the newest first; no courtesies.
 
         Args:

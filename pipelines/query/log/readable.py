@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
-from pipelines.query.log.ports import Asked, QuestionReader
+from pipelines.query.log.ports import GroupableQuestion, QuestionReader
 from schemas.outcome import LoggedQuestion, QuestionFilter, QuestionList
 
 PageName = tuple[str, str]  # id and language
@@ -58,7 +58,7 @@ class ReadableQuestions:
         allowed = await self._readable(site, doubtful)
         return [each if each.outcome.restricted is False else _cleared(each, allowed) for each in found]
 
-    async def asked(self, site: str, since: datetime, until: datetime, most: int) -> list[Asked]:
+    async def asked(self, site: str, since: datetime, until: datetime, most: int) -> list[GroupableQuestion]:
         """Raises: Retryable."""
         found = await self.questions.asked(site, since, until, most)
         doubtful = {hit.page_id for one in found if one.restricted is not False for hit in one.hits}

@@ -21,7 +21,17 @@ from pipelines.query.search.widen import passages, wanted
 from pipelines.query.settings import QuerySettings
 from schemas.http import SearchKind
 from schemas.ingest import Vector32
-from schemas.query import RANKING, Evidence, FoundPage, Question, QuestionVector, Rephrased, Retrieved, Source, Table
+from schemas.query import (
+    RANKING,
+    Evidence,
+    FoundPage,
+    Question,
+    QuestionVector,
+    Rephrased,
+    Retrieved,
+    Source,
+    SourceTable,
+)
 
 RERANKED, KEPT = 20, 5  # hits read by the reranker, and left of them
 LOOKED_INTO = 30  # hits whose units are measured
@@ -123,7 +133,7 @@ async def _ordered(look: Look, found: Assessment, settings: QuerySettings, reran
 
 async def _read(
     best: Assessment, look: Look, chunks: Chunks, settings: QuerySettings, *, whole: bool
-) -> tuple[tuple[Source, ...], tuple[Table, ...]]:
+) -> tuple[tuple[Source, ...], tuple[SourceTable, ...]]:
     """Sources of the best hits and of what is near them; what else stands around is read if there is room for it.
 
     Args:

@@ -16,7 +16,7 @@ from base64 import b64encode
 from pathlib import Path
 
 from infra.engine.servers import elasticsearch_server, prepare_elasticsearch
-from infra.engine.settings import EngineSettings
+from infra.engine.settings import LocalEngineSettings
 
 DATA = "/usr/share/elasticsearch/data"
 INSIDE = 9201
@@ -82,7 +82,7 @@ def main() -> None:
     subprocess.Popen(["nginx", "-c", str(guard)])  # stops with its container
 
     (heap,) = re.findall(r"-Xmx(\w+)", os.environ["ES_JAVA_OPTS"])
-    settings = EngineSettings(Path("/tmp"), es_heap=heap, cache=JARS)
+    settings = LocalEngineSettings(Path("/tmp"), es_heap=heap, cache=JARS)
     server = elasticsearch_server(settings.root)
     prepare_elasticsearch(server, settings, INSIDE)
     run = json.loads(server.run_file.read_text(encoding="utf-8"))

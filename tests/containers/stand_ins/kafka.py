@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from infra.engine.servers import kafka_server, prepare_kafka
-from infra.engine.settings import EngineSettings
+from infra.engine.settings import LocalEngineSettings
 
 HEAP = "KAFKA_HEAP_OPTS"
 PREFIX = "KAFKA_"
@@ -21,7 +21,7 @@ JARS = Path("/engine")
 def main() -> None:
     """Write the broker's files as the local engine does, with the container's settings, and become the broker."""
     (heap,) = re.findall(r"-Xmx(\w+)", os.environ[HEAP])
-    settings = EngineSettings(Path("/tmp"), kafka_heap=heap, cache=JARS)
+    settings = LocalEngineSettings(Path("/tmp"), kafka_heap=heap, cache=JARS)
     server = kafka_server(settings.root)
     prepare_kafka(server, settings, port=9092, controller_port=9093)
     given = {

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from infra.engine import EngineSettings, SilentProgress, jars
+from infra.engine import LocalEngineSettings, SilentProgress, jars
 from infra.engine.free_ports import any_free
 from infra.engine.probes import elasticsearch_serves, kafka_serves
 from infra.engine.servers import Server, elasticsearch_server, kafka_server, prepare_elasticsearch, prepare_kafka
@@ -69,7 +69,7 @@ class Cluster:
 @asynccontextmanager
 async def running_cluster(home: Path) -> AsyncIterator[Cluster]:
     """All servers, serving, as long as the context lasts."""
-    await jars.fetch(EngineSettings(home=home).cache, SilentProgress())
+    await jars.fetch(LocalEngineSettings(home=home).cache, SilentProgress())
     ports = _Ports()
     to_clients = {number: BrokerProxy(ports.take(), ports.take()) for number in BROKERS}
     to_brokers = {number: BrokerProxy(ports.take(), ports.take()) for number in BROKERS}
@@ -93,7 +93,7 @@ def _brokers(
     bootstrap = ",".join(f"{HOST}:{proxy.port}" for proxy in to_clients.values())
     found = {}
     for number in BROKERS:
-        settings = EngineSettings(home=home / f"kafka-{number}", kafka_heap=KAFKA_HEAP)
+        settings = LocalEngineSettings(home=home / f"kafka-{number}", kafka_heap=KAFKA_HEAP)
         server = kafka_server(settings.root)
         clients, others, controller = to_clients[number], to_brokers[number], controllers[number]
         prepare_kafka(server, settings, clients.target, controller)
@@ -123,7 +123,7 @@ def _nodes(home: Path, ports: _Ports) -> dict[int, OwnServer]:
     transport = {number: ports.take() for number in NODES}
     found = {}
     for number in NODES:
-        settings = EngineSettings(home=home / f"elasticsearch-{number}", es_heap=ELASTIC_HEAP)
+        settings = LocalEngineSettings(home=home / f"elasticsearch-{number}", es_heap=ELASTIC_HEAP)
         server = elasticsearch_server(settings.root)
         prepare_elasticsearch(server, settings, http[number])
         _amend(

@@ -14,7 +14,7 @@ import signal
 from collections.abc import Sequence
 from typing import Any
 
-from adapters.elastic.writer import Write, Writer, Written
+from adapters.elastic.writer import Write, WriteOutcome, Writer
 from adapters.kafka import KafkaSender
 from cli.main import main
 
@@ -40,7 +40,7 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-async def write_and_die(self: Writer, writes: Sequence[Write]) -> list[Written]:
+async def write_and_die(self: Writer, writes: Sequence[Write]) -> list[WriteOutcome]:
     if not any(one.document and one.document.get("kind") == "head" for one in writes):
         return await write(self, writes)  # no page: removals, receipts
     if here("before-effect"):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from infra.engine import EngineSettings, SilentProgress, jars
+from infra.engine import LocalEngineSettings, SilentProgress, jars
 from infra.engine.engine import SERVER_PROCESS
 from infra.engine.free_ports import any_free
 from infra.engine.probes import elasticsearch_serves, kafka_serves
@@ -93,7 +93,7 @@ class OwnEngine:
 @asynccontextmanager
 async def own_engine(home: Path) -> AsyncIterator[OwnEngine]:
     """Both servers, serving, as long as the context lasts."""
-    settings = EngineSettings(home=home)
+    settings = LocalEngineSettings(home=home)
     await jars.fetch(settings.cache, SilentProgress())
     kafka, elastic = kafka_server(settings.root), elasticsearch_server(settings.root)
     kafka_port = any_free(set())

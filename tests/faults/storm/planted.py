@@ -16,7 +16,7 @@ import pipelines.ingest.heads
 import pipelines.ingest.index
 from adapters.elastic import writer
 from adapters.elastic.pages import PageIndex
-from adapters.elastic.writer import Write, Written
+from adapters.elastic.writer import Write, WriteOutcome
 from cli.main import main
 from pipelines.runtime.record import Record
 from worker.in_flight import InFlight
@@ -49,9 +49,9 @@ async def remove_nothing(self: PageIndex, change: object, chunks: Sequence[objec
     pass
 
 
-def result_or_written(item: dict[str, Any]) -> Written | Exception:
+def result_or_written(item: dict[str, Any]) -> WriteOutcome | Exception:
     found = result(item)
-    return Written(item["_id"], 200) if isinstance(found, Exception) else found
+    return WriteOutcome(item["_id"], 200) if isinstance(found, Exception) else found
 
 
 def plant(defect: str) -> None:

@@ -14,8 +14,8 @@ from orjson import dumps, loads
 from adapters.elastic import chunk_units
 from adapters.elastic.pages import PageIndex
 from adapters.elastic.parts import WaitingParts
-from adapters.elastic.sharing import Documents
-from adapters.elastic.writer import Write, Writer, Written
+from adapters.elastic.sharing import DocumentLookup
+from adapters.elastic.writer import Write, WriteOutcome, Writer
 from pipelines.runtime.indexes import IndexGone, IndexInfo
 from schemas.ingest import ChunkUnit, EmbeddedChunk, PageEmbeddings
 from tests.making import change, parts_of
@@ -66,14 +66,18 @@ class Mappings:
 
 
 class Written200:
-    async def write(self, writes: list[Write]) -> list[Written]:
-        return [Written(write.id, 200) for write in writes]
+    async def write(self, writes: list[Write]) -> list[WriteOutcome]:
+        return [WriteOutcome(write.id, 200) for write in writes]
 
 
 def index(es: Mappings, *, mapped: bool) -> PageIndex:
     info = IndexInfo("pagewire-town-000001", "town", "fake", "fake-4", 4, "content-1000-20", mapped=mapped)
     return PageIndex(
-        cast(AsyncElasticsearch, es), cast(Documents, None), cast(Writer, Written200()), cast(WaitingParts, None), info
+        cast(AsyncElasticsearch, es),
+        cast(DocumentLookup, None),
+        cast(Writer, Written200()),
+        cast(WaitingParts, None),
+        info,
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from adapters.elastic.client import DocumentRefused, ElasticsearchDown
 from adapters.elastic.kept import KeptIndex, kept_indexes, newer_conversation, newer_example, whole_question
-from pipelines.operate.backup.ports import Document, PutBack
+from pipelines.operate.backup.ports import BackupDocument, PutBack
 
 MONDAY, TUESDAY = "2026-05-04T12:00:00+00:00", "2026-05-05T12:00:00+00:00"
 ASKED = {"site": "town", "request_id": "r1", "asked_at": MONDAY, "question": "When?", "rephrased": "When open?"}
@@ -97,8 +97,8 @@ def index_of(elastic: Elastic) -> KeptIndex:
     return KeptIndex(elastic, Indexes(), "pagewire.examples", newer_example)  # type: ignore[arg-type]
 
 
-def example(id: str, added_at: str) -> Document:
-    return Document(id, {"site": "town", "added_at": added_at})
+def example(id: str, added_at: str) -> BackupDocument:
+    return BackupDocument(id, {"site": "town", "added_at": added_at})
 
 
 async def test_what_is_not_there_is_created_and_what_is_older_replaced_in_the_version_that_was_read() -> None:
@@ -135,7 +135,7 @@ async def test_a_conversation_that_its_visitor_has_deleted_since_does_not_come_b
     elastic = Elastic({"town:r2": {"forgotten": True}, "town:r3": {"question": "When?"}})
     kept = kept_indexes(elastic, Indexes())["conversations"]  # type: ignore[arg-type]
     conversations = [
-        Document(id, {"site": "town", "updated": MONDAY, "requests": requests})
+        BackupDocument(id, {"site": "town", "updated": MONDAY, "requests": requests})
         for id, requests in (("deleted", ["r1", "r2"]), ("there", ["r3", "r4"]))
     ]
     assert await kept.put_back(conversations) == PutBack(restored=1, forgotten=1)

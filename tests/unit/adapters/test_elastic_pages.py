@@ -10,8 +10,8 @@ from elasticsearch import AsyncElasticsearch
 
 from adapters.elastic.pages import PageIndex
 from adapters.elastic.parts import WaitingParts
-from adapters.elastic.sharing import Documents
-from adapters.elastic.writer import Write, Writer, Written
+from adapters.elastic.sharing import DocumentLookup
+from adapters.elastic.writer import Write, WriteOutcome, Writer
 from pipelines.runtime.indexes import IndexInfo
 from tests.making import change, parts_of
 from text.words import ANALYSIS
@@ -23,7 +23,7 @@ class Kept:
     def __init__(self) -> None:
         self.writes: list[Write] = []
 
-    async def write(self, writes: Sequence[Write]) -> list[Written]:
+    async def write(self, writes: Sequence[Write]) -> list[WriteOutcome]:
         self.writes += writes
         return []
 
@@ -33,7 +33,7 @@ async def test_a_chunk_is_analysed_as_its_index_says(analysis: str, stems: str) 
     info = IndexInfo("pagewire-town-000001", "town", "fake", "fake-4", 4, "content-512-20", analysis=analysis)
     kept = Kept()
     index = PageIndex(
-        cast(AsyncElasticsearch, None), cast(Documents, None), cast(Writer, kept), cast(WaitingParts, None), info
+        cast(AsyncElasticsearch, None), cast(DocumentLookup, None), cast(Writer, kept), cast(WaitingParts, None), info
     )
     [part] = parts_of(change(), {"content": ["Opening hours"]})
     await index.write(part, None)

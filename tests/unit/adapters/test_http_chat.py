@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from adapters.http_chat import Interrupted, NotAccepted, stream_answer
 from gateway.app import create_app
-from gateway.fakes import FakePages, FakePorts
+from gateway.fakes import FakeIntake, FakePorts
 from schemas.answer import Answered, Event, Failed
 from tests.edge import ADMIN, CHAT_ANYWHERE, edge_settings
 
@@ -54,7 +54,7 @@ async def told(transport: httpx.AsyncBaseTransport, key: str = ADMIN, site: str 
 
 
 async def test_the_gateway_takes_it_as_a_question_that_nobody_keeps(tmp_path: Path) -> None:
-    fakes = FakePorts(pages=FakePages({"town": "en", "other": "fr"}))
+    fakes = FakePorts(pages=FakeIntake({"town": "en", "other": "fr"}))
     events = await told(httpx.ASGITransport(create_app(edge_settings(tmp_path), fakes.ports)), CHAT_ANYWHERE)
     assert [event.type for event in events[:1]] == ["accepted"]
     assert [event.type for event in events[-2:]] == ["answer", "done"]
@@ -65,7 +65,7 @@ async def test_the_gateway_takes_it_as_a_question_that_nobody_keeps(tmp_path: Pa
 
 @pytest.mark.parametrize(("key", "site"), [("nobody's", "town"), (ADMIN, "village")])
 async def test_who_is_refused_has_not_asked(tmp_path: Path, key: str, site: str) -> None:
-    fakes = FakePorts(pages=FakePages({"town": "en", "other": "fr"}))
+    fakes = FakePorts(pages=FakeIntake({"town": "en", "other": "fr"}))
     with pytest.raises(NotAccepted):
         await told(httpx.ASGITransport(create_app(edge_settings(tmp_path), fakes.ports)), key, site)
     assert fakes.answers.asked == []

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from adapters.http_gateway import RETRY_FOR
 from adapters.http_site import HITS, HttpSite
 from gateway.app import create_app
-from gateway.fakes import FakeAnswers, FakePages, FakePorts
+from gateway.fakes import FakeAnswers, FakeIntake, FakePorts
 from pipelines.evaluate.dataset import Case
 from pipelines.evaluate.measures import measured
 from pipelines.runtime.errors import Permanent, Retryable, WrongUse
@@ -48,7 +48,7 @@ def town(fakes: FakePorts, home: Path, key: str = ADMIN, site: str = "town") -> 
 
 
 def fakes(script: Any = answer) -> FakePorts:
-    return FakePorts(answers=FakeAnswers(script), pages=FakePages({}))
+    return FakePorts(answers=FakeAnswers(script), pages=FakeIntake({}))
 
 
 async def test_a_case_is_asked_after_what_was_asked_before_and_its_conversation_is_deleted(tmp_path: Path) -> None:

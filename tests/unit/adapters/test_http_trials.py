@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from adapters.http_trials import HttpTrials
 from gateway.app import create_app
-from gateway.fakes import FakeAnswers, FakePages, FakePorts
+from gateway.fakes import FakeAnswers, FakeIntake, FakePorts
 from pipelines.evaluate.dataset import Case
 from pipelines.runtime.errors import Retryable, WrongUse
 from schemas.answer import Answered, Done, Failed, QuestionRephrased, SourcesFound, Step, TrialFindings, Usage
@@ -50,7 +50,7 @@ def town(fakes: FakePorts, home: Path, key: str = ADMIN, site: str = "town", **s
 
 
 def fakes(script: Any = answer) -> FakePorts:
-    return FakePorts(answers=FakeAnswers(script), pages=FakePages({}))
+    return FakePorts(answers=FakeAnswers(script), pages=FakeIntake({}))
 
 
 async def test_a_case_and_what_was_asked_before_it_are_tried_under_the_settings(tmp_path: Path) -> None:

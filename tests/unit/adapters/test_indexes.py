@@ -8,12 +8,12 @@ import pytest
 from elasticsearch import AsyncElasticsearch
 
 from adapters.elastic import indexes as module
-from adapters.elastic.indexes import Indexes, IndexInfo
+from adapters.elastic.indexes import ElasticIndexes, IndexInfo
 
 INFO = IndexInfo("pagewire-town-000001", "town", "fake", "fake-4", 4, "content-512-20")
 
 
-class Looked(Indexes):
+class Looked(ElasticIndexes):
     """Finds what it is told, and counts the looks."""
 
     def __init__(self, info: IndexInfo | None) -> None:

@@ -22,7 +22,7 @@ from adapters.kafka.access import KafkaDenied, TokenMissing, connection, connect
 from adapters.kafka.client import from_broker
 from adapters.kafka.settings import KafkaSettings
 from adapters.tls import handshake_failure
-from pipelines.runtime.errors import WAYS, Retryable, SettingsError, Way
+from pipelines.runtime.errors import WAYS, FailureAction, Retryable, SettingsError
 from worker.faust_app import credentials
 from worker.settings import WorkerSettings
 
@@ -222,7 +222,7 @@ async def test_a_missing_right_is_a_services_trouble_and_says_where_the_list_is(
     assert "pagewire topics --acls" in str(denied(29, "topic t"))  # TOPIC_AUTHORIZATION_FAILED
     assert denied(3, "topic t") is None
     assert issubclass(KafkaDenied, Retryable)
-    assert WAYS[KafkaDenied.kind] is Way.PAUSE
+    assert WAYS[KafkaDenied.kind] is FailureAction.PAUSE
     assert KafkaDenied.code == "kafka-denied"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiokafka.errors import InvalidPartitionsError, PolicyViolationError, TopicAuthorizationFailedError
 
-from adapters.kafka import KafkaDenied, Wanted
+from adapters.kafka import KafkaDenied, PartitionCounts
 from adapters.kafka.partitions import Growth, _grow, plan
 from pipelines.runtime.errors import TopicMismatch, WrongUse
 from schemas.topics import ANSWERS, CHANGES, REQUESTS, Topic, dead_letter_topic
@@ -20,7 +20,7 @@ DEAD_REQUESTS = dead_letter_topic(REQUESTS)
 
 
 def planned(*given: str, there: Mapping[Topic, int]) -> list[tuple[str, int, int]]:
-    found = plan(Wanted.parse(given, SETTINGS.topic_prefix), there, SETTINGS)
+    found = plan(PartitionCounts.parse(given, SETTINGS.topic_prefix), there, SETTINGS)
     return [(growth.topic, growth.partitions, growth.wanted) for growth in found]
 
 
@@ -59,7 +59,7 @@ def test_fewer_are_refused_and_it_says_why(given: tuple[str, ...]) -> None:
 )
 def test_what_is_no_wish_is_refused(given: tuple[str, ...], why: str) -> None:
     with pytest.raises(WrongUse, match=why):
-        Wanted.parse(given)
+        PartitionCounts.parse(given)
 
 
 class Admin:

@@ -11,7 +11,7 @@ import pytest
 from elasticsearch import AsyncElasticsearch
 
 from adapters.elastic.client import ElasticsearchDown
-from adapters.elastic.sharing import Documents, Shared
+from adapters.elastic.sharing import DocumentLookup, Shared
 
 
 class Counting:
@@ -103,7 +103,7 @@ class Store:
 
 async def test_each_caller_gets_its_own_documents_out_of_what_was_read_together() -> None:
     store = Store()
-    documents = Documents(cast(AsyncElasticsearch, store), "head")
+    documents = DocumentLookup(cast(AsyncElasticsearch, store), "head")
     wanted = [["a"], ["b", "c"], ["c", "x"], []]
     found = await asyncio.gather(*(documents.read("town", ids) for ids in wanted), documents.read("city", ["a"]))
     assert [list(each) for each in found] == [*wanted, ["a"]]
@@ -115,7 +115,7 @@ async def test_each_caller_gets_its_own_documents_out_of_what_was_read_together(
 
 async def test_what_is_wanted_meanwhile_is_read_next() -> None:
     store = Store()
-    documents = Documents(cast(AsyncElasticsearch, store), "head")
+    documents = DocumentLookup(cast(AsyncElasticsearch, store), "head")
     first = asyncio.create_task(documents.read("town", ["a"]))
     await asyncio.sleep(0.005)
     await asyncio.gather(first, documents.read("town", ["c"]), documents.read("town", ["b"]))
@@ -130,7 +130,7 @@ async def test_a_document_that_cannot_be_read_is_not_taken_for_one_that_is_not_t
         async def mget(self, **asked: Any) -> dict[str, Any]:
             return {"docs": [{"_id": "a", "found": True}, {"_id": "b", "error": {"type": kind}}]}
 
-    read = Documents(cast(AsyncElasticsearch, Moving()), "head").read("town", ["a", "b"])
+    read = DocumentLookup(cast(AsyncElasticsearch, Moving()), "head").read("town", ["a", "b"])
     if down:
         with pytest.raises(ElasticsearchDown, match=kind):
             await read
@@ -143,7 +143,7 @@ async def test_an_index_that_was_read_leaves_nothing_behind() -> None:
         async def mget(self, *, index: str, ids: Sequence[str], source_includes: Sequence[str]) -> dict[str, Any]:
             return {"docs": [{"_id": id} for id in ids]}
 
-    documents = Documents(cast(AsyncElasticsearch, Reads()), "part")
+    documents = DocumentLookup(cast(AsyncElasticsearch, Reads()), "part")
     for number in range(50):
         assert await documents.read(f"index-{number}", ["a"]) == {"a": {"_id": "a"}}
     assert not documents._reads

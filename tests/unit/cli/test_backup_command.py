@@ -16,7 +16,7 @@ from cli.main import app
 from pipelines.operate.backup.backup import About, Stock, back_up
 from pipelines.operate.backup.folder import BackupFolder
 from pipelines.operate.backup.manifest import IndexFacts, Manifest, PartName
-from pipelines.operate.backup.ports import Progress
+from pipelines.operate.backup.ports import BackupProgress
 from pipelines.operate.backup.restore import Restored
 from pipelines.runtime.indexes import IndexInfo
 from tests.backups import Town
@@ -36,13 +36,13 @@ def town(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Town:
     town.save(changed("ferry", 3))
 
     async def backup(
-        _: Clients, path: Path, sites: Collection[str] | None, report: Callable[[Progress], None]
+        _: Clients, path: Path, sites: Collection[str] | None, report: Callable[[BackupProgress], None]
     ) -> Manifest:
         stock = Stock(town.open_log, town.indexes, town.unlogged)
         return await back_up(path, stock, ABOUT, lambda: NOON, sites=sites, report=report)
 
     async def restore(
-        _: Clients, folder: BackupFolder, sites: Collection[str], report: Callable[[Progress], None]
+        _: Clients, folder: BackupFolder, sites: Collection[str], report: Callable[[BackupProgress], None]
     ) -> dict[PartName, Restored]:
         return await town.restore(folder._path, sites, report=report)
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from cli import connectors
 from cli.main import app
 from connectors.cms.reconcile import Reconciled
-from connectors.cms.sync import Failure, Outcome
+from connectors.cms.sync import PageFailure, SyncOutcome
 from pipelines.runtime import logs
 from pipelines.runtime.errors import Retryable
 from tests.signing import SECRET
@@ -78,7 +78,7 @@ def found(**more: Any) -> Reconciled:
     return Reconciled(**(values | more))
 
 
-FAILURE = Failure("fees", "en", "its [template] is broken")
+FAILURE = PageFailure("fees", "en", "its [template] is broken")
 OMITTED = {
     "https://town.example/a": "redirects to https://town.example/b",
     "https://town.example/c": "noindex",
@@ -128,11 +128,11 @@ def test_without_a_name_all_that_can_be_asked_are(monkeypatch: pytest.MonkeyPatc
 
 
 def test_watch_names_the_pages_of_a_look(capsys: pytest.CaptureFixture[str]) -> None:
-    outcome = Outcome(sent=11, deleted=1, deletes=["town:en:old"])
+    outcome = SyncOutcome(sent=11, deleted=1, deletes=["town:en:old"])
     outcome.revisions = {f"town:de:p%2F{n}": 1 for n in range(connectors.NAMED + 3)}
     connectors._tell(outcome)
     assert capsys.readouterr().out == (
         "11 sent (" + ", ".join(f"de p/{n}" for n in range(connectors.NAMED)) + ", and 3 more), 1 deleted (en old)\n"
     )
-    connectors._tell(Outcome())
+    connectors._tell(SyncOutcome())
     assert capsys.readouterr().out == "0 sent, 0 deleted\n"

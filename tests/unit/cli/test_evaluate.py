@@ -17,7 +17,7 @@ from cli.main import app
 from pipelines.evaluate.dataset import Case, dumped, load_dataset
 from pipelines.evaluate.measures import Observed
 from pipelines.evaluate.publication import published
-from pipelines.evaluate.run import Head, Run
+from pipelines.evaluate.run import Run, RunHead
 from pipelines.runtime import logs
 from pipelines.runtime.errors import Retryable
 from schemas.evaluation import ListedRun, NewRun, PublishedRun
@@ -203,10 +203,10 @@ def test_a_run_that_was_stopped_goes_on(town: type[Town]) -> None:
 def test_which_run_goes_on(tmp_path: Path) -> None:
     now = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
-    def head(hours: float = 0, cases: int = 6) -> Head:
-        return Head.of(dataset(cases), "town", "http://x", now - timedelta(hours=hours))
+    def head(hours: float = 0, cases: int = 6) -> RunHead:
+        return RunHead.of(dataset(cases), "town", "http://x", now - timedelta(hours=hours))
 
-    def stopped(earlier: Head) -> Path:
+    def stopped(earlier: RunHead) -> Path:
         path = evaluate.kept_at(tmp_path / "other", earlier)
         return Run.begin(tmp_path / path.name, earlier).path
 

@@ -13,7 +13,7 @@ from cli.main import app
 from pipelines.evaluate.dataset import dumped
 from pipelines.evaluate.judged.evaluator import key
 from pipelines.evaluate.judged.trust import measure_of
-from pipelines.evaluate.run import Run, Verdict
+from pipelines.evaluate.run import CaseVerdict, Run
 from tests.unit.evaluate import runs
 
 RUN = ("eval", "calibrate", "live.ndjson", "--dataset", "town.yaml")
@@ -29,7 +29,7 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     with Run.begin(Path("live.ndjson"), Run.read(Path("live.ndjson")).head) as run:
         for place, case in enumerate(case for case in made.cases if case.answers):
             where = key(case, measure_of("judge right"), "judge-1", 0)._asdict()
-            run.keep(Verdict(**where, figures={"judge right": float(place % 4 != 3)}))
+            run.keep(CaseVerdict(**where, figures={"judge right": float(place % 4 != 3)}))
     return run
 
 

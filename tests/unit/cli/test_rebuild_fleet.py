@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.output import NO_SERVICE, NOT_SO
-from cli.rebuild_fleet import Came, Fleet, print_fleet, some_at_a_time
+from cli.rebuild_fleet import Fleet, SiteRebuildOutcome, print_fleet, some_at_a_time
 from cli.site_names import NoSuchSites
 from schemas.rebuild import Rebuild
 from tests.making import NOON
@@ -21,13 +21,13 @@ __all__ = ["empty_home"]
 SITES = ["a", "b", "c", "d", "e"]
 
 
-def made(site: str, state: str = "live") -> Came:
+def made(site: str, state: str = "live") -> SiteRebuildOutcome:
     index = f"pagewire-{site}-000002"
     rebuild = Rebuild(
         site=site, generation=2, index=index, source="changes", follows="changes", embedder="fake", model="fake-4",
         dims=4, chunker="c", state=state, pages=1_200, chunks=3_400, created_at=NOON, updated_at=NOON,
     )  # fmt: skip
-    return Came(site, "live", rebuild)
+    return SiteRebuildOutcome(site, "live", rebuild)
 
 
 def test_sites_are_chosen_by_their_names() -> None:
@@ -41,14 +41,14 @@ def test_sites_are_chosen_by_their_names() -> None:
 async def test_so_many_are_worked_on_side_by_side_and_one_that_fails_keeps_no_other_from_its_turn() -> None:
     now, most = set[str](), 0
 
-    async def one(site: str) -> Came:
+    async def one(site: str) -> SiteRebuildOutcome:
         nonlocal most
         now.add(site)
         most = max(most, len(now))
         for _ in range(5):
             await asyncio.sleep(0)
         now.discard(site)
-        return Came(site, "failed", why="no") if site == "b" else made(site)
+        return SiteRebuildOutcome(site, "failed", why="no") if site == "b" else made(site)
 
     came = await some_at_a_time(SITES, 2, one)
     assert [(done.site, done.outcome) for done in came] == [
@@ -58,8 +58,8 @@ async def test_so_many_are_worked_on_side_by_side_and_one_that_fails_keeps_no_ot
 
 
 async def test_none_is_begun_any_more_when_a_service_is_away() -> None:
-    async def one(site: str) -> Came:
-        return Came(site, "failed", why="Kafka does not answer", away=site == "b")
+    async def one(site: str) -> SiteRebuildOutcome:
+        return SiteRebuildOutcome(site, "failed", why="Kafka does not answer", away=site == "b")
 
     came = await some_at_a_time(SITES, 1, one)
     assert [done.outcome for done in came] == ["failed", "failed", "not begun", "not begun", "not begun"]
@@ -68,7 +68,7 @@ async def test_none_is_begun_any_more_when_a_service_is_away() -> None:
 async def test_who_stops_it_stops_all() -> None:
     begun, stopped = list[str](), list[str]()
 
-    async def one(site: str) -> Came:
+    async def one(site: str) -> SiteRebuildOutcome:
         begun.append(site)
         try:
             await asyncio.Event().wait()
@@ -88,8 +88,8 @@ async def test_who_stops_it_stops_all() -> None:
 def test_a_table_says_what_came_of_each_and_the_exit_code_whether_all_is_well(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    failed = Came("b", "failed", why="pagewire-b-000002 is not what the log says", code="not-verified")
-    assert print_fleet([made("a"), Came("c", "as wanted")], json=False) == 0
+    failed = SiteRebuildOutcome("b", "failed", why="pagewire-b-000002 is not what the log says", code="not-verified")
+    assert print_fleet([made("a"), SiteRebuildOutcome("c", "as wanted")], json=False) == 0
     said = capsys.readouterr().out
     assert "pagewire-a-000002    1,200   3,400" in said
     assert "1 live, 1 as wanted" in said
@@ -99,7 +99,10 @@ def test_a_table_says_what_came_of_each_and_the_exit_code_whether_all_is_well(
     assert (other["code"], other["why"], other["rebuild"]) == (
         "not-verified", "pagewire-b-000002 is not what the log says", None,
     )  # fmt: skip
-    assert print_fleet([Came("a", "failed", away=True), Came("b", "not begun")], json=True) == NO_SERVICE
+    assert (
+        print_fleet([SiteRebuildOutcome("a", "failed", away=True), SiteRebuildOutcome("b", "not begun")], json=True)
+        == NO_SERVICE
+    )
 
 
 @pytest.mark.parametrize(

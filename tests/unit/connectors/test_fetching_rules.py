@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.cms.addresses import AddressFilter, is_public, unwrapped
-from connectors.cms.fetching import Refused, checked, shown
+from connectors.cms.fetching import FetchRefused, checked, shown
 from wiring.settings_file import load
 
 PRIVATE = [
@@ -112,7 +112,7 @@ def test_the_zone_of_an_address_does_not_hide_it() -> None:
     ],
 )
 def test_what_is_no_url_to_fetch_is_refused_without_telling_secrets(url: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(FetchRefused) as refused:
         checked(url)
     assert "secret" not in str(refused.value)
 
@@ -121,7 +121,7 @@ def test_what_is_no_url_to_fetch_is_refused_without_telling_secrets(url: str) ->
 def test_no_text_is_more_than_refused(text: str) -> None:
     try:
         url = checked(text)
-    except Refused:
+    except FetchRefused:
         return
     assert url.scheme in ("http", "https")
     assert url.host

@@ -16,10 +16,10 @@ from connectors.cms.folder import source
 from connectors.cms.folder.scan import FolderGone
 from connectors.cms.folder.source import FolderSource
 from connectors.cms.folder.watch import Watch
-from connectors.cms.frame import Listed, Unreadable
+from connectors.cms.frame import Listed, UnreadablePage
 from connectors.cms.reconcile import Reconciled, reconcile
 from connectors.cms.settings import FolderConnector
-from connectors.cms.sync import Outcome
+from connectors.cms.sync import SyncOutcome
 from pipelines.runtime.errors import Retryable
 from schemas.page import PageDocument
 from tests import hostile_files
@@ -54,7 +54,7 @@ def source_of(folder: Path, **more: str) -> FolderSource:
     return FolderSource(FolderConnector.model_validate({"kind": "folder", "path": folder} | more), ("en", "de"))
 
 
-async def pages(folder: Path, **more: str) -> dict[str, PageDocument | Unreadable]:
+async def pages(folder: Path, **more: str) -> dict[str, PageDocument | UnreadablePage]:
     found = source_of(folder, **more)
     listed = [one async for one in found.inventory() if isinstance(one, Listed)]
     fetched = [one async for one in found.fetch(listed)]
@@ -157,7 +157,7 @@ async def test_an_office_file_is_a_page_of_its_own_or_an_attachment(folder: Path
 async def test_a_bad_file_is_told_and_stops_no_other(folder: Path, content: str | bytes, said: str) -> None:
     put(folder / "bad.md", content)
     put(folder / "good.md")
-    found = [page for page in (await pages(folder)).values() if isinstance(page, Unreadable)]
+    found = [page for page in (await pages(folder)).values() if isinstance(page, UnreadablePage)]
     assert len(found) == 1
     assert said in found[0].reason
 
@@ -215,7 +215,7 @@ async def test_two_files_that_are_the_same_page_are_told(folder: Path) -> None:
     put(folder / "a.md")
     put(folder / "a.html")
     [page] = (await pages(folder)).values()
-    assert isinstance(page, Unreadable)
+    assert isinstance(page, UnreadablePage)
     assert page.reason == "two files are this page: a.html and a.md"
 
 
@@ -252,7 +252,7 @@ class Watched:
     def __init__(self, folder: Path, home: Path) -> None:
         self.log, self.home = Log(), home
         self.source = source_of(folder)
-        self.told: list[Outcome] = []
+        self.told: list[SyncOutcome] = []
 
     async def begin(self) -> Reconciled:
         first = await reconcile(self.source, SITE, "docs", self.log.opened, self.log.intake(), self.home)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.cms.fetching import Away, Fetched
+from connectors.cms.fetching import Fetched, ServerUnavailable
 from connectors.cms.sitemap import discover
 from connectors.cms.sitemap.discover import Location, NotASitemap, Robots, is_sitemap, parse, same_site
 from connectors.cms.sitemap.page import language_of, normal, page_id, read_page
@@ -51,7 +51,7 @@ def test_all_members_of_a_packed_list_are_read() -> None:
     members = [gzip.compress(f"https://www.town.example/{n}\n".encode()) for n in range(1_000)]
     assert len(read(b"".join(members))[1]) == 1_000
     assert len(read(b"".join(members) + bytes(1_000))[1]) == 1_000  # padded
-    with pytest.raises(Away):
+    with pytest.raises(ServerUnavailable):
         read(b"".join(members)[:-9])
 
 
@@ -99,7 +99,7 @@ def test_a_gzip_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
         assert tracemalloc.get_traced_memory()[1] < 3_000_000
     finally:
         tracemalloc.stop()
-    with pytest.raises(Away):
+    with pytest.raises(ServerUnavailable):
         read(gzip.compress(b"<urlset>" + b" " * 9_000)[:-9])
 
 
@@ -108,7 +108,7 @@ def test_a_gzip_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_whatever_stands_there_it_is_read_or_refused(body: bytes) -> None:
     try:
         sitemaps, pages = read(body)
-    except (NotASitemap, Away):
+    except (NotASitemap, ServerUnavailable):
         return
     assert all(isinstance(one, str) for one in sitemaps)
     assert all(one.url for one in pages)

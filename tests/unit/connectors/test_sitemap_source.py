@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from connectors.cms import sync as syncing
-from connectors.cms.fetching import LIMIT, Away, Fetched, Refused
-from connectors.cms.frame import Listed, Omitted, Unreadable
+from connectors.cms.fetching import LIMIT, Fetched, FetchRefused, ServerUnavailable
+from connectors.cms.frame import Listed, Omitted, UnreadablePage
 from connectors.cms.own_thread import OwnThread
 from connectors.cms.reconcile import Reconciled, reconcile
 from connectors.cms.settings import SitemapConnector
@@ -57,7 +57,7 @@ class FakeWeb:
             raise self.errors[path]
         path = self.moved.get(path, path)
         if path not in self.pages:
-            raise Refused(f"{url}: the server answered 404", 404)
+            raise FetchRefused(f"{url}: the server answered 404", 404)
         body = self.pages[path]
         encoded = body.encode() if isinstance(body, str) else body
         own = f'"{hash(encoded)}"'
@@ -112,7 +112,7 @@ async def omitted(source: SitemapSource) -> dict[str, str]:
     return {one.address.removeprefix(HOST): one.reason async for one in source.inventory() if isinstance(one, Omitted)}
 
 
-async def pages(source: SitemapSource) -> list[PageDocument | Unreadable]:
+async def pages(source: SitemapSource) -> list[PageDocument | UnreadablePage]:
     return [page async for page in source.fetch([one async for one in source.inventory() if isinstance(one, Listed)])]
 
 
@@ -214,10 +214,10 @@ async def test_pages_that_lead_in_circles_come_to_an_end(web: FakeWeb, made: Any
     web.sitemap("/a", "/loop")
     web.page("/a", head='<link rel="canonical" href="/b">')
     web.page("/b", head='<link rel="canonical" href="/a">')
-    web.errors["/loop"] = Refused("/loop: more than 5 redirects", 302)
+    web.errors["/loop"] = FetchRefused("/loop: more than 5 redirects", 302)
     source = made()
     [loop] = await pages(source)
-    assert isinstance(loop, Unreadable)
+    assert isinstance(loop, UnreadablePage)
     assert "more than 5 redirects" in loop.reason
 
 
@@ -283,7 +283,7 @@ async def test_a_crawl_goes_on_from_what_an_unchanged_page_linked_to(web: FakeWe
     await listed(made(crawl=True))
     assert await listed(made(crawl=True)) == ["en /", "en /a"]
     assert web.unchanged == ["/", "/a"]
-    web.errors["/"] = Away("/: the server answered 500")
+    web.errors["/"] = ServerUnavailable("/: the server answered 500")
     assert await listed(made(crawl=True)) == ["en /", "en /a"]  # its links are still known
 
 
@@ -300,10 +300,10 @@ async def test_a_trap_of_pages_without_end_is_refused(web: FakeWeb, made: Any, c
 @pytest.mark.parametrize(
     ("robots", "sitemap", "error"),
     [
-        (Away("robots.txt: the server answered 503"), None, Away),
-        (None, Refused("sitemap.xml: the server answered 404", 404), Refused),
-        (None, Away("sitemap.xml: the server answered 500"), Away),
-        (Refused("10.0.0.1, which is not public"), None, Refused),
+        (ServerUnavailable("robots.txt: the server answered 503"), None, ServerUnavailable),
+        (None, FetchRefused("sitemap.xml: the server answered 404", 404), FetchRefused),
+        (None, ServerUnavailable("sitemap.xml: the server answered 500"), ServerUnavailable),
+        (FetchRefused("10.0.0.1, which is not public"), None, FetchRefused),
     ],
 )
 async def test_when_nobody_knows_all_pages_nothing_is_listed(
@@ -348,7 +348,7 @@ async def test_robots_txt_vouches_for_a_sitemap_at_another_host(web: FakeWeb, ma
     web.page("/a")
     found = [one async for one in made().inventory()]
     assert [one.page_id for one in found if isinstance(one, Listed)] == ["/a"]
-    [refused] = [one for one in found if isinstance(one, Unreadable)]
+    [refused] = [one for one in found if isinstance(one, UnreadablePage)]
     assert "at another host" in refused.reason
     assert not any("169.254" in path for path in web.asked)
 
@@ -408,8 +408,8 @@ async def test_an_index_that_names_itself_comes_to_an_end(web: FakeWeb, made: An
 async def test_a_server_that_is_away_is_not_asked_for_every_page(web: FakeWeb, made: Any) -> None:
     paths = [f"/{n}" for n in range(200)]
     web.sitemap(*paths)
-    web.errors = {path: Away(f"{path}: no connection") for path in paths}
-    with pytest.raises(Away):
+    web.errors = {path: ServerUnavailable(f"{path}: no connection") for path in paths}
+    with pytest.raises(ServerUnavailable):
         await listed(made())
     assert len(web.asked) < 100
 
@@ -419,10 +419,10 @@ async def test_some_pages_that_fail_are_told_and_stop_no_other(web: FakeWeb, mad
     web.sitemap(*paths)
     for path in paths:
         web.page(path)
-    web.errors["/3"] = Away("/3: the server answered 500")
-    web.errors["/4"] = Refused("/4: the server answered 403", 403)
+    web.errors["/3"] = ServerUnavailable("/3: the server answered 500")
+    web.errors["/4"] = FetchRefused("/4: the server answered 403", 403)
     found = await pages(made())
-    assert [one.reason for one in found if isinstance(one, Unreadable)] == [
+    assert [one.reason for one in found if isinstance(one, UnreadablePage)] == [
         "/3: the server answered 500", "/4: the server answered 403",
     ]  # fmt: skip
     assert len(found) == FAILURES
@@ -440,7 +440,7 @@ async def test_a_server_that_asks_for_patience_gets_it(
 
     web.sitemap("/a")
     web.page("/a")
-    web.errors["/a"] = Away("/a: the server answered 429", 7.0)
+    web.errors["/a"] = ServerUnavailable("/a: the server answered 429", 7.0)
     monkeypatch.setattr(pace.asyncio, "sleep", sleep)
     assert await listed(made()) == ["en /a"]
     assert 6.5 < max(slept) <= 7.0
@@ -483,7 +483,7 @@ async def test_reconciled_the_log_says_what_the_site_says(web: FakeWeb, made: An
     await run(made(), log, tmp_path)
     web.page("/a", "new")
     del web.pages["/b"]  # still listed, but gone
-    web.errors["/c"] = Refused("/c: the server answered 403", 403)  # who knows?
+    web.errors["/c"] = FetchRefused("/c: the server answered 403", 403)  # who knows?
     web.page("/e")
     web.sitemap("/a", "/b", "/c", "/e")
     found = await run(made(), log, tmp_path)

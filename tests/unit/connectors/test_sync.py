@@ -11,7 +11,7 @@ from connectors.cms import sync as syncing
 from connectors.cms.fakes import FakeSource
 from connectors.cms.frame import Listed
 from connectors.cms.ledger import Ledger
-from connectors.cms.sync import AlreadyRunning, Outcome, Progress, alone, sync
+from connectors.cms.sync import AlreadyRunning, SyncOutcome, SyncProgress, alone, sync
 from pipelines.runtime.errors import Permanent, Retryable, TooLarge
 from tests.connecting import SITE, Log
 
@@ -34,13 +34,13 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(syncing, "PAUSES", ())
 
 
-async def run(cms: FakeSource, log: Log, home: Path, seen: list[Progress] | None = None) -> Outcome:
+async def run(cms: FakeSource, log: Log, home: Path, seen: list[SyncProgress] | None = None) -> SyncOutcome:
     return await sync(cms, SITE, "blog", log.intake(), home, (seen if seen is not None else []).append)
 
 
 async def test_everything_is_sent_in_the_bulk_lane_as_the_connectors(cms: FakeSource, log: Log, tmp_path: Path) -> None:
     cms.save("p0", "de")
-    seen: list[Progress] = []
+    seen: list[SyncProgress] = []
     outcome = await run(cms, log, tmp_path, seen)
     assert (outcome.sent, outcome.failed, outcome.left_out) == (6, 0, 0)
     assert log.titles() == {f"en:p{n}": f"p{n}" for n in range(5)} | {"de:p0": "p0"}

@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from pydantic import SecretStr
 
-from connectors.cms.fetching import Fetched, Refused
-from connectors.cms.frame import Listed, Unreadable
+from connectors.cms.fetching import Fetched, FetchRefused
+from connectors.cms.frame import Listed, UnreadablePage
 from connectors.cms.push import Delivery
 from connectors.cms.settings import WagtailConnector
 from connectors.cms.wagtail.client import Refusal
@@ -85,9 +85,9 @@ async def test_one_bad_page_does_not_stop_the_others() -> None:
         ]
     )
     first, second, third = [one async for one in source(app).fetch([Listed(f"k{n}", "en", n) for n in (1, 2, 3)])]
-    assert isinstance(first, Unreadable)
+    assert isinstance(first, UnreadablePage)
     assert "colour" in first.reason
-    assert second == Unreadable(Listed("k2", "en", 0), "TemplateSyntaxError: no")
+    assert second == UnreadablePage(Listed("k2", "en", 0), "TemplateSyntaxError: no")
     assert isinstance(third, PageDocument)
 
 
@@ -97,9 +97,9 @@ async def test_the_clock_is_the_sites_own() -> None:
 
 async def test_a_refusal_says_what_to_do() -> None:
     with pytest.raises(Refusal, match="PAGEWIRE\\['secret'\\]"):
-        await source(App(Refused("401", 401))).now()
+        await source(App(FetchRefused("401", 401))).now()
     with pytest.raises(Refusal, match="include"):
-        await source(App(Refused("404", 404))).now()
+        await source(App(FetchRefused("404", 404))).now()
 
 
 async def test_a_page_of_html_is_not_the_app() -> None:

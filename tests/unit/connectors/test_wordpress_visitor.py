@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.cms.fetching import Away, Fetched, Refused
-from connectors.cms.frame import Barred, Listed, Unreadable
+from connectors.cms.fetching import Fetched, FetchRefused, ServerUnavailable
+from connectors.cms.frame import Barred, Listed, UnreadablePage
 from connectors.cms.wordpress.client import NotWordPress
-from connectors.cms.wordpress.visitor import Visitor, shows
+from connectors.cms.wordpress.visitor import AnonymousReader, shows
 from schemas.page import PageDocument
 
 SITE = "https://town.example"
@@ -40,8 +40,8 @@ def page(content: str, url: str = HERE) -> Fetched:
     return Fetched(url, 200, AROUND.format(content).encode(), {})
 
 
-async def sees(**web: Fetched | Exception) -> PageDocument | Unreadable | Barred:
-    return await Visitor(SITE, Web(**web)).sees(LISTED, PAGE)  # type: ignore[arg-type]
+async def sees(**web: Fetched | Exception) -> PageDocument | UnreadablePage | Barred:
+    return await AnonymousReader(SITE, Web(**web)).sees(LISTED, PAGE)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("where", [HERE, "https://town.example/fares", "https://www.town.example/fares/"])
@@ -56,35 +56,38 @@ async def test_a_page_that_shows_its_content_is_read(where: str) -> None:
         (page("<p>A ferry ticket costs</p><p>Log in to read on.</p>"), "visitors do not see its content"),
         (page("<script>{\"articleBody\": \"" + CONTENT + "\"}</script>"), "visitors do not see its content"),
         (page(CONTENT, f"{SITE}/wp-login.php?redirect_to=fares"), "visitors are led elsewhere"),
-        (Refused("no", 403), "visitors do not get it (403)"),
-        (Refused("no", 404), "visitors do not get it (404)"),
+        (FetchRefused("no", 403), "visitors do not get it (403)"),
+        (FetchRefused("no", 404), "visitors do not get it (404)"),
     ],
 )  # fmt: skip
 async def test_what_visitors_do_not_get_is_barred(here: Fetched | Exception, reason: str) -> None:
     assert await sees(here=here) == Barred(LISTED, HERE, reason)
 
 
-@pytest.mark.parametrize("trouble", [Away("the server answered 500"), Refused("not public"), Refused("too large", 200)])
+@pytest.mark.parametrize(
+    "trouble",
+    [ServerUnavailable("the server answered 500"), FetchRefused("not public"), FetchRefused("too large", 200)],
+)
 async def test_a_page_that_fails_is_unreadable(trouble: Exception) -> None:
-    assert await sees(here=trouble) == Unreadable(LISTED, str(trouble))
+    assert await sees(here=trouble) == UnreadablePage(LISTED, str(trouble))
 
 
 @pytest.mark.parametrize("status", [401, 403])
 async def test_a_site_that_is_closed_as_a_whole_is_called_so(status: int) -> None:
     with pytest.raises(NotWordPress, match=f"closed to visitors \\({status}\\).*as_visitor: false"):
-        await sees(here=Refused("no", status), site=Refused("no", status))
+        await sees(here=FetchRefused("no", status), site=FetchRefused("no", status))
 
 
 async def test_a_site_that_is_away_is_not_a_page_that_fails() -> None:
-    with pytest.raises(Away):
-        await sees(here=Away("no"), site=Away("no"))
+    with pytest.raises(ServerUnavailable):
+        await sees(here=ServerUnavailable("no"), site=ServerUnavailable("no"))
 
 
 async def test_a_site_that_closes_in_the_middle_of_a_run_is_called_so() -> None:
-    web = Web(here=Refused("no", 403))
-    visitor = Visitor(SITE, web)  # type: ignore[arg-type]
+    web = Web(here=FetchRefused("no", 403))
+    visitor = AnonymousReader(SITE, web)  # type: ignore[arg-type]
     assert isinstance(await visitor.sees(LISTED, PAGE), Barred)
-    web.answers[SITE] = Refused("no", 403)
+    web.answers[SITE] = FetchRefused("no", 403)
     with pytest.raises(NotWordPress):
         await visitor.sees(LISTED, PAGE)
 
@@ -97,7 +100,7 @@ async def test_what_a_cache_still_has_is_not_believed() -> None:
     )
     web = Web(here=old)
     for _ in range(2):
-        await Visitor(SITE, web).sees(LISTED, PAGE)  # type: ignore[arg-type]
+        await AnonymousReader(SITE, web).sees(LISTED, PAGE)  # type: ignore[arg-type]
     assert len(set(web.asked)) == 3
 
 

@@ -10,7 +10,7 @@ import pytest
 from pipelines.conversations import turns as module
 from pipelines.conversations.turns import (
     ConversationOwner,
-    Outcome,
+    TurnOutcome,
     begun,
     by_day,
     changed_turn,
@@ -23,7 +23,7 @@ from pipelines.conversations.turns import (
     shown,
     summary,
 )
-from schemas.answer import Answered, Citation, Failed, QuestionRephrased, SourcesFound, Topic, WholeTable
+from schemas.answer import Answered, Citation, Failed, QuestionMeaning, QuestionRephrased, SourcesFound, WholeTable
 from schemas.conversation import Conversation, ConversationSummary
 from schemas.query import MAX_HISTORY, MAX_QUESTION, Question, Turn
 from tests.asking import NOON, question, source
@@ -49,7 +49,7 @@ def answer(text: str = "Daily.", **more: Any) -> Answered:
 
 
 def ended(conversation: Conversation, n: int, end: Answered | Failed) -> Conversation:
-    return completed(conversation, f"request-{n:04}", Outcome("R", 0, end))
+    return completed(conversation, f"request-{n:04}", TurnOutcome("R", 0, end))
 
 
 def test_the_title_is_the_first_question_in_one_line() -> None:
@@ -61,11 +61,11 @@ def test_the_title_is_the_first_question_in_one_line() -> None:
 
 
 def test_events_add_up_to_an_outcome() -> None:
-    outcome = Outcome()
+    outcome = TurnOutcome()
     cited = source(1, "text").model_copy(update={"cited": True})
     for event in (QuestionRephrased(question="R", mode="semantic"), SourcesFound(grade=1, sources=(cited,)), answer()):
         outcome = outcome.after(event)
-    assert outcome == Outcome("R", 1, answer())
+    assert outcome == TurnOutcome("R", 1, answer())
 
 
 def test_a_right_that_ends_takes_its_answers_along() -> None:
@@ -88,11 +88,11 @@ def test_a_right_that_ends_takes_its_answers_along() -> None:
 def test_an_answer_is_kept_with_what_it_cites_but_without_the_passages() -> None:
     citation = Citation(n=1, start=0, end=5, quote="Daily.")
     sources = (source(1, "a passage").model_copy(update={"cited": True}), source(2, "another"))
-    table, topic = WholeTable(n=1, start=0, text="| Day |"), Topic(label="Pool", question="When? – Pool")
+    table, topic = WholeTable(n=1, start=0, text="| Day |"), QuestionMeaning(label="Pool", question="When? – Pool")
     end = Answered(
         text="Daily.", citations=(citation,), sources=sources, extractive=True, tables=(table,), narrower=(topic,)
     )
-    [turn] = completed(asked(1), "request-0001", Outcome("Rephrased?", 1, end)).turns
+    [turn] = completed(asked(1), "request-0001", TurnOutcome("Rephrased?", 1, end)).turns
     assert (turn.state, turn.answer, turn.rephrased, turn.grade) == ("answered", "Daily.", "Rephrased?", 1)
     assert (turn.citations, turn.tables, turn.narrower) == ((citation,), (table,), (topic,))
     assert [(s.n, s.page_id, s.url) for s in turn.sources] == [(1, "p1", "/p1")]
@@ -110,8 +110,8 @@ def test_the_first_answer_stays_and_one_that_failed_may_still_get_one() -> None:
 
 
 def test_without_an_end_or_without_the_turn_nothing_is_completed() -> None:
-    assert completed(asked(1), "request-0001", Outcome("R")) == asked(1)
-    assert completed(asked(1), "request-9999", Outcome("R", 0, answer())) == asked(1)
+    assert completed(asked(1), "request-0001", TurnOutcome("R")) == asked(1)
+    assert completed(asked(1), "request-9999", TurnOutcome("R", 0, answer())) == asked(1)
 
 
 def test_a_stopped_answer_gets_what_was_written_and_is_open_until_then() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from connectors.cms.fetching import Fetched, Refused
-from connectors.cms.frame import Listed, Source, Unreadable
+from connectors.cms.fetching import Fetched, FetchRefused
+from connectors.cms.frame import CmsSource, Listed, UnreadablePage
 from pipelines.runtime.errors import Permanent
 from schemas.page import PageDocument
 
@@ -25,17 +25,17 @@ class Answers:
         self._says = {"/pages": [{"id": "fees", "changed_ms": 17}], "/pages/fees": FEES, "/clock": {"ms": 99}} | more
 
     async def get(self, url: str) -> Fetched:
-        says = self._says.get(url.removeprefix("https://cms.test"), Refused("not there", 404))
+        says = self._says.get(url.removeprefix("https://cms.test"), FetchRefused("not there", 404))
         if isinstance(says, Exception):
             raise says
         return Fetched(url, 200, says if isinstance(says, bytes) else json.dumps(says).encode(), {})
 
 
-def source(**more: Any) -> Source:
+def source(**more: Any) -> CmsSource:
     [code] = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)
     names: dict[str, Any] = {}
     exec(compile(code, str(PAGE), "exec"), names)
-    made: Source = names["JsonSource"]("https://cms.test/", Answers(**more), "en")
+    made: CmsSource = names["JsonSource"]("https://cms.test/", Answers(**more), "en")
     return made
 
 
@@ -50,10 +50,10 @@ async def test_it_lists_and_fetches_pages_and_knows_the_time() -> None:
 
 
 async def test_a_page_that_is_gone_is_left_out_and_one_that_cannot_be_read_is_told() -> None:
-    cms = source(**{"/pages/locked": Refused("forbidden", 403)})
+    cms = source(**{"/pages/locked": FetchRefused("forbidden", 403)})
     fetched = cms.fetch([Listed("gone", "en", 1), Listed("locked", "en", 1), Listed("fees", "en", 17)])
     unreadable, page = [one async for one in fetched]
-    assert isinstance(unreadable, Unreadable)
+    assert isinstance(unreadable, UnreadablePage)
     assert unreadable.listed.page_id == "locked"
     assert isinstance(page, PageDocument)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.engine import EngineSettings
+from infra.engine import LocalEngineSettings
 from infra.engine.servers import (
     Server,
     elasticsearch_server,
@@ -21,8 +21,8 @@ from schemas.topics import MAX_MESSAGE_BYTES, TOPICS
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> EngineSettings:
-    return EngineSettings(home=tmp_path, cache=tmp_path / "cache", kafka_heap="111m", es_heap="222m")
+def settings(tmp_path: Path) -> LocalEngineSettings:
+    return LocalEngineSettings(home=tmp_path, cache=tmp_path / "cache", kafka_heap="111m", es_heap="222m")
 
 
 def run_of(server: Server) -> dict[str, object]:
@@ -59,7 +59,7 @@ def test_kafka_heartbeats_well_within_its_session() -> None:
     assert 4 * heartbeat <= session < 9000  # Kafka's default, which a restart after SIGKILL waits for
 
 
-def test_kafka_is_given_its_files_heap_and_jars(settings: EngineSettings) -> None:
+def test_kafka_is_given_its_files_heap_and_jars(settings: LocalEngineSettings) -> None:
     server = kafka_server(settings.root)
     prepare_kafka(server, settings, 20001, 20002)
     run = run_of(server)
@@ -74,13 +74,13 @@ def test_kafka_is_given_its_files_heap_and_jars(settings: EngineSettings) -> Non
 
 
 def test_kafka_finds_a_home_that_is_not_ascii(tmp_path: Path) -> None:
-    settings = EngineSettings(home=tmp_path / "für alle", cache=tmp_path)
+    settings = LocalEngineSettings(home=tmp_path / "für alle", cache=tmp_path)
     server = kafka_server(settings.root)
     prepare_kafka(server, settings, 20001, 20002)
     assert "/f\\u00fcr alle/engine/kafka/data\n" in (server.folder / "server.properties").read_text("ascii")
 
 
-def test_elasticsearch_is_a_single_node_on_loopback_with_its_data_at_home(settings: EngineSettings) -> None:
+def test_elasticsearch_is_a_single_node_on_loopback_with_its_data_at_home(settings: LocalEngineSettings) -> None:
     server = elasticsearch_server(settings.root)
     told = elasticsearch_settings(server, settings.cache, 20003)
     assert (told["http.host"], told["transport.host"]) == ("127.0.0.1", "127.0.0.1")
@@ -91,7 +91,7 @@ def test_elasticsearch_is_a_single_node_on_loopback_with_its_data_at_home(settin
     assert told["action.destructive_requires_name"] == "true"
 
 
-def test_elasticsearch_is_given_its_module_heap_and_logging(settings: EngineSettings) -> None:
+def test_elasticsearch_is_given_its_module_heap_and_logging(settings: LocalEngineSettings) -> None:
     server = elasticsearch_server(settings.root)
     module = settings.cache / "elasticsearch-9.2.0" / "modules" / "transport-netty4"
     module.mkdir(parents=True)
@@ -104,7 +104,7 @@ def test_elasticsearch_is_given_its_module_heap_and_logging(settings: EngineSett
     assert (server.folder / "config" / "log4j2.properties").exists()
 
 
-def test_everything_a_server_writes_is_below_the_engine(settings: EngineSettings) -> None:
+def test_everything_a_server_writes_is_below_the_engine(settings: LocalEngineSettings) -> None:
     for server in (kafka_server(settings.root), elasticsearch_server(settings.root)):
         for path in (server.data, server.log, server.run_file):
             assert settings.root in path.parents
@@ -114,6 +114,6 @@ def test_everything_a_server_writes_is_below_the_engine(settings: EngineSettings
     assert f"-Djava.io.tmpdir={settings.root}/kafka/tmp" in jvm
 
 
-def test_addresses_are_in_the_clients_form(settings: EngineSettings) -> None:
+def test_addresses_are_in_the_clients_form(settings: LocalEngineSettings) -> None:
     assert kafka_server(settings.root).url(19092) == "127.0.0.1:19092"
     assert elasticsearch_server(settings.root).url(19200) == "http://127.0.0.1:19200"

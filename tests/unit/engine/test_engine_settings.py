@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.engine import EngineSettings
+from infra.engine import LocalEngineSettings
 from infra.engine.errors import InvalidEngineSetting
 from infra.engine.settings import default_cache
 
@@ -26,12 +26,12 @@ from infra.engine.settings import default_cache
 def test_a_wrong_setting_is_named(tmp_path: Path, wrong: dict[str, object], named: str) -> None:
     right: dict[str, object] = {"home": tmp_path, "cache": tmp_path}
     with pytest.raises(InvalidEngineSetting, match=f"^{named}="):
-        EngineSettings(**{**right, **wrong})  # type: ignore[arg-type]
+        LocalEngineSettings(**{**right, **wrong})  # type: ignore[arg-type]
 
 
 def test_the_engine_lives_in_its_home_as_an_absolute_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert EngineSettings(home=Path(".pagewire")).root == tmp_path.resolve() / ".pagewire" / "engine"
+    assert LocalEngineSettings(home=Path(".pagewire")).root == tmp_path.resolve() / ".pagewire" / "engine"
 
 
 def test_the_cache_follows_the_xdg_specification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.evaluate.dataset import Case, Dataset
-from pipelines.evaluate.measures import Observed, Passage
-from pipelines.evaluate.run import Head, Run
+from pipelines.evaluate.measures import AnswerPassage, Observed
+from pipelines.evaluate.run import Run, RunHead
 
 AT = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
@@ -35,7 +35,7 @@ def right(case: Case) -> Observed:
     """What a system that knows everything says."""
     if case.expect != "answer":
         return Observed(case=case.id, at=AT, answer="Nothing was found.", grade=5, ms=50.0)
-    page = Passage(page=case.pages[0], lang="en", text=f"It costs {case.answers[0]}.", cited=True)
+    page = AnswerPassage(page=case.pages[0], lang="en", text=f"It costs {case.answers[0]}.", cited=True)
     return Observed(
         case=case.id,
         at=AT,
@@ -52,7 +52,7 @@ def right(case: Case) -> Observed:
 
 def run(path: Path, of: Dataset, answers: Mapping[str, Mapping[str, Any]] | None = None) -> Run:
     """A complete run; some cases with other fields than the right ones."""
-    with Run.begin(path, Head.of(of, "town", "http://x", AT)) as made:
+    with Run.begin(path, RunHead.of(of, "town", "http://x", AT)) as made:
         for case in of.cases:
             made.add(right(case).model_copy(update=dict((answers or {}).get(case.id, {}))))
     return made

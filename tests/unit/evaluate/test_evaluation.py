@@ -9,9 +9,9 @@ import pytest
 from sacrebleu import corpus_bleu
 
 from pipelines.evaluate.dataset import Case, Dataset
-from pipelines.evaluate.evaluation import Line, against, bleu, evaluate, figure, junit
+from pipelines.evaluate.evaluation import ReportLine, against, bleu, evaluate, figure, junit
 from pipelines.evaluate.measures import Observed
-from pipelines.evaluate.run import BadRun, Head, Run
+from pipelines.evaluate.run import BadRun, Run, RunHead
 from tests.unit.evaluate.runs import AT, dataset, right, run
 
 WRONG = {"answer": "No idea.", "sources": (), "found": (), "grade": 4, "ms": 300.0}
@@ -90,7 +90,7 @@ def test_two_runs_are_compared(tmp_path: Path) -> None:
 def test_what_cannot_be_compared_is_told_plainly(tmp_path: Path) -> None:
     made, other = dataset(6), dataset(7)
     whole = run(tmp_path / "whole", made)
-    part = Run.begin(tmp_path / "part", Head.of(made, "town", "http://x", AT))
+    part = Run.begin(tmp_path / "part", RunHead.of(made, "town", "http://x", AT))
     with pytest.raises(BadRun, match="0 of 6 cases are asked"):
         against(made, whole, part, 0.03, ("right",))
     with pytest.raises(BadRun, match="not of prices 1"):
@@ -109,7 +109,9 @@ def test_cases_that_measure_nothing_have_no_group(tmp_path: Path) -> None:
 
 
 def test_junit_counts_what_failed_and_escapes_what_it_says() -> None:
-    root = fromstring(junit("town", [Line("all", "right"), Line("lang de", "MRR@10", "worse: <.9 & .8>", 1.5)]))
+    root = fromstring(
+        junit("town", [ReportLine("all", "right"), ReportLine("lang de", "MRR@10", "worse: <.9 & .8>", 1.5)])
+    )
     assert root.attrib == {"tests": "2", "failures": "1"}
     fine, failed = root.iter("testcase")
     assert (fine.get("classname"), fine.get("name"), len(fine)) == ("all", "right", 0)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipelines.evaluate.dataset import Case
-from pipelines.evaluate.measures import Observed, Passage, measured
+from pipelines.evaluate.measures import AnswerPassage, Observed, measured
 
 AT = datetime(2026, 11, 23, tzinfo=UTC)
 CARD = Case.model_validate(
@@ -27,8 +27,8 @@ DRAGON = Case(id="dragon", question="What does a dragon cost?", lang="en", never
 HELLO = Case(id="hello", question="Hello", lang="en", expect="courtesy")
 
 
-def page(name: str, text: str = "", lang: str = "en", *, cited: bool = False) -> Passage:
-    return Passage(page=name, lang=lang, text=text, cited=cited)
+def page(name: str, text: str = "", lang: str = "en", *, cited: bool = False) -> AnswerPassage:
+    return AnswerPassage(page=name, lang=lang, text=text, cited=cited)
 
 
 def observed(answer: str = "", **more: Any) -> Observed:

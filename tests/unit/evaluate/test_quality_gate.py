@@ -9,8 +9,8 @@ import pytest
 
 from pipelines.evaluate.quality_gate import (
     BadQuestions,
-    Case,
     FoundPage,
+    GateQuestion,
     compare,
     load_cases,
     rank,
@@ -32,12 +32,12 @@ def found(*pages: str) -> list[FoundPage]:
 
 def test_pages_are_ranked_by_their_first_hit_and_by_language() -> None:
     hits = [FoundPage("a", "en"), FoundPage("a", "en"), FoundPage("b", "de"), FoundPage("b", "en")]
-    assert rank(Case(question="q", page="a"), hits) == 1
-    assert rank(Case(question="q", page="b"), hits) == 2
-    assert rank(Case(question="q", page="b", lang="en"), hits) == 3
-    assert rank(Case(question="q", page="b", lang="de", page_lang="en"), hits) == 3
-    assert rank(Case(question="q", page="c"), hits) is None
-    assert rank(Case(question="q", page="z"), found(*"abcdefghijz")) is None  # eleventh
+    assert rank(GateQuestion(question="q", page="a"), hits) == 1
+    assert rank(GateQuestion(question="q", page="b"), hits) == 2
+    assert rank(GateQuestion(question="q", page="b", lang="en"), hits) == 3
+    assert rank(GateQuestion(question="q", page="b", lang="de", page_lang="en"), hits) == 3
+    assert rank(GateQuestion(question="q", page="c"), hits) is None
+    assert rank(GateQuestion(question="q", page="z"), found(*"abcdefghijz")) is None  # eleventh
 
 
 def test_figures_are_means_over_the_questions() -> None:
@@ -87,7 +87,7 @@ async def test_every_question_is_asked_of_both() -> None:
         asked.append(("candidate", question))
         return found("wrong", "right")
 
-    cases = [Case(question=f"q{n}", page="right") for n in range(20)]
+    cases = [GateQuestion(question=f"q{n}", page="right") for n in range(20)]
     report = await compare(cases, live, candidate, done.append)
     assert sorted(asked) == sorted((who, case.question) for who in ("live", "candidate") for case in cases)
     assert done == list(range(1, 21))
@@ -104,7 +104,7 @@ def test_the_sample_sites_questions_can_be_used() -> None:
 def test_ndjson_with_page_id_can_be_used_and_unanswerable_ones_are_passed_over(tmp_path: Path) -> None:
     file = tmp_path / "q.ndjson"
     file.write_text('{"question": "Where?", "page_id": "map"}\n\n{"question": "Why?"}\n')
-    assert load_cases(file) == [Case(question="Where?", page="map")]
+    assert load_cases(file) == [GateQuestion(question="Where?", page="map")]
 
 
 @pytest.mark.parametrize(

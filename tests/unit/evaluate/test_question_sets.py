@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipelines.evaluate.dataset import BadDataset, Case
-from pipelines.evaluate.measures import MEASURES, Observed, Passage
+from pipelines.evaluate.measures import MEASURES, AnswerPassage, Observed
 from pipelines.evaluate.question_sets import hotpotqa, openbookqa, pairs, recognised
 from schemas.page import PageDocument
 from tests.asking import NOON
@@ -115,7 +115,7 @@ def test_openbookqa_is_asked_with_its_choices(tmp_path: Path, lines: bool) -> No
     assert (case.id, case.answers, case.pages) == ("7-980", ("warmed in the sun",), (fact.id,))
     assert (fact.title, fact.content) == ("Fact", "<p>heat makes ice melt</p>")
     right = next(measure for measure in MEASURES if measure.name == "right")
-    source = (Passage(page=fact.id, lang="en", cited=True),)
+    source = (AnswerPassage(page=fact.id, lang="en", cited=True),)
     for answer, figure in (
         ("When it is warmed in the sun.", 1.0),  # which says "the sun", too
         ("When it is painted.", 0.0),

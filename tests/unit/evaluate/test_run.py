@@ -11,7 +11,7 @@ import pytest
 from pipelines.evaluate.dataset import Case, Dataset
 from pipelines.evaluate.evaluation import evaluate
 from pipelines.evaluate.measures import Observed
-from pipelines.evaluate.run import BadRun, Head, Run, ask_all, askable
+from pipelines.evaluate.run import BadRun, Run, RunHead, ask_all, askable
 from pipelines.runtime.errors import Retryable
 from tests.unit.evaluate.runs import AT, dataset, right, run
 
@@ -31,7 +31,7 @@ class Scripted:
         return right(case)
 
 
-HEAD = Head.of(dataset(12), "town", "http://x", AT)
+HEAD = RunHead.of(dataset(12), "town", "http://x", AT)
 
 
 async def test_every_case_is_asked_once(tmp_path: Path) -> None:
@@ -95,5 +95,5 @@ def test_cases_that_hang_on_a_time_or_are_of_another_site_are_not_asked() -> Non
     )
     made = Dataset("x", cases)
     assert [case.id for case in askable(made, "town")] == ["a"]
-    head = Head.of(made, "town", "http://x", AT)
+    head = RunHead.of(made, "town", "http://x", AT)
     assert (head.cases, head.left_out) == (1, 1)

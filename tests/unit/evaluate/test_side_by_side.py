@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from pipelines.evaluate.non_inferiority import MARGIN
-from pipelines.evaluate.side_by_side import Piece, failures_first, marked, shown_checks, side_by_side
+from pipelines.evaluate.side_by_side import AnswerPiece, failures_first, marked, shown_checks, side_by_side
 from tests.published_runs import AFTER, BEFORE, run
 
 
@@ -48,10 +48,10 @@ def test_failures_come_first() -> None:
 
 def test_words_that_only_one_has_are_marked() -> None:
     assert marked("A card costs 12 euros.", "A card costs\n18 euros a year.") == (
-        [Piece("same", "A card costs"), Piece("removed", " 12 euros.")],
-        [Piece("same", "A card costs"), Piece("added", "\n18 euros a year.")],
+        [AnswerPiece("same", "A card costs"), AnswerPiece("removed", " 12 euros.")],
+        [AnswerPiece("same", "A card costs"), AnswerPiece("added", "\n18 euros a year.")],
     )
-    assert marked("", "New.") == ([], [Piece("added", "New.")])
+    assert marked("", "New.") == ([], [AnswerPiece("added", "New.")])
 
 
 @given(some.text(max_size=60), some.text(max_size=60))

@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 
 from gateway.app import create_app
-from gateway.fakes import FakePages, FakePorts
+from gateway.fakes import FakeIntake, FakePorts
 from tests.edge import ADMIN, bearer, edge_settings
 from wiring.settings import Settings
 
@@ -22,7 +22,7 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def fakes() -> FakePorts:
-    return FakePorts(pages=FakePages({"town": "en", "other": "fr"}))
+    return FakePorts(pages=FakeIntake({"town": "en", "other": "fr"}))
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from gateway.conversations import erasure
 from gateway.edge import gauges
 from gateway.edge.at_once import AtOnce
 from gateway.edge.bounds import Bound, bound_of
-from gateway.edge.kept import Kept
+from gateway.edge.kept import Cached
 from gateway.edge.problems import Problem
 from gateway.edge.rates import TIMES, Rates
 from gateway.fakes import FakePorts
@@ -102,7 +102,7 @@ async def test_what_is_kept_is_worked_out_once_for_all_who_ask(
 
         return told
 
-    app.state.edge = replace(app.state.edge, readiness=Kept(counted("/readyz", fakes.status.ready), 1.0))
+    app.state.edge = replace(app.state.edge, readiness=Cached(counted("/readyz", fakes.status.ready), 1.0))
     monkeypatch.setattr(gauges.Exposition, "_write", counted("/metrics", gauges.Exposition._write))
     app.state.edge = replace(app.state.edge, exposition=gauges.Exposition(app.state.edge.gauges))
     for path in ("/readyz", "/metrics"):
@@ -133,7 +133,7 @@ async def test_what_is_kept_is_made_anew_when_it_is_old_and_after_a_failure() ->
             raise Retryable("away")
         return made
 
-    kept = Kept(make, 1.0, lambda: now)
+    kept = Cached(make, 1.0, lambda: now)
     assert await asyncio.gather(kept.get(), kept.get()) == [1, 1]
     now = 1.0
     with pytest.raises(Retryable):

@@ -27,7 +27,7 @@ from gateway.edge.tokens import VisitorTokens
 from gateway.fakes import FakeLetters, FakePorts
 from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.errors import Retryable
-from schemas.ingest import Reading, ReceiptState, Words
+from schemas.ingest import Reading, ReceiptState, WordCounts
 from schemas.keys import page_key
 from schemas.outcome import Verdict, VerdictEvent
 from tests.console import CARD, DOG, ERASED, EVIL, FAILED, HELLO, OUTCOMES, SAUNA, STATUS, console_ports, fill
@@ -463,7 +463,7 @@ async def test_a_page_that_lacks_words_says_which_and_is_marked_in_the_list(
     key = page_key("town", "en", "library")
     before = page_of(await operator.get("/console/page?site=town"))
     assert not before.select("main ul .badge")
-    words = Words(visible=1_300, indexed=1_000, left_out={"menu": 100, "form": 200, "of tomorrow": 1})
+    words = WordCounts(visible=1_300, indexed=1_000, left_out={"menu": 100, "form": 200, "of tomorrow": 1})
     reading = Reading(reader="1", words=words)
     fakes.pages._receipts[key] = fakes.pages._receipts[key].model_copy(update={"reading": reading})
     assert said(page_of(await operator.get("/console/page?site=town")), "main ul .badge") == ["words missing"]

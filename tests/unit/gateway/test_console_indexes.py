@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from gateway.fakes import FakePorts
-from gateway.operators.rebuild_runs import RebuildRefused
+from gateway.rebuild_runs import RebuildRefused
 from tests.console import EVIL, console_ports, fill
 from tests.edge import EVERYTHING_TOWN
 from tests.unit.gateway.test_console import OURS, one, page_of, said, sign_in

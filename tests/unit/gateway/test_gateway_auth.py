@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 
 from gateway.app import create_app
 from gateway.console.view import SESSION_COOKIE
-from gateway.edge.kept import Kept
+from gateway.edge.kept import Cached
 from gateway.edge.keys import admin_key, token_secret
 from gateway.edge.problems import Problem
 from gateway.edge.rates import ADDRESS_FACTOR, DailyBudgets, Rates, network, window
@@ -135,7 +135,7 @@ async def test_open_doors(app: FastAPI, stranger: httpx.AsyncClient, fakes: Fake
     assert (await stranger.get("/healthz")).json() == {"status": "ok"}
     assert (await stranger.get("/readyz")).json() == {"ready": True, "problems": {}}
     fakes.status.problems["kafka"] = "does not answer"
-    app.state.edge = replace(app.state.edge, readiness=Kept(fakes.status.ready))
+    app.state.edge = replace(app.state.edge, readiness=Cached(fakes.status.ready))
     response = await stranger.get("/readyz")
     assert (response.status_code, response.json()["problems"]) == (503, {"kafka": "does not answer"})
     metrics = await stranger.get("/metrics")

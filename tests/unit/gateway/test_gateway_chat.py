@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from gateway.app import create_app
 from gateway.chat import chat, sse
 from gateway.edge.messages import message
-from gateway.fakes import FakeAnswers, FakePages, FakePorts, plain_answer
+from gateway.fakes import FakeAnswers, FakeIntake, FakePorts, plain_answer
 from pipelines.conversations.ask import UnknownAnswer
 from pipelines.runtime.errors import Retryable
 from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, Restart, SourcesFound, Step, Token
@@ -323,7 +323,7 @@ def hasty(tmp_path: Any) -> Settings:
 
 
 async def test_nobody_waits_past_the_deadline(hasty: Settings) -> None:
-    fakes = FakePorts(answers=FakeAnswers(lambda _: [Token(text="slow"), 60.0, Done()]), pages=FakePages({}))
+    fakes = FakePorts(answers=FakeAnswers(lambda _: [Token(text="slow"), 60.0, Done()]), pages=FakeIntake({}))
     app = create_app(hasty, fakes.ports)
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app), base_url="http://gateway.test", headers=bearer(ADMIN)

@@ -176,7 +176,7 @@ HIT = SearchHit(page_id="a", lang="en", title="A", url="/a", field="content", or
 
 
 async def test_search(client: httpx.AsyncClient, fakes: FakePorts) -> None:
-    fakes.search.hits = [HIT, HIT, HIT]
+    fakes.search.found = [HIT, HIT, HIT]
     response = await client.get("/v1/sites/town/search", params={"q": " opening hours ", "mode": "keyword", "size": 2})
     assert [hit["page_id"] for hit in response.json()["hits"]] == ["a", "a"]
     assert fakes.search.searches == [("town", "opening hours", "keyword", 2)]

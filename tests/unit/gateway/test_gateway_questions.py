@@ -18,7 +18,7 @@ from pipelines.runtime.settings import Site
 from schemas.access_key import NewKey
 from schemas.conversation import Feedback
 from schemas.http import IndexedChunk, IndexedPage
-from schemas.outcome import Hit, Outcome, OutcomeEvent, QuestionRow, Rated
+from schemas.outcome import Outcome, OutcomeEvent, OutcomeSource, QuestionRow, Rated
 from tests.asking import NOON
 from tests.edge import ADMIN, CHAT_ANYWHERE, EVERYTHING_TOWN, assert_problem, bearer
 from wiring.settings import Settings
@@ -35,7 +35,7 @@ def outcome(minutes: int = 0, **changes: Any) -> Outcome:
         lang="en",
         question="When?",
         became="answered",
-        hits=(Hit(page_id="pool", lang="en", field="content", ord=0, score=1.0, cited=True),),
+        hits=(OutcomeSource(page_id="pool", lang="en", field="content", ord=0, score=1.0, cited=True),),
     )
     return said.model_copy(update=changes)
 
@@ -205,7 +205,9 @@ async def test_pages_of_a_group_are_named_to_keys_with_the_group_alone(
         fakes.indexed.kept[f"town:en:{page_id}"] = IndexedPage(chunks=(chunk,), total=1)
     fakes.indexed.groups["town:en:leave"] = frozenset({"staff"})
     hits = tuple(
-        Hit(page_id=page_id, lang="en", title=title, url=f"/{page_id}", field="content", ord=0, score=1.0, cited=True)
+        OutcomeSource(
+            page_id=page_id, lang="en", title=title, url=f"/{page_id}", field="content", ord=0, score=1.0, cited=True
+        )
         for page_id, title in {**shown, "gone": "A page that is gone"}.items()
     )
     # By somebody with groups, by an earlier version, and by everybody.

@@ -7,7 +7,7 @@ import pytest
 
 from adapters.elastic.rebuilds import RebuildRunning
 from gateway.fakes import FakePorts
-from gateway.operators.rebuild_runs import RebuildRefused
+from gateway.rebuild_runs import RebuildRefused
 from pipelines.operate.rebuild.rebuild import NotVerified
 from tests.edge import CHAT_ANYWHERE, assert_problem, bearer
 

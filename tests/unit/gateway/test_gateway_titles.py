@@ -8,7 +8,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from gateway.fakes import FakePages, FakePorts
+from gateway.fakes import FakeIntake, FakePorts
 from pipelines.conversations.titles import Titles
 from tests.edge import PAGE_ORIGIN, bearer
 
@@ -29,7 +29,7 @@ def titles() -> Titles:
 
 @pytest.fixture
 def fakes(titles: Titles) -> FakePorts:
-    return FakePorts(pages=FakePages({"town": "en", "other": "fr"}), titles=titles)
+    return FakePorts(pages=FakeIntake({"town": "en", "other": "fr"}), titles=titles)
 
 
 async def title(client: httpx.AsyncClient, titles: Titles) -> str:

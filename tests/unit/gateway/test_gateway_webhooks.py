@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 
 from gateway.app import create_app
 from gateway.edge.bodies import BODY_TIMEOUT, STALL_TIMEOUT
-from gateway.fakes import FakePages, FakePorts
+from gateway.fakes import FakeIntake, FakePorts
 from pipelines.runtime.errors import Retryable, TooLarge
 from schemas.topics import MAX_MESSAGE_BYTES
 from tests import skipping_time
@@ -342,7 +342,7 @@ LINE = st.one_of(
 async def test_whatever_is_signed_every_line_is_accounted_for(
     settings_: Settings, lines: list[bytes], end: bytes
 ) -> None:
-    fakes = FakePorts(pages=FakePages({"town": "en", "other": "fr"}))
+    fakes = FakePorts(pages=FakeIntake({"town": "en", "other": "fr"}))
     body = b"\n".join(lines) + end
     transport = httpx.ASGITransport(create_app(settings_, fakes.ports))
     async with httpx.AsyncClient(transport=transport, base_url="http://gateway.test") as client:

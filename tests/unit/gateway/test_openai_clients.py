@@ -22,7 +22,7 @@ from gateway.fakes import FakePorts
 from gateway.openai.refusals import is_openai
 from gateway.openai.templates import errand
 from schemas.answer import Answered, Done, Token, Usage
-from schemas.completion import ChatMessage
+from schemas.completion import RequestMessage
 from tests.edge import ADMIN, assert_problem, bearer, edge_settings
 
 REQUESTS = [json.loads(line) for line in Path(__file__).with_name("openai_requests.jsonl").read_text().splitlines()]
@@ -178,8 +178,8 @@ async def test_errands_cost_a_visitor_nothing(tmp_path: Path, fakes: FakePorts) 
         assert error_in(await visitor.post(COMPLETE, json=order)) == (429, "too-many-requests", None)
 
 
-def message(role: str, text: str) -> ChatMessage:
-    return ChatMessage.model_validate({"role": role, "content": text})
+def message(role: str, text: str) -> RequestMessage:
+    return RequestMessage.model_validate({"role": role, "content": text})
 
 
 def test_words_of_a_template_are_no_errand_where_they_stand_by_chance() -> None:

@@ -15,7 +15,7 @@ from typing import cast
 import pytest
 
 from adapters.elastic.rebuilds import RebuildRunning
-from gateway.operators.rebuild_runs import RebuildRuns
+from gateway.rebuild_runs import RebuildRuns
 from pipelines.runtime.indexes import IndexInfo
 from schemas.rebuild import Generation, Rebuild, RebuildOrder
 from tests.making import NOON

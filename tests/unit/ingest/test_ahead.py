@@ -8,7 +8,7 @@ import pytest
 
 from adapters.fakes import FakePages
 from pipelines.ingest.ahead import ahead_of
-from pipelines.ingest.index import Outcome, index_part
+from pipelines.ingest.index import IndexOutcome, index_part
 from schemas.head import Head
 from schemas.ingest import Chunk, Chunker, PageChunks, PageEmbeddings
 from schemas.page import ChangeRef, FieldName, PageMeta
@@ -46,9 +46,9 @@ def embedded(ref: ChangeRef, text: str = "One.", groups: Groups = None) -> list[
     ]
 
 
-async def apply(pages: FakePages, *parts: PageEmbeddings) -> Outcome:
+async def apply(pages: FakePages, *parts: PageEmbeddings) -> IndexOutcome:
     """The outcome of the last part."""
-    outcome = Outcome()
+    outcome = IndexOutcome()
     for at, part in enumerate(parts, 20 * parts[0].change.revision):
         outcome = await index_part(part, pages, now, at)
     return outcome
@@ -79,7 +79,7 @@ async def test_a_deleted_page_is_gone_before_the_delete_comes_the_usual_way() ->
     again = await apply(pages, *embedded(change(2, "delete")))
     assert again.receipt == told
     assert ((await head(pages)).ahead, (await head(pages)).parts) == (False, 1)
-    assert await apply(pages, ahead(change(2, "delete"))) == Outcome()  # late, of a worker that was taken for dead
+    assert await apply(pages, ahead(change(2, "delete"))) == IndexOutcome()  # late, of a worker that was taken for dead
     assert not (await head(pages)).ahead
 
 
@@ -89,14 +89,14 @@ async def test_without_an_index_nothing_goes_ahead_and_none_is_made() -> None:
             return None
 
     pages = Empty()
-    assert await apply(pages, ahead(change(2, "delete"))) == Outcome()
+    assert await apply(pages, ahead(change(2, "delete"))) == IndexOutcome()
     assert await pages.heads("town", [KEY]) == {}
 
 
 async def test_groups_lose_sight_of_the_old_text_at_once_and_of_what_is_still_under_way() -> None:
     pages = FakePages()
     await apply(pages, *embedded(change(1)))
-    assert await apply(pages, ahead(change(3), "Secret.", ("staff", "board"))) == Outcome()
+    assert await apply(pages, ahead(change(3), "Secret.", ("staff", "board"))) == IndexOutcome()
     assert pages.index.groups(KEY) == {("staff", "board")}
     assert pages.index.texts(KEY)["content", 0] == (1, "One.")
     await apply(pages, *embedded(change(2), "Two.", ("board", "press")))
@@ -137,14 +137,14 @@ async def test_a_chunk_that_is_missing_is_not_passed_over_when_only_groups_chang
     pages = FakePages()
     await apply(pages, *embedded(change(1), groups=("staff",)))
     await pages.index.remove(change(1), [("content", 1)])
-    assert await apply(pages, ahead(change(2), groups=("press",))) == Outcome()
+    assert await apply(pages, ahead(change(2), groups=("press",))) == IndexOutcome()
     assert pages.index.groups(KEY) == {()}
     assert (await head(pages)).change.revision == 1
 
 
 async def test_of_a_page_never_shown_no_older_revision_comes_to_light() -> None:
     pages = FakePages()
-    assert await apply(pages, ahead(change(2), "Secret.", ("staff",))) == Outcome()
+    assert await apply(pages, ahead(change(2), "Secret.", ("staff",))) == IndexOutcome()
     assert (await head(pages)).unseen
     late = (await apply(pages, *embedded(change(1)))).receipt
     assert late
@@ -162,5 +162,5 @@ async def test_what_is_shown_already_stays_as_it_is(op: str) -> None:
     ref = change(2, op)  # type: ignore[arg-type]
     await apply(pages, *embedded(ref, groups=("staff",)))
     before = await head(pages)
-    assert await apply(pages, ahead(ref, groups=("staff",))) == Outcome()
+    assert await apply(pages, ahead(ref, groups=("staff",))) == IndexOutcome()
     assert await head(pages) == before

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from pipelines.ingest.chunk import chunk_page
-from pipelines.ingest.embedding_plan import Planned, embed_hash, parts, plan
+from pipelines.ingest.embedding_plan import PlannedChunk, embed_hash, parts, plan
 from schemas.ingest import Chunker, EmbeddedChunk, PageChunks, PageEmbeddings
 from schemas.page import ChangeRef, FieldName, Op, PageMeta
 
@@ -21,7 +21,7 @@ def page(text: dict[FieldName, str] = TEXT, chunker: Chunker = CHUNKER, op: Op =
     return PageChunks(change=change, meta=meta, chunker=chunker, chunks=chunk_page(text, chunker), notes=("a note",))
 
 
-def embedded(planned: list[Planned], dims: int = 1024) -> list[EmbeddedChunk]:
+def embedded(planned: list[PlannedChunk], dims: int = 1024) -> list[EmbeddedChunk]:
     rng = np.random.default_rng(1)
     return [
         EmbeddedChunk(

@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.ingest import importing as module
 from pipelines.ingest.accept import Acceptance, Change
-from pipelines.ingest.importing import Cursor, Progress, forget_all, send, settle
+from pipelines.ingest.importing import Cursor, ImportProgress, forget_all, send, settle
 from pipelines.runtime.errors import Retryable, TooLarge
 from pipelines.runtime.record import Lane
 from schemas.ingest import ChunkCounts, Receipt
@@ -45,7 +45,7 @@ def pages(ids: str) -> list[PageDocument]:
     return [PageDocument(id=id) for id in ids]
 
 
-def nowhere(progress: Progress) -> None: ...
+def nowhere(progress: ImportProgress) -> None: ...
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.fakes import FakeIndex, FakePages
-from pipelines.ingest.index import Outcome, index_part
+from pipelines.ingest.index import IndexOutcome, index_part
 from pipelines.ingest.ports import ChunkAddress, IndexReplaced
 from schemas.head import Head
 from schemas.ingest import PageEmbeddings, ReceiptEvent
@@ -27,15 +27,15 @@ def now() -> datetime:
     return NOON
 
 
-async def apply(pages: FakePages, *parts: PageEmbeddings, at: int = 1) -> Outcome:
+async def apply(pages: FakePages, *parts: PageEmbeddings, at: int = 1) -> IndexOutcome:
     """The outcome of the last part; `at` is where that stands in ingest.embeddings."""
-    outcome = Outcome()
+    outcome = IndexOutcome()
     for part in parts:
         outcome = await index_part(part, pages, now, at)
     return outcome
 
 
-def receipt(outcome: Outcome) -> ReceiptEvent:
+def receipt(outcome: IndexOutcome) -> ReceiptEvent:
     assert outcome.receipt is not None
     return outcome.receipt
 
@@ -68,7 +68,7 @@ async def test_a_page_in_parts_is_not_touched_before_all_are_in_whichever_comes_
     await apply(pages, *parts_of(change(1), OLD))
     parts = parts_of(change(2), {"content": ["A", "B", "C"]}, per_part=1)
     for number in order[:-1]:
-        assert await apply(pages, parts[number], at=10 + number) == Outcome()
+        assert await apply(pages, parts[number], at=10 + number) == IndexOutcome()
         assert [text for _, text in pages.index.texts(KEY).values()] == ["a", "b", "c", "d"]
     outcome = await apply(pages, parts[order[-1]], at=10 + order[-1])
     assert (receipt(outcome).state, receipt(outcome).chunks.removed) == ("searchable", 1)
@@ -83,7 +83,7 @@ async def test_parts_of_two_saves_with_one_revision_are_never_put_together() -> 
         [part.model_copy(update={"digest": text}) for part in parts_of(change(2), {"content": [text] * 2}, per_part=1)]
         for text in ("one", "other")
     )
-    assert await apply(pages, one[0], other[1]) == Outcome()
+    assert await apply(pages, one[0], other[1]) == IndexOutcome()
     assert receipt(await apply(pages, one[1])).state == "searchable"
     assert {text for _, text in pages.index.texts(KEY).values()} == {"one"}
 
@@ -182,7 +182,7 @@ async def test_positions_in_different_partitions_say_nothing() -> None:
 
 async def put(
     pages: FakePages, revision: int, *, log: int, chunks: int, embeddings: int, within: int, log_in: int = 3
-) -> Outcome:
+) -> IndexOutcome:
     """Apply a change; `within` is the partition of its products, `log_in` that of itself."""
     [part] = placed(revision, log=log, chunks=chunks)
     change = part.change.model_copy(update={"partition": log_in})
@@ -239,7 +239,7 @@ async def test_a_tombstone_that_hides_a_part_of_the_winner_brings_it_back(part: 
     await apply(pages, *winner, at=10)
     [late] = parts_of(change(4, offset=6), {"content": ["c"]})
     tombstone = late.model_copy(update={"part": part, "superseded": True, "chunks": ()})
-    assert await apply(pages, tombstone, at=at) == Outcome(again=winner[0].change if hides else None)
+    assert await apply(pages, tombstone, at=at) == IndexOutcome(again=winner[0].change if hides else None)
     assert len(pages.index.texts(KEY)) == 2
 
 
@@ -248,7 +248,7 @@ async def test_a_tombstone_of_the_revision_that_is_about_to_win_hides_nothing() 
     await apply(pages, *parts_of(change(4), {"content": ["a", "b"]}, per_part=1))
     [part] = parts_of(change(5), {"content": ["c"]})
     tombstone = part.model_copy(update={"part": 1, "superseded": True, "chunks": ()})
-    assert await apply(pages, tombstone, at=11) == Outcome()
+    assert await apply(pages, tombstone, at=11) == IndexOutcome()
 
 
 @pytest.mark.parametrize(
@@ -478,7 +478,7 @@ async def test_what_was_made_for_another_index_is_made_again_and_not_written(of:
     pages = FakePages()
     await apply(pages, *parts_of(change(1), {"content": ["Old."]}))
     for part in misfit(2, **of):  # of a redriven one nobody knows whether the others came before
-        assert await apply(pages, part) == Outcome(remake=part.change)
+        assert await apply(pages, part) == IndexOutcome(remake=part.change)
     assert pages.index.texts(KEY) == {("content", 0): (1, "Old.")}
 
 
@@ -496,7 +496,7 @@ async def test_a_later_copy_of_what_is_shown_is_made_again_too() -> None:
     """The log holds that one, and the products of the earlier one point to a place where nothing is."""
     pages = FakePages()
     await apply(pages, *parts_of(change(2, offset=1), {"content": ["a", "b"]}), at=5)
-    assert await apply(pages, *misfit(2, model=OTHER_MODEL), at=6) == Outcome(remake=change(2, offset=3))
+    assert await apply(pages, *misfit(2, model=OTHER_MODEL), at=6) == IndexOutcome(remake=change(2, offset=3))
 
 
 async def test_what_only_the_rebuild_knows_of_is_sent_again() -> None:

@@ -18,13 +18,13 @@ from pipelines.ingest.receipts import ReceiptReader, receipt
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from schemas.head import Head
-from schemas.ingest import ChunkCounts, Chunker, Failure, Reading, Receipt, ReceiptEvent, Words
+from schemas.ingest import ChunkCounts, Chunker, Failure, Reading, Receipt, ReceiptEvent, WordCounts
 from schemas.page import PageChange, PageDocument
 from tests.making import NOON, change, parts_of
 from text.reader import READER
 
 KEY = change().page_key
-READ = Reading(reader="1", words=Words(visible=12, indexed=9, left_out={"menu": 3}))
+READ = Reading(reader="1", words=WordCounts(visible=12, indexed=9, left_out={"menu": 3}))
 COST = ChunkCounts(total=3, embedded=2, reused=1)
 
 
@@ -335,7 +335,7 @@ async def test_words_go_with_the_page_from_the_chunk_stage_to_its_receipt() -> N
         await index_part(part, bench.pages, lambda: NOON)
     found = await bench.receipt()
     assert found
-    words = Words(visible=5, indexed=2, left_out={"menu": 1, "footer": 2})
+    words = WordCounts(visible=5, indexed=2, left_out={"menu": 1, "footer": 2})
     assert found.reading == Reading(reader=READER, words=words)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.ingest import unit_plan as module
-from pipelines.ingest.chunk import Piece, chunk_page
+from pipelines.ingest.chunk import AttachmentPiece, chunk_page
 from pipelines.ingest.unit_plan import KnownUnits, known_vectors, plan_units, sense
 from schemas.ingest import Chunker, PageChunks
 from schemas.page import AttachmentPlace, FieldName, PageMeta
@@ -32,7 +32,7 @@ A card costs, for a year:
 """
 
 
-def page(text: str = PAGE, size: int = 60, title: str = "Town library", *pieces: Piece) -> PageChunks:
+def page(text: str = PAGE, size: int = 60, title: str = "Town library", *pieces: AttachmentPiece) -> PageChunks:
     chunker = Chunker(mode="content", size=size, overlap=0.2)
     texts: dict[FieldName, str] = {"title": title, "content": text}
     chunks = chunk_page(texts, chunker, pieces)
@@ -69,7 +69,7 @@ def test_a_unit_belongs_to_the_chunk_it_starts_in(text: str, size: int) -> None:
 
 def test_an_attachment_has_units_of_its_own_places_under_their_titles() -> None:
     rules = [
-        Piece(AttachmentPlace(file=0, title=f"Rules · {n}/2", url=f"/rules.pdf#page={n}"), text)
+        AttachmentPiece(AttachmentPlace(file=0, title=f"Rules · {n}/2", url=f"/rules.pdf#page={n}"), text)
         for n, text in ((1, "No dogs. No"), (2, "ball games."))
     ]
     planned = plan_units(page("Open daily.", 500, "Park", *rules))

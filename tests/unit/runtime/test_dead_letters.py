@@ -15,7 +15,7 @@ from pipelines.runtime.dead_letters import (
     PREFIX,
     DeadLetter,
     Mark,
-    Unreadable,
+    UnreadableLetter,
     describe,
     entry,
     from_headers,
@@ -121,10 +121,10 @@ forged = st.sampled_from(
 
 @given(st.lists(st.tuples(forged | names, st.none() | st.binary(max_size=30))).map(tuple), letters)
 def test_whatever_stands_in_the_topic_is_something(headers: Headers, letter: DeadLetter) -> None:
-    assert isinstance(entry(Record("t.dlq", 0, 5, b"k", b"v", headers)), DeadLetter | Mark | Unreadable)
+    assert isinstance(entry(Record("t.dlq", 0, 5, b"k", b"v", headers)), DeadLetter | Mark | UnreadableLetter)
     whole = to_headers((), letter)
     for changed in headers:  # a letter with one header that somebody added or overwrote
-        assert isinstance(entry(Record("t.dlq", 0, 5, b"k", b"v", (*whole, changed))), DeadLetter | Unreadable)
+        assert isinstance(entry(Record("t.dlq", 0, 5, b"k", b"v", (*whole, changed))), DeadLetter | UnreadableLetter)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_whatever_stands_in_the_topic_is_something(headers: Headers, letter: Dea
 def test_a_mark_that_cannot_be_true_is_none(name: str, value: bytes | None) -> None:
     headers = dict(mark_headers(Mark(1, "dropped", THEN))) | {MARK_PREFIX + name: value}
     found = entry(Record("t.dlq", 0, 5, b"k", b"", tuple(headers.items())))
-    assert isinstance(found, Unreadable)
+    assert isinstance(found, UnreadableLetter)
     assert "not a mark" in found.why
 
 

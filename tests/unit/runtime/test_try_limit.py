@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pipelines.runtime.try_limit import Line, TryLimit, progressed
+from pipelines.runtime.try_limit import TryLimit, TryQueue, progressed
 from tests import skipping_time
 
 
@@ -32,7 +32,7 @@ def test_a_try_that_does_not_get_on_is_cut_off() -> None:
 
 def test_whoever_waits_in_a_line_that_moves_is_not_late() -> None:
     async def scenario() -> list[str]:
-        line, turn, ended = Line(), asyncio.Lock(), list[str]()
+        line, turn, ended = TryQueue(), asyncio.Lock(), list[str]()
 
         async def page(name: str) -> None:
             async with TryLimit(10.0):
@@ -49,7 +49,7 @@ def test_whoever_waits_in_a_line_that_moves_is_not_late() -> None:
 
 def test_a_line_that_stands_still_holds_nobody_for_longer_than_the_limit() -> None:
     async def scenario() -> list[bool]:
-        line, turn = Line(), asyncio.Lock()
+        line, turn = TryQueue(), asyncio.Lock()
 
         async def page(seconds: float) -> None:
             async with TryLimit(10.0):
@@ -65,5 +65,5 @@ def test_a_line_that_stands_still_holds_nobody_for_longer_than_the_limit() -> No
 
 async def test_outside_of_a_try_nothing_is_limited() -> None:
     progressed()
-    with Line().place():
+    with TryQueue().place():
         await asyncio.sleep(0)

@@ -27,7 +27,7 @@ from tests.making import NOON
 from wiring import ingest
 from wiring.settings import Settings
 from worker.guard import Guard, RetryPolicy
-from worker.in_flight import InFlight, Work
+from worker.in_flight import InFlight, RecordInFlight
 
 SETTINGS = Settings(kafka="127.0.0.1:9", elasticsearch="http://127.0.0.1:9")
 TRY_TIMEOUT = 0.05  # seconds, of stages without a limit of their own
@@ -102,7 +102,7 @@ async def worked_on(stage: Stage, topic: Topic, given: Record) -> list[Topic]:
     """Topics of what was sent until a worker was done with this record."""
     bus = Bus()
     stage = replace(stage, on_dead=None)
-    await Guard(stage, topic, stage.routes[topic], bus, RetryPolicy(1, 0.0), TRY_TIMEOUT)(Work(given, b""))
+    await Guard(stage, topic, stage.routes[topic], bus, RetryPolicy(1, 0.0), TRY_TIMEOUT)(RecordInFlight(given, b""))
     return bus.topics
 
 
@@ -113,7 +113,7 @@ async def test_the_parts_of_a_page_are_indexed_one_after_the_other_and_pages_sid
     may_end = asyncio.Event()
     all_ended = asyncio.Event()
 
-    async def work(work: Work) -> None:
+    async def work(work: RecordInFlight) -> None:
         begun.append(work.record.key)
         await may_end.wait()
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from worker import backlog as module
-from worker.backlog import Backlog, Stretch
+from worker.backlog import Backlog, OffsetRange
 
 
 def noted(sites: str, start: int = 0) -> Backlog[str]:
@@ -20,8 +20,8 @@ def noted(sites: str, start: int = 0) -> Backlog[str]:
     return backlog
 
 
-def turns(backlog: Backlog[str], *served: str, room: int = 1, most: int = 100) -> list[Stretch]:
-    taken: list[Stretch] = []
+def turns(backlog: Backlog[str], *served: str, room: int = 1, most: int = 100) -> list[OffsetRange]:
+    taken: list[OffsetRange] = []
     while len(taken) < most and (stretch := backlog.turn("p", served, room)) is not None:
         backlog.took("p", stretch, range(stretch.start, stretch.end))
         taken.append(stretch)
@@ -36,7 +36,11 @@ def test_sites_have_their_turns_one_after_the_other_and_whoever_is_served_has_no
 
 def test_room_is_divided_among_those_who_wait() -> None:
     backlog = noted("a" + "b" * 9 + "c" * 2)
-    assert turns(backlog, "a", room=6, most=3) == [Stretch("b", 1, 4), Stretch("c", 10, 12), Stretch("b", 4, 10)]
+    assert turns(backlog, "a", room=6, most=3) == [
+        OffsetRange("b", 1, 4),
+        OffsetRange("c", 10, 12),
+        OffsetRange("b", 4, 10),
+    ]
     assert backlog.turn("p", ("a",), 0) is None
 
 
@@ -59,7 +63,12 @@ def test_so_many_of_a_site_are_early_until_they_are_fetched(monkeypatch: pytest.
 def test_what_was_fetched_meanwhile_does_not_wait_any_more() -> None:
     backlog = noted("aabbbcba")
     assert backlog.scan_from("p", 4) == 8
-    assert turns(backlog, room=9) == [Stretch("b", 4, 5), Stretch("c", 5, 6), Stretch("a", 7, 8), Stretch("b", 6, 7)]
+    assert turns(backlog, room=9) == [
+        OffsetRange("b", 4, 5),
+        OffsetRange("c", 5, 6),
+        OffsetRange("a", 7, 8),
+        OffsetRange("b", 6, 7),
+    ]
     assert backlog.scan_from("p", 12) == 12
 
 

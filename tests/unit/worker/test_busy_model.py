@@ -20,7 +20,7 @@ from pipelines.runtime.embedder import SiteEmbedders
 from pipelines.runtime.record import Headers, Record
 from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Stage
-from pipelines.runtime.try_limit import Line
+from pipelines.runtime.try_limit import TryQueue
 from schemas.ingest import Chunk, Chunker, PageChunks
 from schemas.page import ChangeRef, PageMeta
 from schemas.topics import CHUNKS, Topic
@@ -42,7 +42,7 @@ class SlowModel:
 
     def __init__(self) -> None:
         self.turn = asyncio.Lock()  # first come, first served
-        self.line = Line()
+        self.line = TryQueue()
         self.made = 0
 
     async def passages(self, texts: list[str], *, urgent: bool) -> Any:

@@ -19,7 +19,7 @@ from schemas.topics import ANSWERS, CHANGES, CHUNKS, RECEIPTS, Topic
 from tests import skipping_time
 from worker import guard as module
 from worker.guard import Guard
-from worker.in_flight import Work
+from worker.in_flight import RecordInFlight
 
 
 class Note(Message):
@@ -80,7 +80,7 @@ class Bench:
     patient: bool = True
     on_dead: Callable[[Record, DeadLetter, Sender], Awaitable[None]] | None = None
 
-    async def run(self, handler: Handler, monkeypatch: pytest.MonkeyPatch, record: Record = RECORD) -> Work:
+    async def run(self, handler: Handler, monkeypatch: pytest.MonkeyPatch, record: Record = RECORD) -> RecordInFlight:
         now = 0.0
 
         async def sleep(seconds: float) -> None:
@@ -93,7 +93,7 @@ class Bench:
         stage = Stage("test", {CHANGES: handler}, on_dead=self.on_dead, patient=self.patient)
         policy = RetryPolicy(self.tries, self.retry_for)
         guard = Guard(stage, CHANGES, handler, self.bus, policy, self.try_timeout, sleep)
-        work = Work(record, b"key")
+        work = RecordInFlight(record, b"key")
         await guard(work)
         return work
 

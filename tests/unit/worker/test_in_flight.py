@@ -14,7 +14,7 @@ from pipelines.runtime.record import Record
 from pipelines.runtime.stage import by_record_key
 from tests import skipping_time
 from worker import in_flight as module
-from worker.in_flight import InFlight, Work
+from worker.in_flight import InFlight, RecordInFlight
 from worker.offsets import OffsetBook
 
 
@@ -36,7 +36,7 @@ class Workshop:
             at_once=at_once,
         )
 
-    async def work(self, work: Work) -> None:
+    async def work(self, work: RecordInFlight) -> None:
         record = work.record
         place = (record.partition, record.offset)
         assert all(other.key != record.key or other.partition != record.partition for other in self.running.values()), (
@@ -216,7 +216,7 @@ async def test_a_swallowed_cancellation_does_not_count_either() -> None:
 def test_work_that_does_not_end_at_all_holds_up_no_rebalance_and_never_counts() -> None:
     ends = asyncio.Event()
 
-    async def obstinate(work: Work) -> None:
+    async def obstinate(work: RecordInFlight) -> None:
         while not ends.is_set():
             with suppress(asyncio.CancelledError):
                 await ends.wait()
@@ -268,7 +268,7 @@ async def test_a_defect_is_handed_to_the_owner() -> None:
     failures: list[BaseException] = []
     finished: list[Record] = []
 
-    async def broken(work: Work) -> None:
+    async def broken(work: RecordInFlight) -> None:
         raise ZeroDivisionError
 
     in_flight = InFlight(

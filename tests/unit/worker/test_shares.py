@@ -20,7 +20,7 @@ from pipelines.runtime.stage import Stage
 from schemas.keys import page_key
 from schemas.topics import CHUNKS, Topic
 from worker import shares as module
-from worker.in_flight import InFlight, Partition, Work
+from worker.in_flight import InFlight, Partition, RecordInFlight
 from worker.offsets import OffsetBook
 from worker.shares import Shares
 
@@ -83,7 +83,7 @@ class Worker:
         self.shares = Shares(stage, cast(Any, log), lambda: {PLACE}, lambda: self)
         self.flight.open()
 
-    async def work(self, work: Work) -> None:
+    async def work(self, work: RecordInFlight) -> None:
         offset = work.record.offset
         self.begun[offset] += 1
         await self.waiting.setdefault(offset, asyncio.Event()).wait()

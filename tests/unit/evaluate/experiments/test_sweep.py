@@ -13,7 +13,15 @@ from pipelines.evaluate.dataset import Case, Dataset
 from pipelines.evaluate.experiments.grid import Grid, arms
 from pipelines.evaluate.experiments.page import html, markdown
 from pipelines.evaluate.experiments.report import NothingAsked, report, told
-from pipelines.evaluate.experiments.sweep import Allowance, BudgetSpent, Planned, ask_arms, left, most_calls, plan
+from pipelines.evaluate.experiments.sweep import (
+    ExperimentBudget,
+    ExperimentBudgetSpent,
+    PlannedArm,
+    ask_arms,
+    left,
+    most_calls,
+    plan,
+)
 from pipelines.evaluate.measures import Observed
 from pipelines.evaluate.run import Run
 from pipelines.runtime.errors import Retryable
@@ -66,13 +74,13 @@ class Asking:
         return right(case).model_copy(update=changes)
 
 
-def planned(folder: Path, of: Grid | None = None, system: str = "s1", cases: Dataset = CASES) -> list[Planned]:
+def planned(folder: Path, of: Grid | None = None, system: str = "s1", cases: Dataset = CASES) -> list[PlannedArm]:
     return plan(arms(of or grid(), folder), cases, "town", "http://x", system, AT, folder)
 
 
-async def asked(folder: Path, town: Town, of: Grid | None = None, **more: Any) -> list[Planned]:
+async def asked(folder: Path, town: Town, of: Grid | None = None, **more: Any) -> list[PlannedArm]:
     wanted = planned(folder, of, more.pop("system", "s1"))
-    given: tuple[Any, ...] = (more.pop("choices", choices()), more.pop("allowance", Allowance()))
+    given: tuple[Any, ...] = (more.pop("choices", choices()), more.pop("allowance", ExperimentBudget()))
     await ask_arms(wanted, CASES, town, *given, **more)
     return wanted
 
@@ -148,20 +156,20 @@ def test_what_a_case_may_cost(settings: dict[str, Any], history: int, calls: int
 
 async def test_a_budget_is_not_exceeded_and_what_was_begun_is_kept(tmp_path: Path) -> None:
     of, models = grid(base={"strategy": "chain-of-thought"}), choices("large")
-    town, allowance = Town(), Allowance(calls=31)
-    with pytest.raises(BudgetSpent, match="of 31 calls of the model 30 are spent, and a question may cost 2"):
+    town, allowance = Town(), ExperimentBudget(calls=31)
+    with pytest.raises(ExperimentBudgetSpent, match="of 31 calls of the model 30 are spent, and a question may cost 2"):
         await asked(tmp_path, town, of, choices=models, allowance=allowance)
     assert (allowance.called, allowance.held, len(town.asked)) == (30, 0, 15)
     assert len(planned(tmp_path, of)[0].read().observed) == 15  # each that was paid for
-    with pytest.raises(BudgetSpent, match="100 tokens are spent"):
-        await asked(tmp_path, town, of, choices=models, allowance=Allowance(tokens=100))
+    with pytest.raises(ExperimentBudgetSpent, match="100 tokens are spent"):
+        await asked(tmp_path, town, of, choices=models, allowance=ExperimentBudget(tokens=100))
     await asked(tmp_path, town, of, choices=models)
     assert len(town.asked) == 240
     assert town.most_at_once > 1
 
 
 async def test_what_fails_on_the_way_counts_as_spent() -> None:
-    allowance = Allowance(calls=4)
+    allowance = ExperimentBudget(calls=4)
     await allowance.open(2)
     await allowance.close(2, None)
     assert (allowance.called, allowance.held) == (2, 0)

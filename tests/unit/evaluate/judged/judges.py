@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipelines.evaluate.dataset import Case
-from pipelines.evaluate.judged.judge import Budget, Judge
-from pipelines.evaluate.measures import Observed, Passage
+from pipelines.evaluate.judged.judge import EvaluationJudge, JudgingBudget
+from pipelines.evaluate.measures import AnswerPassage, Observed
 from prompts.loader import HERE, ChatMessage, load
 from schemas.answer import Usage
 from tests.unit.evaluate.runs import AT
@@ -59,8 +59,8 @@ class Script:
         return [name for name, _ in self.asked]
 
 
-def judge(model: Script, calls: int = 1_000, tokens: int = 10_000_000) -> Judge:
-    return Judge(model, "scripted", Budget(calls, tokens), FENCE, pause=0.0)
+def judge(model: Script, calls: int = 1_000, tokens: int = 10_000_000) -> EvaluationJudge:
+    return EvaluationJudge(model, "scripted", JudgingBudget(calls, tokens), FENCE, pause=0.0)
 
 
 def verdicts(*relations: str) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def case(**more: Any) -> Case:
 
 def answer(text: str = "It costs 18 euros.", *sources: str, cited: bool = True, **more: Any) -> Observed:
     passages = tuple(
-        Passage(page=f"p{n}", lang="en", text=source, cited=cited and n == 0)
+        AnswerPassage(page=f"p{n}", lang="en", text=source, cited=cited and n == 0)
         for n, source in enumerate(sources or ("A card costs 18 euros.",))
     )
     return Observed.model_validate(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipelines.evaluate.judged.agreement import (
-    Counts,
+    AgreementCounts,
     Interval,
     Trust,
     constancy,
@@ -17,7 +17,7 @@ from pipelines.evaluate.judged.agreement import (
     trust,
 )
 
-FIFTY = Counts(both=20, judge_alone=5, people_alone=10, neither=15)
+FIFTY = AgreementCounts(both=20, judge_alone=5, people_alone=10, neither=15)
 
 
 def near(found: Interval | None, value: float, low: float, high: float, within: float = 0.001) -> bool:
@@ -27,7 +27,7 @@ def near(found: Interval | None, value: float, low: float, high: float, within: 
 
 def test_counts_are_of_pairs() -> None:
     pairs = [(True, True)] * 20 + [(False, True)] * 5 + [(True, False)] * 10 + [(False, False)] * 15
-    assert Counts.of(reversed(pairs)) == FIFTY
+    assert AgreementCounts.of(reversed(pairs)) == FIFTY
     assert (FIFTY.labels, FIFTY.right, FIFTY.judged_right) == (50, 30, 25)
 
 
@@ -62,16 +62,16 @@ def test_rates_by_hand() -> None:
 
 def test_who_calls_everything_right_agrees_and_knows_nothing() -> None:
     """Nine of ten agreed, and kappa is 0."""
-    found = kappa(Counts(both=90, judge_alone=10))
+    found = kappa(AgreementCounts(both=90, judge_alone=10))
     assert found
     assert found.value == 0
-    assert kappa(Counts(both=90)) is None  # base rates leave nothing to agree on
-    assert kappa(Counts()) is None
-    assert true_negatives(Counts(both=90)) is None
+    assert kappa(AgreementCounts(both=90)) is None  # base rates leave nothing to agree on
+    assert kappa(AgreementCounts()) is None
+    assert true_negatives(AgreementCounts(both=90)) is None
 
 
 def test_few_labels_without_an_error_are_no_proof() -> None:
-    found = kappa(Counts(both=10, neither=10))
+    found = kappa(AgreementCounts(both=10, neither=10))
     assert found
     assert found.value == 1
     assert 0.6 < found.low < 0.8
@@ -88,13 +88,13 @@ def test_constancy_by_hand() -> None:
 @pytest.mark.parametrize(
     ("counts", "told"),
     [
-        (Counts(both=190, judge_alone=4, people_alone=6, neither=9 - 4), "too few labels"),
-        (Counts(both=8, neither=100), "too few labels"),
-        (Counts(both=50, judge_alone=50, people_alone=50, neither=50), "not to be trusted"),
-        (Counts(both=12, judge_alone=8, people_alone=6, neither=8), "not to be trusted"),
-        (Counts(both=40, judge_alone=10, people_alone=8, neither=20), "with care"),
-        (Counts(both=60, judge_alone=3, people_alone=4, neither=33), "as it stands"),
+        (AgreementCounts(both=190, judge_alone=4, people_alone=6, neither=9 - 4), "too few labels"),
+        (AgreementCounts(both=8, neither=100), "too few labels"),
+        (AgreementCounts(both=50, judge_alone=50, people_alone=50, neither=50), "not to be trusted"),
+        (AgreementCounts(both=12, judge_alone=8, people_alone=6, neither=8), "not to be trusted"),
+        (AgreementCounts(both=40, judge_alone=10, people_alone=8, neither=20), "with care"),
+        (AgreementCounts(both=60, judge_alone=3, people_alone=4, neither=33), "as it stands"),
     ],
 )
-def test_how_far_it_may_be_trusted(counts: Counts, told: Trust) -> None:
+def test_how_far_it_may_be_trusted(counts: AgreementCounts, told: Trust) -> None:
     assert trust(counts, kappa(counts)) == told

@@ -10,12 +10,12 @@ import pytest
 from pipelines.evaluate.judged.judge import (
     GIVE_UP,
     TRIES,
-    Budget,
     BudgetSpent,
     Decided,
-    Judge,
+    EvaluationJudge,
     JudgeGone,
-    Unreadable,
+    JudgingBudget,
+    UnreadableVerdict,
     parsed,
 )
 from pipelines.evaluate.judged.registry import JUDGED
@@ -75,7 +75,7 @@ async def test_all_else_is_asked_again_once_with_what_was_wrong(text: str) -> No
     assert "{problem}" not in second[-1].content
 
     twice = script(text)
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableVerdict):
         await ask(twice)
     assert len(twice.asked) == 2
 
@@ -83,7 +83,7 @@ async def test_all_else_is_asked_again_once_with_what_was_wrong(text: str) -> No
 async def test_the_same_is_not_asked_twice_unless_it_was_not_decided() -> None:
     model = script("no", "no", '{"yes": true}')
     one = judge(model)
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableVerdict):
         await one.ask("informationless", VALUES, READ, 50)
     for _ in range(3):
         assert await one.ask("informationless", VALUES, READ, 50) == Yes(yes=True)
@@ -135,9 +135,9 @@ async def test_calls_are_counted_with_those_that_fail() -> None:
 
 
 async def test_tokens_are_held_back_while_a_call_is_under_way_and_then_what_it_came_to() -> None:
-    budget = Budget(calls=10, tokens=1_000)
+    budget = JudgingBudget(calls=10, tokens=1_000)
     model = script('{"yes": true}')
-    one = Judge(model, "scripted", budget, FENCE)
+    one = EvaluationJudge(model, "scripted", budget, FENCE)
     await one.ask("informationless", VALUES, READ, 50)
     assert (budget.asked, budget.used) == (1, 18)  # the server counted 11 and 7
     with pytest.raises(BudgetSpent, match="its 1,000 tokens are spent"):
@@ -148,8 +148,8 @@ async def test_tokens_are_held_back_while_a_call_is_under_way_and_then_what_it_c
         async def complete(self, *args: object, **kwargs: object) -> Written:
             return Written('{"yes": true}', Usage())
 
-    other = Budget(calls=10, tokens=10_000)
-    await Judge(Uncounted(), "scripted", other, FENCE).ask("informationless", VALUES, READ, 50)
+    other = JudgingBudget(calls=10, tokens=10_000)
+    await EvaluationJudge(Uncounted(), "scripted", other, FENCE).ask("informationless", VALUES, READ, 50)
     assert 150 < other.used < 400  # our estimate: a fourth of the prompt's letters
 
 

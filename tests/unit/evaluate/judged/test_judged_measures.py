@@ -14,10 +14,10 @@ from pipelines.evaluate.judged.claims import (
     precision_recall,
     side_by_side,
 )
-from pipelines.evaluate.judged.judge import Unreadable
+from pipelines.evaluate.judged.judge import UnreadableVerdict
 from pipelines.evaluate.judged.measure import SOURCE_CHARS, readable
 from pipelines.evaluate.judged.registry import JUDGED, ContextRelevancy, Informationless, RubricsFC, Score, named
-from pipelines.evaluate.measures import Passage
+from pipelines.evaluate.measures import AnswerPassage
 from pipelines.runtime.errors import Retryable, WrongUse
 from tests.unit.evaluate.judged.judges import Script, answer, case, judge, verdicts
 
@@ -84,7 +84,7 @@ async def test_the_same_claim_twice_is_one_and_no_text_has_none() -> None:
     assert await ClaimExtractor().claims("q", "A. B. A.", judge(model)) == ("A.", "B.")
     assert await ClaimExtractor().claims("q", " \n", judge(model)) == ()
     assert await EntailmentAnalyzer().relations("q", "", ("A.",), judge(model)) == ("neither",)
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableVerdict):
         await ClaimExtractor().claims("q", "x", judge(Script(claims={"claims": ["a"] * 61})))
 
 
@@ -100,7 +100,7 @@ async def test_the_same_claim_twice_is_one_and_no_text_has_none() -> None:
 async def test_a_verdict_that_lacks_or_is_unknown_is_not_readable(said: dict[str, Any]) -> None:
     """Whoever leaves claims out must not raise the share of the others."""
     model = Script(entailment=said)
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableVerdict):
         await EntailmentAnalyzer().relations("q", "text", ("A.", "B."), judge(model))
     assert len(model.asked) == 2
 
@@ -142,7 +142,7 @@ async def test_context_relevancy_by_hand(relevant: list[int], sources: int, figu
 
 
 async def test_context_relevancy_of_sources_that_there_are_not() -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableVerdict):
         await ContextRelevancy().of(case(), answer("x", "one"), judge(Script(relevancy={"relevant": [2]})))
     none = answer(sources=())
     assert (await ContextRelevancy().of(case(), none, judge(Script()))).figures == {"context relevancy": 0.0}
@@ -153,7 +153,7 @@ async def test_context_relevancy_of_sources_that_there_are_not() -> None:
 
 def test_sources_that_are_too_much_to_read_are_left_out_the_uncited_first() -> None:
     long = SOURCE_CHARS // 2
-    sources = [Passage(page=name, lang="en", text=name * long, cited=name == "c") for name in "abc"]
+    sources = [AnswerPassage(page=name, lang="en", text=name * long, cited=name == "c") for name in "abc"]
     assert [source.page for source in readable(sources)] == ["a", "c"]
 
 
@@ -168,7 +168,7 @@ async def test_marks_by_hand(score: float, figures: tuple[float, float]) -> None
 
 @pytest.mark.parametrize("said", [{"reason": "", "score": 5.5}, {"reason": "", "score": "4"}, {"score": 4}])
 async def test_other_marks_are_not_readable(said: dict[str, Any]) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableVerdict):
         await Score().of(case(answers=["x"]), answer(), judge(Script(score=said)))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.evaluate.dataset import Dataset
-from pipelines.evaluate.judged.agreement import Counts
+from pipelines.evaluate.judged.agreement import AgreementCounts
 from pipelines.evaluate.judged.evaluator import key
 from pipelines.evaluate.judged.measure import JudgedMeasure
 from pipelines.evaluate.judged.trust import (
@@ -22,7 +22,7 @@ from pipelines.evaluate.judged.trust import (
     sheet,
     trusted,
 )
-from pipelines.evaluate.run import Run, Verdict
+from pipelines.evaluate.run import CaseVerdict, Run
 from pipelines.runtime.errors import WrongUse
 from tests.unit.evaluate import runs
 
@@ -37,7 +37,7 @@ def judged(path: Path, right: dict[str, list[bool]], judge: str = "m", measure: 
         for case in MADE.cases:
             for repeat, said in enumerate(right.get(case.id, [])):
                 where = key(case, measure, judge, repeat)._asdict()
-                run.keep(Verdict(**where, figures={"judge score": 0.8, "judge right": float(said)}))
+                run.keep(CaseVerdict(**where, figures={"judge score": 0.8, "judge right": float(said)}))
     return run
 
 
@@ -52,7 +52,7 @@ def test_agreement_of_a_run_by_hand(tmp_path: Path) -> None:
     people = {id: said[id][0] != (place < 2) for place, id in enumerate(ids[:20])}
     told = trusted(MADE, judged(tmp_path / "r", said), labels(people), "m")
     whole = told.groups["all"]
-    assert whole.counts == Counts(both=13, judge_alone=2, people_alone=0, neither=5)
+    assert whole.counts == AgreementCounts(both=13, judge_alone=2, people_alone=0, neither=5)
     assert (told.judged, told.of, whole.judged, told.constancy) == (40, 40, 40, None)
     assert whole.judged_right
     assert whole.judged_right.value == 0.75  # 30 of 40
@@ -69,7 +69,7 @@ def test_repeats_tell_whether_it_is_constant_and_the_first_counts(tmp_path: Path
     run = judged(tmp_path / "r", {"c0": [True, False, True], "c1": [False, True, False], "c3": [True]})
     told = trusted(MADE, run, labels({"c0": True, "c1": True}), "m")
     assert (told.constancy, told.repeated) == (pytest.approx(1 / 3), 2)
-    assert told.groups["all"].counts == Counts(both=1, people_alone=1)
+    assert told.groups["all"].counts == AgreementCounts(both=1, people_alone=1)
     assert told.judged == 3
 
 
@@ -84,12 +84,12 @@ def test_labels_that_do_not_count_are_told(tmp_path: Path) -> None:
     ]
     told = trusted(MADE, run, some, "m")
     assert (told.other_answers, told.without_verdict) == (2, 1)
-    assert told.groups["all"].counts == Counts(both=1)
+    assert told.groups["all"].counts == AgreementCounts(both=1)
 
 
 def test_another_figure_has_a_bar(tmp_path: Path) -> None:
     run = judged(tmp_path / "r", {"c0": [False]})
-    for bar, counts in ((0.8, Counts(both=1)), (0.81, Counts(people_alone=1))):
+    for bar, counts in ((0.8, AgreementCounts(both=1)), (0.81, AgreementCounts(people_alone=1))):
         assert trusted(MADE, run, labels({"c0": True}), "m", "judge score", bar).groups["all"].counts == counts
     with pytest.raises(WrongUse, match="no judged figure 'luck'; there are judge score, judge right, claims"):
         trusted(MADE, run, [], "m", "luck")
@@ -103,7 +103,7 @@ def test_which_judge(tmp_path: Path) -> None:
     with pytest.raises(NoVerdicts, match="ask one: pagewire eval run"):
         judge_of(run, measure_of("faithfulness"), None)
     with Run.begin(run.path, run.head) as more:
-        more.keep(Verdict(case="c0", measure="score", judge="n", prompts="old", figures={"judge right": 1.0}))
+        more.keep(CaseVerdict(case="c0", measure="score", judge="n", prompts="old", figures={"judge right": 1.0}))
     with pytest.raises(NoVerdicts, match="no score by one judge alone; there are m, n"):
         judge_of(more, SCORE, None)
     with pytest.raises(NoVerdicts, match="no judge right by n, by the prompts of today"):
@@ -162,7 +162,7 @@ def test_a_sheet_comes_back_as_labels(tmp_path: Path) -> None:
     with Run.begin(judged_run.path, judged_run.head) as more:
         more.add(run.observed["c0"])
     told = trusted(MADE, more, load_labels(filled), "m")
-    assert (told.other_answers, told.groups["all"].counts) == (0, Counts(both=40))
+    assert (told.other_answers, told.groups["all"].counts) == (0, AgreementCounts(both=40))
 
 
 def test_a_sheet_is_a_sample_by_chance_and_always_the_same(tmp_path: Path) -> None:

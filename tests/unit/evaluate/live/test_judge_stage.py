@@ -13,19 +13,19 @@ from prometheus_client import REGISTRY
 from adapters.fake_outcomes import FakeOutcomes
 from adapters.fakes import FakeSender
 from pipelines.evaluate.judged.evaluator import fingerprint
-from pipelines.evaluate.live.allowance import Allowance
+from pipelines.evaluate.live.allowance import SampleAllowance
 from pipelines.evaluate.live.handler import MEASURES, InLine, Named, begin_counting, judge_handler
 from pipelines.query.log.handler import verdict_handler
 from pipelines.query.ports import BadRequest, ContentFiltered, ModelDenied, ModelDown, RateLimited
 from pipelines.runtime.dead_letters import kind_of
-from pipelines.runtime.errors import WAYS, PagewireError, Way
+from pipelines.runtime.errors import WAYS, FailureAction, PagewireError
 from pipelines.runtime.record import Record
 from pipelines.runtime.settings import SamplingSettings, Site
 from pipelines.runtime.try_limit import TryLimit
 from prompts.loader import ChatMessage, load
 from schemas.answer import Answered, AnswerEvent, Done, Failed, Restart, Token
 from schemas.conversation import Feedback
-from schemas.outcome import Forgotten, Hit, Outcome, OutcomeEvent, Rated, SecondVerdict, Verdict, VerdictEvent
+from schemas.outcome import Forgotten, Outcome, OutcomeEvent, OutcomeSource, Rated, SecondVerdict, Verdict, VerdictEvent
 from schemas.topics import VERDICTS
 from tests import skipping_time
 from tests.asking import NOON, source
@@ -48,7 +48,7 @@ def asked(n: int = 1, at: datetime = NOON, site: str = "town", **changes: Any) -
         rephrased="What does a library card cost?",
         became="answered",
         grade=0,
-        hits=(Hit(page_id="p1", lang="en", field="content", ord=0, score=0.5, cited=True),),
+        hits=(OutcomeSource(page_id="p1", lang="en", field="content", ord=0, score=0.5, cited=True),),
         answer="It costs 18 euros and lasts a year.",
     )
     said = outcome.model_copy(update=changes)
@@ -103,7 +103,7 @@ class Town:
     def restart(self) -> None:
         judge = Named("scripted", self.model)
         self.handle = judge_handler(
-            self.sites, judge, self.answers, self.log, Allowance(self), lambda: self.now, pause=0.0
+            self.sites, judge, self.answers, self.log, SampleAllowance(self), lambda: self.now, pause=0.0
         )
 
     async def since(self, since_ms: int) -> list[Record]:
@@ -205,7 +205,7 @@ async def test_what_is_not_to_be_judged_costs_nothing(event: OutcomeEvent) -> No
 async def test_without_a_judge_nothing_happens() -> None:
     town = Town(Script())
     sites = {"town": Site()}
-    handle = judge_handler(sites, None, town.answers, town.log, Allowance(town))
+    handle = judge_handler(sites, None, town.answers, town.log, SampleAllowance(town))
     await handle(record(asked()), town.sender)
     assert town.said == []
 
@@ -282,7 +282,7 @@ async def test_an_answer_that_is_judged_while_the_verdicts_are_read_counts() -> 
             await read.wait()
             return []
 
-    allowance = Allowance(Empty())
+    allowance = SampleAllowance(Empty())
     assert await allowance.admit(asked(1), NOON, 1) == "once"
     reading.clear()
     read.clear()
@@ -353,13 +353,13 @@ async def test_a_verdict_that_nobody_can_read_does_not_stop_the_budget() -> None
 @pytest.mark.parametrize(
     ("error", "way"),
     [
-        (ModelDown("away"), Way.PAUSE),
-        (RateLimited("busy"), Way.PAUSE),
-        (ModelDenied("no credit"), Way.PAUSE),
-        (BadRequest("no such model"), Way.PAUSE_THEN_BURY),
+        (ModelDown("away"), FailureAction.PAUSE),
+        (RateLimited("busy"), FailureAction.PAUSE),
+        (ModelDenied("no credit"), FailureAction.PAUSE),
+        (BadRequest("no such model"), FailureAction.PAUSE_THEN_BURY),
     ],
 )
-async def test_a_judge_that_is_away_pauses_the_stage(error: PagewireError, way: Way) -> None:
+async def test_a_judge_that_is_away_pauses_the_stage(error: PagewireError, way: FailureAction) -> None:
     town = Town(Script(**GOOD | {"claims": error}), daily=1)
     with pytest.raises(type(error)) as raised:
         await town.judge(asked())

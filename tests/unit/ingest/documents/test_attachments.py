@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from adapters.fakes import FakeSender
 from pipelines.ingest import handlers
-from pipelines.ingest.chunk import Piece, chunk_page, pieces_of
+from pipelines.ingest.chunk import AttachmentPiece, chunk_page, pieces_of
 from pipelines.ingest.documents.attachments import (
     AT_ONCE,
     Attached,
@@ -428,7 +428,7 @@ TEXTS = st.text(alphabet="ab .\n", max_size=300)
 
 @given(TEXTS, st.lists(st.tuples(PLACES, TEXTS), max_size=5, unique_by=lambda each: each[0]))
 def test_cores_of_a_place_laid_end_to_end_are_its_text(own: str, attached: list[tuple[AttachmentPlace, str]]) -> None:
-    given = [Piece(place, text) for place, text in attached if text.strip()]
+    given = [AttachmentPiece(place, text) for place, text in attached if text.strip()]
     chunks = chunk_page({"title": "T", "content": own}, CHUNKER, given)
     assert pieces_of(chunks) == given
     content = [chunk for chunk in chunks if chunk.field == "content"]
@@ -440,7 +440,7 @@ def test_cores_of_a_place_laid_end_to_end_are_its_text(own: str, attached: list[
 def test_what_is_embedded_reaches_over_the_pages_of_a_file_and_never_from_file_to_file() -> None:
     cores = {0: ["a" * 10, "b" * 10], 1: ["c" * 10]}
     attached = [
-        Piece(AttachmentPlace(file=file, title="", url=f"#{n}"), text)
+        AttachmentPiece(AttachmentPlace(file=file, title="", url=f"#{n}"), text)
         for file, texts in cores.items()
         for n, text in enumerate(texts)
     ]
@@ -532,7 +532,7 @@ async def test_a_page_does_not_wait_for_a_server_that_is_away() -> None:
 
 async def test_attachments_never_make_a_page_too_large_for_the_bus() -> None:
     place = AttachmentPlace(file=0, title="T" * 4_000, url="u")
-    pieces = tuple(Piece(place, "x" * 90 + f" {n}") for n in range(3_000))
+    pieces = tuple(AttachmentPiece(place, "x" * 90 + f" {n}") for n in range(3_000))
     [sent], error = await handled(Attached(pieces))
     assert error is None
     assert [chunk.text for chunk in sent.chunks] == ["Fees", "Free."]

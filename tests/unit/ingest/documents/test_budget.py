@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.ingest.documents.budget import Budget
+from pipelines.ingest.documents.budget import MemoryBudget
 from pipelines.runtime.try_limit import TryLimit
 from tests import skipping_time
 
@@ -19,7 +19,7 @@ class Pages:
 
     def __init__(self, size: int, holders: int = 100) -> None:
         self.told: list[int] = []
-        self.budget = Budget(size, holders, self.told.append)
+        self.budget = MemoryBudget(size, holders, self.told.append)
         self.holding: dict[str, int] = {}
         self.begun: list[str] = []
         self._ends: dict[str, asyncio.Event] = {}
@@ -94,7 +94,7 @@ async def test_no_more_hold_something_than_may() -> None:
 
 
 async def test_what_turns_out_to_be_smaller_makes_room_at_once() -> None:
-    budget = Budget(40, 100)
+    budget = MemoryBudget(40, 100)
     entered = asyncio.Event()
 
     async def other() -> None:
@@ -169,7 +169,7 @@ def test_never_more_than_there_is_and_all_get_their_turn(arrivals: list[tuple[in
 
 @pytest.mark.parametrize("tries", [1, 60])
 def test_waiting_in_line_is_no_work_as_long_as_the_line_moves(tries: int) -> None:
-    budget = Budget(1, 1)
+    budget = MemoryBudget(1, 1)
 
     async def one() -> None:
         async with TryLimit(100.0), budget.take(1):

@@ -11,8 +11,8 @@ import pytest
 from pipelines.ingest.accept import newer, reference
 from pipelines.operate.audit import audit as audit_module
 from pipelines.operate.audit import repair as repair_module
-from pipelines.operate.audit.audit import AuditStopped, Progress, audit
-from pipelines.operate.audit.index_diff import ChunkDocument, Document, HeadDocument, IndexDiff, Winner
+from pipelines.operate.audit.audit import AuditProgress, AuditStopped, audit
+from pipelines.operate.audit.index_diff import ChunkDocument, HeadDocument, IndexDiff, Winner, WrongDocument
 from pipelines.operate.audit.repair import Auditor, AuditRunning, LogLost, stretches
 from pipelines.runtime.record import Headers, Record
 from schemas.base import MAX_REVISION
@@ -124,7 +124,7 @@ class Index:
         yield [h for h in town.world.heads.values() if wanted is None or h.page_key in wanted], []
         yield [], [c for c in town.world.chunks.values() if wanted is None or c.page_key in wanted]
 
-    async def delete(self, documents: Sequence[Document]) -> None:
+    async def delete(self, documents: Sequence[WrongDocument]) -> None:
         for one in documents:
             for kept in (self.town.world.chunks, self.town.world.heads):
                 if (found := kept.get(one.id)) and found.version <= one.version:
@@ -137,17 +137,17 @@ def nothing() -> None:
 
 async def test_a_clean_site_is_read_once_and_the_progress_is_told() -> None:
     town = Town(World.of(changed("a", 2), changed("b", 1), changed("b", 3, deleted=True)))
-    told: list[Progress] = []
+    told: list[AuditProgress] = []
     report = await town.auditor().audit(SITE, report=told.append)
     assert (report.clean, report.pages, report.deleted, report.findings) == (True, 1, 1, ())
     assert report.chunks == len(town.world.chunks)
     assert report.index == "pagewire-town-000001"
     assert town.reads == 1
     assert [told[i] for i in (0, 1, 2, -1)] == [
-        Progress("log", 2, 3),
-        Progress("log", 3, 3),
-        Progress("log", 3, 3),
-        Progress("index", len(town.world.chunks) + 2, len(town.world.chunks) + 2),
+        AuditProgress("log", 2, 3),
+        AuditProgress("log", 3, 3),
+        AuditProgress("log", 3, 3),
+        AuditProgress("index", len(town.world.chunks) + 2, len(town.world.chunks) + 2),
     ]
     assert report.model_dump()["clean"] is True
 

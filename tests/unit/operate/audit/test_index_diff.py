@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.operate.audit.index_diff import ChunkDocument, Document, HeadDocument, IndexDiff
+from pipelines.operate.audit.index_diff import ChunkDocument, HeadDocument, IndexDiff, WrongDocument
 from schemas.keys import chunk_id, head_id
 from schemas.page import PageChange
 from tests.index_diffs import World, changed, id_of, key_of, record
@@ -352,7 +352,7 @@ def test_only_what_belongs_to_nothing_is_deleted(compare: Compare) -> None:
     del world.heads[head_id(key_of("b"))]  # sent again first: what it shows goes on answering
     world.show(changed("lost", 4))
     drift = compare(world)
-    strays = [(key, [Document(chunk_id(key, "content", 7), 2), Document("copy", 8)])]
+    strays = [(key, [WrongDocument(chunk_id(key, "content", 7), 2), WrongDocument("copy", 8)])]
     assert [(page, sorted(found)) for page, found in drift.to_clear("", 10, force=False)] == [
         (page, sorted(found)) for page, found in strays
     ]

@@ -21,7 +21,7 @@ from pipelines.operate.backup.lines import record_line, record_of
 from pipelines.operate.backup.manifest import CHANGES
 from pipelines.operate.backup.newest import Newest, change_of
 from pipelines.operate.backup.off_loop import BackupStopped
-from pipelines.operate.backup.ports import Progress
+from pipelines.operate.backup.ports import BackupProgress
 from pipelines.operate.backup.restore import OtherSites, Restored, wanted
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Headers, Record
@@ -297,7 +297,7 @@ async def test_a_manifest_of_a_later_version_with_more_fields_is_read(tmp_path: 
 async def test_progress_ends_where_it_is_whole(tmp_path: Path) -> None:
     town = Town()
     town.save(*(changed(f"page{n}", n) for n in range(5)))
-    told: dict[str, Progress] = {}
+    told: dict[str, BackupProgress] = {}
     await town.back_up(tmp_path / "b", report=lambda one: told.update({one.step: one}))
     assert list(told) == ["reading changes", CHANGES, *NAMES]
     assert (told[CHANGES].done, told[CHANGES].total) == (5, 5)

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.operate.backup import older
 from pipelines.operate.backup.folder import MANIFEST
-from pipelines.operate.backup.manifest import Manifest, Part
+from pipelines.operate.backup.manifest import BackupFile, Manifest
 from pipelines.operate.backup.older import delete_older
 from tests.making import NOON
 
@@ -19,7 +19,7 @@ def backup(folder: Path, name: str, day: int, *sites: str) -> Path:
     path.mkdir()
     at = NOON + timedelta(days=day)
     held = dict.fromkeys(sites or ("town",), 1)
-    part = Part(name="changes", file="changes.ndjson.gz", records=1, bytes=1, sha256="0" * 64, sites=held)
+    part = BackupFile(name="changes", file="changes.ndjson.gz", records=1, bytes=1, sha256="0" * 64, sites=held)
     manifest = Manifest(pagewire="1.2.3", began_at=at, ended_at=at, parts=(part,))
     (path / MANIFEST).write_text(manifest.model_dump_json())
     return path

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from adapters.fake_states import FakeStates
-from pipelines.operate.backup.ports import Document, PutBack
+from pipelines.operate.backup.ports import BackupDocument, PutBack
 from pipelines.operate.backup.switches import KeptSwitches, SwitchesChanged
 from pipelines.operate.states import Kind, State
 from schemas.base import Wire
@@ -19,8 +19,8 @@ def switch(site: str, *, on: bool, hours: int = 0) -> ChatSwitch:
     return ChatSwitch(site=site, on=on, changed_at=NOON + timedelta(hours=hours), changed_by="anna")
 
 
-def document(one: ChatSwitch) -> Document:
-    return Document(one.site, one.dumped())
+def document(one: ChatSwitch) -> BackupDocument:
+    return BackupDocument(one.site, one.dumped())
 
 
 async def states(*switches: ChatSwitch) -> FakeStates:

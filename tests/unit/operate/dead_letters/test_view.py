@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pipelines.ingest.accept import reference
 from pipelines.operate.dead_letters.edit import BadValue, checked
 from pipelines.operate.dead_letters.view import MAX_TEXT, compare, detail, page_of_key, summary
-from pipelines.runtime.dead_letters import Unreadable
+from pipelines.runtime.dead_letters import UnreadableLetter
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from schemas.head import Head
@@ -173,7 +173,7 @@ def test_the_page_is_read_from_the_key(key: bytes | None, page: tuple[str, str, 
 
 def shown(topic: Topic, value: bytes | None, *, full: bool = False) -> DeadLetterDetail:
     record = Record(topic.name, 0, 1, KEY, value, (("a", b"\xff"), ("b", None), ("c", b"x" * 9_000)), 5)
-    return detail(topic, record, Unreadable("odd"), None, None, full=full)
+    return detail(topic, record, UnreadableLetter("odd"), None, None, full=full)
 
 
 def test_a_message_is_shown_as_json_with_short_vectors() -> None:
@@ -201,7 +201,7 @@ def test_what_is_no_message_is_shown_as_text_or_hex() -> None:
 
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_a_letter_may_claim_any_time(timestamp_ms: int) -> None:
-    found = summary(CHANGES, Record("t", 0, 1, None, None, (), timestamp_ms), Unreadable("odd"), None)
+    found = summary(CHANGES, Record("t", 0, 1, None, None, (), timestamp_ms), UnreadableLetter("odd"), None)
     assert found.last_failed_at.tzinfo is not None
     if timestamp_ms == 0:
         assert found.last_failed_at == datetime(1970, 1, 1, tzinfo=UTC)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from adapters.elastic.client import ElasticsearchDown
 from adapters.fakes import FakePlaces
 from pipelines.operate.places import site_log, spans
-from pipelines.operate.places.ports import Covered, Stretch
+from pipelines.operate.places.ports import Covered, NotedRange
 from pipelines.operate.places.site_log import SiteLog
 from pipelines.runtime.record import Record
 
@@ -101,12 +101,12 @@ class MovingPlaces(FakePlaces):
         await self._answer()
         return await super().covered(topic)
 
-    async def of_site(self, topic: str, site: str, partition: int) -> AsyncGenerator[Stretch, None]:
+    async def of_site(self, topic: str, site: str, partition: int) -> AsyncGenerator[NotedRange, None]:
         async for stretch in super().of_site(topic, site, partition):
             await self._answer()
             yield stretch
 
-    async def put(self, topic: str, stretch: Stretch) -> None:
+    async def put(self, topic: str, stretch: NotedRange) -> None:
         await self._answer()
         await super().put(topic, stretch)
 
@@ -274,7 +274,7 @@ async def test_places_of_another_topic_are_seen_and_forgotten() -> None:
 
 async def test_notes_that_are_deleted_while_they_are_read_are_missed_by_nobody() -> None:
     class Deleted(FakePlaces):
-        async def of_site(self, topic: str, site: str, partition: int) -> AsyncGenerator[Stretch, None]:
+        async def of_site(self, topic: str, site: str, partition: int) -> AsyncGenerator[NotedRange, None]:
             self.notes, self.stretches = {}, {}
             async for stretch in super().of_site(topic, site, partition):
                 yield stretch

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeIndex, FakePages
 from pipelines.ingest.ahead import ahead_of
-from pipelines.ingest.chunk import Piece
+from pipelines.ingest.chunk import AttachmentPiece
 from pipelines.ingest.documents.attachments import Attached
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.handlers import chunked
@@ -335,7 +335,7 @@ async def test_attachments_are_read_from_the_changes_and_never_again_from_the_ch
 
     async def read(site: str, page: PageDocument) -> Attached:
         reads.append(page.id)
-        return Attached((Piece(place, "A dog costs 96 euros."),), ("a note",))
+        return Attached((AttachmentPiece(place, "A dog costs 96 euros."),), ("a note",))
 
     for source in ("changes", "chunks"):
         bench = Bench(source)  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapters.fakes import FakeIndex, FakePages
-from pipelines.ingest.index import Outcome, apply_part, index_part
+from pipelines.ingest.index import IndexOutcome, apply_part, index_part
 from pipelines.ingest.ports import IndexReplaced
 from schemas.head import Origin
 from tests.making import NOON, change, parts_of
@@ -42,7 +42,7 @@ async def test_what_was_made_for_another_index_goes_through_the_pipeline_again_o
         await apply_part(part, store, lambda: NOON, Origin())
         for part in parts_of(change(1), {"content": ["a", "b", "c"]}, per_part=1)
     ]
-    assert outcomes == [Outcome(remake=change(1))] * 3
+    assert outcomes == [IndexOutcome(remake=change(1))] * 3
     assert store.docs == {}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.query.extractive.quotation import MOST, Quotation, Unsure, answering, by_part, on_day
 from schemas.answer import WholeTable
-from schemas.query import Evidence, Table
+from schemas.query import Evidence, SourceTable
 from text.markdown import plain
 
 LEAD_IN = "The website says:"
@@ -202,7 +202,7 @@ WEEK = "| Day | Hours |\n| --- | --- |\n| Sat | 8 |\n| Sun | 9 |"
 
 
 def test_the_whole_table_comes_with_rows_of_it() -> None:
-    tables = [Table(sources=(1, 2), block=5, text=WEEK), Table(sources=(1,), block=99, text="| x |")]
+    tables = [SourceTable(sources=(1, 2), block=5, text=WEEK), SourceTable(sources=(1,), block=99, text="| x |")]
     quotation = answering([said("| Sun | 9 |", n=2, start=40, **ROW)], LEAD_IN, tables)
     [whole_table] = [event for event in quotation.events if isinstance(event, WholeTable)]
     assert (whole_table.n, whole_table.text) == (2, WEEK)
@@ -211,7 +211,7 @@ def test_the_whole_table_comes_with_rows_of_it() -> None:
 
 def test_a_table_all_of_whose_rows_are_quoted_is_whole() -> None:
     rows = [said("| Sat | 8 |", 9, start=20, **ROW), said("| Sun | 9 |", start=40, **ROW)]
-    quotation = answering(rows, LEAD_IN, [Table(sources=(1,), block=5, text=WEEK)])
+    quotation = answering(rows, LEAD_IN, [SourceTable(sources=(1,), block=5, text=WEEK)])
     assert not any(isinstance(event, WholeTable) for event in quotation.events)
 
 

@@ -10,7 +10,7 @@ import pytest
 from pipelines.query.extractive.ranking import Findings, Weighed
 from pipelines.query.extractive.tables import AROUND, LONGEST, whole_tables
 from pipelines.query.search.ports import ChunkKey, Hit
-from schemas.query import Source, Table
+from schemas.query import Source, SourceTable
 from tests.asking import source
 from tests.unit.query.extractive.test_ranking import hit, unit
 
@@ -47,7 +47,7 @@ SOURCES: tuple[Source, ...] = (source(1, "Elsewhere."), source(2, PAGE).model_co
 
 async def found(
     text: str, row: str = ROWS[1], size: int = 30, near: Sequence[Hit] = (), kind: str = "row", header: str = HEADER
-) -> tuple[tuple[Table, ...], Index]:
+) -> tuple[tuple[SourceTable, ...], Index]:
     pieces = cut(text, size)
     chunk = pieces[text.index(row) // size]
     told = unit(row, 0.9, text.index(row), kind=kind, header=header, block=text.index(row.splitlines()[0]))

@@ -11,23 +11,23 @@ import pytest
 
 from pipelines.query.log import gaps
 from pipelines.query.log.gaps import Period, covered, misses, most_asked, most_missed, pages, report, trend, wordings
-from pipelines.query.log.ports import Asked, AskedHit
+from pipelines.query.log.ports import AskedHit, GroupableQuestion
 from schemas.gaps import GapReport
 from tests.asking import NOON
 
 PERIOD = Period.of_days(30, NOON)
 
 
-def asked(text: str | None = "Is there a sauna?", *, days: float = 1, id: int = 1, **more: Any) -> Asked:
+def asked(text: str | None = "Is there a sauna?", *, days: float = 1, id: int = 1, **more: Any) -> GroupableQuestion:
     said: dict[str, Any] = {"became": "refused", "grade": 5, "question": text, "text": text, "lang": "en"}
-    return Asked(request_id=f"request-{id:04}", asked_at=NOON - timedelta(days=days), **said | more)
+    return GroupableQuestion(request_id=f"request-{id:04}", asked_at=NOON - timedelta(days=days), **said | more)
 
 
 def hit(page: str, cosine: float | None, *, cited: bool = False, title: str = "") -> AskedHit:
     return AskedHit(page, "en", title or page.title(), f"/{page}", cosine, cited)
 
 
-def reported(groups: Sequence[Sequence[Asked]], **more: Any) -> GapReport:
+def reported(groups: Sequence[Sequence[GroupableQuestion]], **more: Any) -> GapReport:
     """Of groups that somebody has found."""
     every = [(number, wording) for number, group in enumerate(groups) for wording in wordings(group)]
     vectors = np.eye(max(4, len(groups)), dtype=np.float32)[[number for number, _ in every]]
