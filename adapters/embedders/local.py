@@ -1,50 +1,73 @@
-"""Embedders whose model computes in this process: one window of tokens a call, questions first.
+"""Models that compute in this process, in threads of their own, and embedders that are one.
 
-texts ─▶ read ─▶ windows ─▶ the model ─▶ vectors of windows ─▶ one vector for each text
+texts ─▶ read ─▶ windows of tokens ─▶ calls of the model ─▶ vectors of windows ─▶ one vector for each text
 """
 
 from __future__ import annotations
 
 import asyncio
 import ctypes
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from hashlib import blake2b
+from itertools import chain
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from more_itertools import split_into
 from numpy.typing import NDArray
 
 from adapters.embedders.base import Vectors, readable, unit_vectors
-from adapters.embedders.model_threads import BULK, QUESTION, SAVE, ModelThreads, at_once
+from adapters.embedders.model_threads import BULK, QUESTION, SAVE, ModelThreads
+from pipelines.runtime import tracing
 
 MAX_CHARS = 100_000  # read of a text; more would hardly change its vector
 
 
+class LocalModel:
+    """Loads a model once. Subclasses add `_load` and what they call in `_threads`. Call `aclose` at the end."""
+
+    def __init__(self, threads: ModelThreads) -> None:
+        self._threads = threads
+        self._loading = asyncio.Lock()
+        self._model: Any = None
+
+    async def start(self) -> None:
+        """Load the model. Raises: Permanent: package or weights are missing; the message says what to do."""
+        async with self._loading:
+            if self._model is None:
+                # Not in a thread of low priority: others wait for the model.
+                self._model = await asyncio.to_thread(self._load)
+                await asyncio.to_thread(_give_back)
+
+    async def aclose(self) -> None:
+        await self._threads.aclose()
+
+    def _load(self) -> Any:
+        raise NotImplementedError
+
+
 class Model(Protocol):
-    """A model that several threads call at once."""
+    """A model of a `LocalEmbedder`. As many threads call it at once as the embedder has."""
+
+    call_tokens: int  # of a call of several windows, padding included; 0: each window has a call of its own
 
     def read(self, text: str) -> list[Any]:
-        """The text's tokens, in windows with a length."""
+        """The text's tokens, in one window or more with a length."""
         ...
 
-    def embed(self, window: Any) -> NDArray[np.float32]:
-        """The window's vector: shape (dims,), of any length but 0."""
+    def embed(self, windows: list[Any]) -> NDArray[np.float32]:
+        """The windows' vectors: shape (len(windows), dims), of any length but 0."""
         ...
 
 
-class LocalEmbedder:
-    """Implements `Embedder`. Subclasses add `_load` and the model's properties."""
+class LocalEmbedder(LocalModel):
+    """Implements `Embedder`. Subclasses add the model's properties; `_load` returns a `Model`."""
 
     spec: str
     before_query = before_passage = ""  # the prefixes that the model was trained with
-
-    def __init__(self, name: str, nice: int, patience: float | None = None) -> None:
-        """`nice` and `patience` as for ModelThreads."""
-        self._threads = ModelThreads(name, nice, at_once(), patience)
-        self._loading = asyncio.Lock()
-        self._model: Model | None = None
-        self._dims: int | None = None
+    _dims: int | None = None  # None: found out at the start
 
     @property
     def dims(self) -> int:
@@ -53,52 +76,69 @@ class LocalEmbedder:
         return self._dims
 
     async def start(self) -> None:
-        async with self._loading:
-            if self._model is None:
-                # Not in a thread of low priority: others wait for the model.
-                model = await asyncio.to_thread(self._load)
-                tried = await asyncio.to_thread(model.embed, model.read("Pagewire")[0])
-                self._dims = unit_vectors([tried], 1, None, self.spec).shape[1]
-                self._model = model
-                await asyncio.to_thread(_give_back)
+        await super().start()
+        if self._dims is None:
+            self._dims = (await self._embedded(["Pagewire"], QUESTION)).shape[1]
 
     async def recheck(self) -> None:
         pass
 
-    async def aclose(self) -> None:
-        await self._threads.aclose()
-
     async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vectors:
         """Vectors of whole texts. A long text's vector is the mean over its windows, weighted by length."""
         await self.start()
-        assert self._model
-        priority = SAVE if urgent else BULK
-        read = await self._threads.each(
-            self._model.read, [self._safe(self.before_passage + text) for text in texts], priority=priority
-        )
-        windows = [window for own in read for window in own]
-        made = await self._threads.each(self._model.embed, windows, priority=priority)
-        # The weighted sum is the mean over all tokens up to its length, which `unit_vectors` normalizes.
-        parts = split_into(zip(windows, made, strict=True), map(len, read))
-        whole = [np.sum([len(window) * vector for window, vector in own], axis=0) for own in parts]
-        return unit_vectors(np.reshape(whole, (len(texts), self.dims)), len(texts), self.dims, self.spec)
+        if not texts:
+            return np.empty((0, self.dims), np.float32)
+        with tracing.inference("embeddings", self.spec, ""):
+            return await self._embedded([self.before_passage + text for text in texts], SAVE if urgent else BULK)
 
     async def query(self, text: str) -> Vectors:
         """The vector of a question's first window only: a long question would delay those of others."""
         await self.start()
-        assert self._model
-        read = await self._threads.run(self._model.read, self._safe(self.before_query + text), priority=QUESTION)
-        made = await self._threads.run(self._model.embed, read[0], priority=QUESTION)
-        vector: Vectors = unit_vectors([made], 1, self.dims, self.spec)[0]
-        return vector
+        with tracing.inference("embeddings", self.spec, ""):
+            vector: Vectors = (await self._embedded([self.before_query + text], QUESTION, windows=1))[0]
+            return vector
 
-    def _load(self) -> Model:
-        """Load the model. Raises: Permanent, Retryable: the message says what to do."""
-        raise NotImplementedError
+    async def _embedded(self, texts: Sequence[str], priority: int, windows: int | None = None) -> Vectors:
+        """`windows`: the most that are read of a text."""
+        safe = [readable(text[:MAX_CHARS]) for text in texts]
+        read = [own[:windows] for own in await self._threads.each(self._model.read, safe, priority=priority)]
+        every = [window for own in read for window in own]
+        lengths = [len(window) for window in every]
+        calls = batches(lengths, self._model.call_tokens)
+        together = ([every[place] for place in places] for places in calls)
+        made = np.concatenate(await self._threads.each(self._model.embed, together, priority=priority))
+        weighted = made[np.argsort([*chain(*calls)])] * np.array(lengths, np.float32)[:, None]
+        # The weighted sum is the mean over all tokens up to its length, which `unit_vectors` normalizes.
+        whole = np.add.reduceat(weighted, np.cumsum([0, *map(len, read[:-1])]))
+        return unit_vectors(whole, len(texts), self._dims, self.spec)
 
-    @staticmethod
-    def _safe(text: str) -> str:
-        return readable(text[:MAX_CHARS])
+
+def batches(lengths: Sequence[int], limit: int) -> list[list[int]]:
+    """Groups windows of similar length into calls, as indexes of `lengths`, the shortest first.
+
+    Every window of a call costs as much as its longest. Of XQuAD's 578 chunks, a third is padding in their own order,
+    and a twentieth in this one (3,000 tokens a call). A single page fits into one call, and a third of it is padding.
+
+    Args:
+        lengths: Tokens of each window.
+        limit: Most tokens of a call, padding included; a longer window has a call of its own.
+    """
+    calls: list[list[int]] = []
+    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if calls and lengths[place] * (len(calls[-1]) + 1) <= limit:
+            calls[-1].append(place)
+        else:
+            calls.append([place])
+    return calls
+
+
+def weights_mark(folder: Path, files: Iterable[Path]) -> str:
+    """A fingerprint without reading gigabytes: names and sizes of weights, contents of configurations (JSON)."""
+    digest = blake2b(digest_size=4)
+    for path in files:
+        by_size = f"{path.relative_to(folder)}:{os.stat(path).st_size};".encode()
+        digest.update(path.read_bytes() if path.suffix == ".json" else by_size)
+    return digest.hexdigest()
 
 
 def _give_back() -> None:

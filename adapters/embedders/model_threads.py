@@ -12,6 +12,9 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from functools import partial
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -71,24 +74,24 @@ class ModelThreads:
             self._started = True
             for thread in self._threads + self._relief:
                 thread.start()
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Result] = loop.create_future()
+        future: Future[Result] = Future()  # never marked as running: two threads may run the call
 
         def work() -> None:
             if future.done():  # cancelled, or done by the other thread
                 return
+            settle: Callable[[], None]
             try:
-                result = call(*args)
+                settle = partial(future.set_result, call(*args))
             except BaseException as err:  # noqa: BLE001 - raised in the caller's task
-                _settle(loop, future, future.set_exception, err)
-            else:
-                _settle(loop, future, future.set_result, result)
+                settle = partial(future.set_exception, err)
+            with suppress(InvalidStateError):
+                settle()
 
         if not self._running and self._calls.empty():
             self._done_at = monotonic()  # the wait begins now
         self._calls.put((priority, next(self._order), work))
         with self._line.place():
-            return await future
+            return await asyncio.wrap_future(future)
 
     async def each(self, call: Callable[[Piece], Result], pieces: Iterable[Piece], *, priority: int) -> list[Result]:
         """Call for each piece. All are queued at once, so that only more urgent calls run in between.
@@ -144,14 +147,3 @@ class ModelThreads:
         if entry[2] is None:
             self._calls.put(entry)
         return entry[2]
-
-
-def _settle(
-    loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], settle: Callable[[Any], None], it: Any
-) -> None:
-    def settle_if_awaited() -> None:
-        if not future.done():
-            settle(it)
-
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(settle_if_awaited)

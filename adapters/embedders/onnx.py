@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adapters.embedders.local import LocalEmbedder
-from adapters.onnx_model import FolderModel, read_json, weights_mark
+from adapters.embedders.local import LocalEmbedder, weights_mark
+from adapters.embedders.model_threads import ModelThreads, at_once
+from adapters.onnx_model import FolderModel, fingerprint_files, read_json
 from pipelines.query.search.ports import EmbedderProfile
 from pipelines.runtime.errors import Permanent
 
@@ -35,7 +36,7 @@ class OnnxEmbedder(LocalEmbedder):
 
     def __init__(self, folder: str, nice: int = 0) -> None:
         """`nice`: the niceness of the model's threads."""
-        super().__init__("embedder-onnx", nice)
+        super().__init__(ModelThreads("embedder-onnx", nice, at_once()))
         self.spec = f"onnx:{folder}"
         self._folder = Path(folder)
         self._mark = ""
@@ -50,17 +51,19 @@ class OnnxEmbedder(LocalEmbedder):
         prompts = read_json(self._folder / "config_sentence_transformers.json").get("prompts") or {}
         self.before_query = str(prompts.get("query", ""))
         self.before_passage = str(prompts.get("passage", prompts.get("document", "")))
-        self._mark = weights_mark(self._folder)
+        self._mark = weights_mark(self._folder, fingerprint_files(self._folder))
         return model
 
 
 class _Model(FolderModel):
+    call_tokens = 0
+
     def __init__(self, folder: Path, what: str) -> None:
         super().__init__(folder, what)
         self._pooled = _pooling(folder)
 
-    def embed(self, window: Any) -> NDArray[np.float32]:
-        return self._pooled(self.run(window))
+    def embed(self, windows: list[Any]) -> NDArray[np.float32]:
+        return np.stack([self._pooled(self.run(window)) for window in windows])
 
 
 def _pooling(folder: Path) -> Pooling:

@@ -7,8 +7,6 @@ import asyncio
 from adapters.elastic.indexes import ElasticIndexes
 from adapters.embedders.base import Embedder
 from adapters.embedders.settings import EmbedderSettings
-from adapters.embedders.traced import TracedEmbedder
-from pipelines.runtime import tracing
 from pipelines.runtime.errors import Kind, Permanent, SettingsError
 from pipelines.runtime.indexes import IndexInfo
 
@@ -91,8 +89,6 @@ class Models:
     async def _start(self, spec: str) -> Embedder:
         embedder = make_embedder(spec, self._settings)
         await embedder.start()
-        if tracing.is_on() and not spec.startswith("openai:"):  # which has a span for each of its requests
-            return TracedEmbedder(embedder)
         return embedder
 
     async def aclose(self) -> None:

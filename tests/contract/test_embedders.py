@@ -232,7 +232,6 @@ async def test_its_vectors_may_stand_beside_those_of_the_engine_that_indexes_wer
 
 async def test_the_longest_question_costs_one_call_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     async with bundled() as lite:
-        assert lite._model
         embed = Mock(side_effect=lite._model.embed)
         monkeypatch.setattr(lite._model, "embed", embed)
         asked = await lite.query("Zahn " * 800)
@@ -300,13 +299,13 @@ async def test_threads_that_give_way_and_get_no_processor_are_relieved() -> None
         """Waits in every thread that gives way."""
 
         def __init__(self, model: Any) -> None:
-            self.read, self._model = model.read, model
+            self.read, self.call_tokens, self._model = model.read, model.call_tokens, model
 
-        def embed(self, window: Any) -> Any:
+        def embed(self, windows: list[Any]) -> Any:
             policies.append(os.sched_getscheduler(0))
             if policies[-1] == os.SCHED_IDLE:
                 free.wait()
-            return self._model.embed(window)
+            return self._model.embed(windows)
 
     lite = ready(NICEST)
     try:

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import httpx
+import numpy as np
 import orjson
 import pytest
 from elastic_transport import ApiResponseMeta, BaseAsyncNode, HttpHeaders
@@ -24,7 +25,8 @@ from elastic_transport._node import NodeApiResponse
 
 from adapters.elastic.client import TracedElasticsearch
 from adapters.embedders.fake import FakeEmbedder
-from adapters.embedders.traced import TracedEmbedder
+from adapters.embedders.local import LocalEmbedder
+from adapters.embedders.model_threads import ModelThreads
 from adapters.kafka import sender as sender_module
 from adapters.kafka.sender import KafkaSender
 from adapters.llm.registry import ChatRegistry
@@ -164,13 +166,24 @@ class NoPages:
     page = find
 
 
+class Letters(LocalEmbedder):
+    """A model in this process: a text's vector is the mean of its letters'."""
+
+    spec, fingerprint, profile = "fake", "fake-26", FakeEmbedder.profile
+
+    def _load(self) -> Any:
+        rows = np.eye(26, dtype=np.float32)
+        embed = lambda windows: np.stack([rows[window].mean(axis=0) for window in windows])  # noqa: E731
+        return SimpleNamespace(read=lambda text: [[ord(each) % 26 for each in text]], embed=embed, call_tokens=0)
+
+
 class Models:
     """One embedder for all sites."""
 
     def __init__(self) -> None:
-        self.embedder = TracedEmbedder(FakeEmbedder())
+        self.embedder = Letters(ModelThreads("embedder-fake"))
 
-    async def for_site(self, site: str) -> TracedEmbedder:
+    async def for_site(self, site: str) -> Letters:
         return self.embedder
 
 
@@ -254,6 +267,7 @@ async def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
         async with made.bus, asyncio.timeout(30):
             yield made, llm
         await made.chat.aclose()
+        await made.models.embedder.aclose()
         await made.es.close()
 
 

@@ -33,7 +33,7 @@ class E5File:
         )
         count, self.bos, self.eos, self.pad, self.unknown, size = pieces
         self._at = _HEAD.size
-        self.offsets = self._next("<u4", count + 1).astype(np.int64)  # of each piece in `letters`, and the end
+        self.offsets = self._next("<u4", count + 1)  # of each piece in `letters`, and the end
         self.scores = self._next("<f4", count)
         self.letters = self._next("u1", size)  # UTF-8
         self.characters = self._characters()

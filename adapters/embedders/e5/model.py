@@ -18,6 +18,8 @@ WAYS: tuple[Way, ...] = ("row8", "q4")  # the fastest first
 class E5Model:
     """Implements `Model` of adapters.embedders.local. Several threads may call it."""
 
+    call_tokens = 0
+
     def __init__(self, path: Path, way: Way) -> None:
         """Raises: OSError."""
         self.way = way
@@ -35,8 +37,10 @@ class E5Model:
         begin, end = self._ends
         return [[begin, *tokens[at : at + size], end] for at in range(0, len(tokens) or 1, size)]
 
-    def embed(self, window: list[int]) -> NDArray[np.float32]:
-        """The mean of the window's token vectors: shape (hidden,)."""
-        words = weights(self._words[window]) + self._places[: len(window)]
-        mean: NDArray[np.float32] = self._session.run({INPUT: words}).mean(axis=0)
-        return mean
+    def embed(self, windows: list[list[int]]) -> NDArray[np.float32]:
+        """The mean of each window's token vectors: shape (len(windows), hidden)."""
+        return np.stack([self.tokens(window).mean(axis=0) for window in windows])
+
+    def tokens(self, window: list[int]) -> NDArray[np.float32]:
+        """The last layer's vectors: shape (tokens, hidden)."""
+        return self._session.run({INPUT: weights(self._words[window]) + self._places[: len(window)]})

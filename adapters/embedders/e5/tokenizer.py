@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
 from sentencepiece import SentencePieceProcessor
 
 from adapters.embedders.e5.file import E5File
@@ -16,7 +15,6 @@ from adapters.embedders.e5.protobuf import message
 
 _UNIGRAM = 1
 _NORMAL, _UNKNOWN, _CONTROL = 1, 2, 3
-_OVERHEAD = 11  # bytes of a piece's message without its letters
 _SPACES = re.compile(" {2,}")
 
 
@@ -38,18 +36,14 @@ def _model(file: E5File) -> bytes:
 
 
 def _pieces(file: E5File) -> bytes:
-    """The fields (1, piece), each with letters, score and kind. 20 times as fast as by `message`."""
-    length = np.diff(file.offsets)
-    assert length.max() + _OVERHEAD < 128  # sizes of one byte
-    kinds = np.full(len(length), _NORMAL)
-    kinds[[file.bos, file.eos, file.pad]] = _CONTROL  # otherwise "<s>" in a text would become a begin token
+    """The fields (1, piece), each with letters, score and kind. Ten times as fast as by `message`."""
+    letters, scores, ends = file.letters.tobytes(), file.scores.tobytes(), file.offsets.tolist()
+    kinds = bytearray([_NORMAL]) * len(file.scores)
+    for control in (file.bos, file.eos, file.pad):
+        kinds[control] = _CONTROL  # otherwise "<s>" in a text would become a begin token
     kinds[file.unknown] = _UNKNOWN
-    begin = file.offsets[:-1] + _OVERHEAD * np.arange(len(length))
-    end = begin + 4 + length
-    made = np.empty(len(file.letters) + _OVERHEAD * len(length), np.uint8)
-    made[begin], made[begin + 1] = 0x0A, length + _OVERHEAD - 2
-    made[begin + 2], made[begin + 3] = 0x0A, length
-    made[np.arange(len(file.letters)) + np.repeat(begin + 4 - file.offsets[:-1], length)] = file.letters
-    made[end], made[end[:, None] + np.arange(1, 5)] = 0x15, file.scores.view(np.uint8).reshape(-1, 4)
-    made[end + 5], made[end + 6] = 0x18, kinds
-    return made.tobytes()
+    pieces = enumerate(zip(ends, ends[1:], kinds, strict=False))
+    return b"".join(
+        b"\n%c\n%c%b\x15%b\x18%c" % (end - at + 9, end - at, letters[at:end], scores[4 * n : 4 * n + 4], kind)
+        for n, (at, end, kind) in pieces
+    )

@@ -42,7 +42,7 @@ async def test_no_answer_in_time_and_an_error_are_said_in_our_words(monkeypatch:
 
     with pytest.raises(Retryable, match="cannot ask: KafkaConnectionError"):
         await from_broker(fails(), "ask")
-    monkeypatch.setattr(kafka_client, "REQUEST_TIMEOUT", 0.01)
+    monkeypatch.setattr(kafka_client, "ANSWER_TIMEOUT", 0.01)
     with pytest.raises(Retryable, match="cannot ask: TimeoutError"):
         await from_broker(asyncio.sleep(60), "ask")
     monkeypatch.setattr(kafka_client, "CLOSE_TIMEOUT", 0.01)

@@ -15,6 +15,12 @@ from tests.edge import ADMIN, bearer, edge_settings
 from wiring.settings import Settings
 
 
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong key is answered at once."""
+    monkeypatch.setattr("gateway.console.session.WRONG_KEY_PAUSE", 0.0)
+
+
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     return edge_settings(tmp_path)

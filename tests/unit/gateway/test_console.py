@@ -44,11 +44,6 @@ def fakes() -> FakePorts:
     return console_ports()
 
 
-@pytest.fixture(autouse=True)
-def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.console.session.WRONG_KEY_PAUSE", 0.0)
-
-
 def page_of(answer: httpx.Response, status: int = 200) -> BeautifulSoup:
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "text/html; charset=utf-8"

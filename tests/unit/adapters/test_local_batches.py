@@ -1,4 +1,4 @@
-"""Which texts bge-m3 reads in one call: of like length, and never more tokens than whoever waits will bear."""
+"""Which texts a model reads in one call: of like length, and never more tokens than its limit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import chain
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.embedders.bge_m3 import batches
+from adapters.embedders.local import batches
 
 
 def computed(lengths: list[int], calls: list[list[int]]) -> int:
