@@ -10,6 +10,7 @@ from functools import cache
 from fastapi import APIRouter, FastAPI
 from starlette.routing import BaseRoute
 
+from gateway.agents import pages as agent_pages
 from gateway.chat import chat, search, visitors
 from gateway.console import console
 from gateway.content import content, webhooks
@@ -155,7 +156,7 @@ def _routes(with_sample: bool) -> list[BaseRoute]:
     """Of all gateways of this process: FastAPI takes a while to prepare a route, once."""
     router = APIRouter(redirect_slashes=False)
     talking = (chat, conversations, erasure, feedback, visitors, completions)
-    for module in (content, webhooks, *talking, search, *OPERATORS):
+    for module in (content, webhooks, agent_pages, *talking, search, *OPERATORS):
         router.include_router(module.router)
     questions_asked = {}
     if with_sample:

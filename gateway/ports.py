@@ -28,7 +28,7 @@ from pipelines.query.log.readable import PageRights
 from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.record import Lane
 from schemas.example import WorkedExample
-from schemas.http import IndexedPage, ListedPage, PageList, SearchHit, SearchKind, SystemStatus
+from schemas.http import IndexedPage, ListedPage, LivePage, PageList, SearchHit, SearchKind, SystemStatus
 from schemas.ingest import Receipt
 from schemas.letters import (
     DeadLetterCounts,
@@ -185,10 +185,25 @@ class IndexedPages(PageRights, Protocol):
         """The chunks that these groups may read. Raises: Retryable."""
         ...
 
+    async def live(self, site: str, page_key: str, groups: Iterable[str] = ()) -> LivePage | None:
+        """The whole page; None: these groups cannot find it. Raises: Retryable."""
+        ...
+
     async def pages(
-        self, site: str, *, groups: Iterable[str] | None = (), after: str = "", limit: int = ...
+        self,
+        site: str,
+        *,
+        groups: Iterable[str] | None = (),
+        after: str = "",
+        limit: int = ...,
+        lang: str | None = None,
+        described: bool = False,
     ) -> PageList:
-        """Pages that these groups may read, by their keys, from `next` of the list before on. Raises: Retryable."""
+        """Pages that these groups may read, by their keys, from `next` of the list before on. Raises: Retryable.
+
+        Args:
+            lang: only those in this language. described: with their descriptions.
+        """
         ...
 
     async def at(self, site: str, address: str, *, groups: Iterable[str] | None = ()) -> list[ListedPage]:

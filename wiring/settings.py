@@ -73,6 +73,10 @@ class ChatSettings(SettingsGroup):
     )
 
 
+# pages: as Markdown, with lists of them (llms.txt); mcp: the MCP server; webmcp: the widget's tools in browsers
+AgentAccess = Literal["pages", "mcp", "webmcp"]
+
+
 class SiteSettings(ConnectedSite):
     """One website."""
 
@@ -83,6 +87,12 @@ class SiteSettings(ConnectedSite):
     )
     chat: ChatSettings = Field(
         default=ChatSettings(), description="Whether and how often visitors are answered, see below."
+    )
+    agents: frozenset[AgentAccess] = Field(
+        default=frozenset(),
+        description="What assistants may use without a key, within the limits of visitors (docs/howto/agents.md): "
+        "`pages` (whole pages as Markdown, and `llms.txt`), `mcp` (the MCP server), `webmcp` (the widget offers its "
+        "search and answers to an assistant in the browser). Default: nothing.",
     )
     index: SiteIndex | None = Field(
         default=None,
