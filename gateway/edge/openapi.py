@@ -70,6 +70,12 @@ def request_body(
     return {"requestBody": {"required": required, "content": {media_type: {"schema": _ref(model)}}}}
 
 
+def any_json(description: str) -> dict[str, Any]:
+    """`openapi_extra` of a route whose body another specification describes."""
+    content = {"application/json": {"schema": {"type": "object"}}}
+    return {"requestBody": {"required": True, "description": description, "content": content}}
+
+
 def event_stream(description: str) -> dict[str, Any]:
     """A response that streams answer events; the `event` of AnswerEvent is what an SSE `data` line holds."""
     return {"description": description, "content": {"text/event-stream": {"schema": _ref(AnswerEvent)}}}
