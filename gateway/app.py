@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute
 from gateway.agents import pages as agent_pages
 from gateway.chat import chat, search, visitors
 from gateway.console import console
-from gateway.content import content, webhooks
+from gateway.content import changed, content, webhooks
 from gateway.conversations import conversations, erasure, feedback
 from gateway.edge import metrics, openapi, problems
 from gateway.edge.at_once import AtOnce
@@ -166,7 +166,7 @@ def _routes(with_sample: bool) -> list[BaseRoute]:
     """Of all gateways of this process: FastAPI takes a while to prepare a route, once."""
     router = APIRouter(redirect_slashes=False)
     talking = (chat, conversations, erasure, feedback, visitors, completions)
-    for module in (content, webhooks, agent_pages, mcp_route, *talking, search, *OPERATORS):
+    for module in (content, webhooks, changed, agent_pages, mcp_route, *talking, search, *OPERATORS):
         router.include_router(module.router)
     questions_asked = {}
     if with_sample:
