@@ -28,8 +28,8 @@ TITLES = {
     "search": ("Search", "Passages without an answer."),
     "agents": (
         "Assistants",
-        "Pages as Markdown, lists of them, and MCP, where the site opens them: [agents.md](../howto/agents.md). Without a "
-        "key the caller is a visitor, counted by address.",
+        "Pages as Markdown, lists of them, and MCP, where the site opens them: [agents.md](../howto/agents.md). "
+        "Without a key the caller is a visitor, counted by address.",
     ),
     "openai": (
         "OpenAI's routes",

@@ -73,8 +73,7 @@ class ChatSettings(SettingsGroup):
     )
 
 
-# pages: as Markdown, with lists of them (llms.txt); mcp: the MCP server; webmcp: the widget's tools in browsers
-AgentAccess = Literal["pages", "mcp", "webmcp"]
+AgentAccess = Literal["pages", "mcp"]  # pages: as Markdown, with lists of them (llms.txt); mcp: the MCP server
 
 
 class SiteSettings(ConnectedSite):
@@ -91,8 +90,7 @@ class SiteSettings(ConnectedSite):
     agents: frozenset[AgentAccess] = Field(
         default=frozenset(),
         description="What assistants may use without a key, within the limits of visitors (docs/howto/agents.md): "
-        "`pages` (whole pages as Markdown, and `llms.txt`), `mcp` (the MCP server), `webmcp` (the widget offers its "
-        "search and answers to an assistant in the browser). Default: nothing.",
+        "`pages` (whole pages as Markdown, and `llms.txt`), `mcp` (the MCP server). Default: nothing.",
     )
     index: SiteIndex | None = Field(
         default=None,
