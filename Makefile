@@ -31,13 +31,13 @@ setup-run: .venv/.runs
 	touch $@
 
 .venv/.runs: .venv/.engine
-	$(INSTALL) --extra crawl --extra otel --group build
+	$(INSTALL) --extra crawl --extra mcp --extra otel --group build
 	.venv/bin/uv pip install --quiet --python .venv --no-deps --no-build-isolation --editable .
 	$(BIN)/python -m infra.import_all
 	touch $@
 
 .venv/.installed: .venv/.runs
-	$(INSTALL) --extra crawl --extra otel --group dev --compile-bytecode
+	$(INSTALL) --extra crawl --extra mcp --extra otel --group dev --compile-bytecode
 	touch $@
 
 # Kafka and Elasticsearch for this machine, into the user's cache; 86 MB.
@@ -219,6 +219,6 @@ pictures: setup
 
 # Pins every version by hash, without naming a registry: all extras and groups together, for they go into one environment.
 lock: setup
-	$(COMPILE) pyproject.toml $(patsubst %,--extra %,attachments bge crawl onnx otel) \
+	$(COMPILE) pyproject.toml $(patsubst %,--extra %,attachments bge crawl mcp onnx otel) \
 		$(patsubst %,--group %,dev engine helm model onnx) -o requirements.lock
 	$(COMPILE) $(WAGTAIL_APP)/pyproject.toml --extra site -o $(WAGTAIL_APP)/requirements.lock

@@ -42,6 +42,7 @@ COMMANDS = {
     "read": ("cli.read:read", "Show what would be indexed of a page or a file."),
     "search": ("cli.questions:search", "Show the hits for a query."),
     "ask": ("cli.questions:ask", "Stream an answer to the terminal; Ctrl-C stops it."),
+    "mcp": ("cli.mcp:mcp", "Speak MCP over standard input and output, for an assistant that starts this command."),
     "check": ("cli.check:check", "Ask the questions that the chat offers to begin with (`chat.examples` of the site)."),
     "eval": (
         "cli.evaluating:app",

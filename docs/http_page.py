@@ -26,6 +26,11 @@ TITLES = {
         "A caller sees their own: a visitor by their token, a program by its key. Anybody else's is a 404.",
     ),
     "search": ("Search", "Passages without an answer."),
+    "agents": (
+        "Assistants",
+        "Pages as Markdown, lists of them, and MCP, where the site opens them: [agents.md](../howto/agents.md). "
+        "Without a key the caller is a visitor, counted by address.",
+    ),
     "openai": (
         "OpenAI's routes",
         "A site is a model, so OpenAI's clients work unchanged; refusals have OpenAI's shape, `error.code` instead of "

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from functools import cache
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.routing import BaseRoute
 
+from gateway.agents import pages as agent_pages
 from gateway.chat import chat, search, visitors
 from gateway.console import console
-from gateway.content import content, webhooks
+from gateway.content import changed, content, webhooks
 from gateway.conversations import conversations, erasure, feedback
 from gateway.edge import metrics, openapi, problems
 from gateway.edge.at_once import AtOnce
@@ -31,6 +32,8 @@ from gateway.edge.pseudonyms import Pseudonyms
 from gateway.edge.rates import DailyBudgets, Rates, window
 from gateway.edge.sessions import Sessions
 from gateway.edge.tokens import VisitorTokens
+from gateway.mcp import refusals as mcp_refusals
+from gateway.mcp import route as mcp_route
 from gateway.openai import completions, refusals
 from gateway.operators import (
     all_evaluations,
@@ -91,8 +94,9 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
     """The gateway as an ASGI application. Start it with `access_log=False`: the Envelope logs without questions.
 
     Raises:
-        SettingsError: the secrets under `home` cannot be read or made.
+        SettingsError: the secrets under `home` cannot be read or made, or a package is missing.
     """
+    mcp_route.check(settings)
     app = FastAPI(
         title="Pagewire",
         version=API_VERSION,
@@ -139,7 +143,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         exposition=Exposition(gauges),
         deliveries=AtOnce(DELIVERIES, DELIVERIES_OF_ONE),
     )
-    problems.install(app, refusals.respond)
+    problems.install(app, _refused)
     openapi.install(app)
     app.router.routes.extend(_routes(SAMPLE_SITE in settings.sites))
     app.include_router(document.routes(app.openapi))
@@ -150,12 +154,19 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
     return app
 
 
+def _refused(request: Request, problem: problems.Problem) -> Response:
+    """In the shape that who asked for the path reads."""
+    if mcp_refusals.is_mcp(request.scope["path"]):
+        return mcp_refusals.respond(problem)
+    return refusals.respond(request, problem)
+
+
 @cache
 def _routes(with_sample: bool) -> list[BaseRoute]:
     """Of all gateways of this process: FastAPI takes a while to prepare a route, once."""
     router = APIRouter(redirect_slashes=False)
     talking = (chat, conversations, erasure, feedback, visitors, completions)
-    for module in (content, webhooks, *talking, search, *OPERATORS):
+    for module in (content, webhooks, changed, agent_pages, mcp_route, *talking, search, *OPERATORS):
         router.include_router(module.router)
     questions_asked = {}
     if with_sample:

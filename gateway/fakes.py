@@ -56,7 +56,16 @@ from pipelines.runtime.settings import Site
 from schemas.answer import Accepted, Answered, AnswerEvent, Done, Event, QuestionRephrased, Restart, SourcesFound, Token
 from schemas.base import Message
 from schemas.example import WorkedExample
-from schemas.http import IndexedPage, ListedPage, PageList, SearchHit, SearchKind, SystemStatus
+from schemas.http import (
+    IndexedPage,
+    ListedPage,
+    LivePage,
+    LiveSection,
+    PageList,
+    SearchHit,
+    SearchKind,
+    SystemStatus,
+)
 from schemas.ingest import ChunkCounts, Receipt, ReceiptState
 from schemas.keys import page_key, parse_page_key
 from schemas.letters import (
@@ -462,6 +471,7 @@ class FakeIndexedPages(ElasticPageView):
 
     kept: dict[str, IndexedPage] = field(default_factory=dict)
     groups: dict[str, frozenset[str]] = field(default_factory=dict)
+    changed_at: datetime = datetime(2026, 7, 28, 12, 0, 0, 500_000, tzinfo=UTC)
 
     async def page(self, site: str, page_key: str, groups: Iterable[str] = ()) -> IndexedPage:
         found = self.kept.get(page_key, IndexedPage(chunks=(), total=0))
@@ -469,15 +479,40 @@ class FakeIndexedPages(ElasticPageView):
             return IndexedPage(chunks=(), total=found.total, hidden=found.total)
         return found
 
+    async def live(self, site: str, page_key: str, groups: Iterable[str] = ()) -> LivePage | None:
+        chunks = (await self.page(site, page_key, groups)).chunks
+        if not chunks:
+            return None
+        named = parse_page_key(page_key)
+        return LivePage(
+            page_id=named.page_id,
+            lang=named.lang,
+            title=chunks[0].title,
+            url=chunks[0].url,
+            revision=1,
+            changed_at=self.changed_at,
+            indexed_at=self.changed_at,
+            fields={chunk.field: chunk.text for chunk in chunks if chunk.field != "content"},
+            sections=tuple(LiveSection(title="", url="", text=c.text) for c in chunks if c.field == "content"),
+        )
+
     async def pages(
-        self, site: str, *, groups: Iterable[str] | None = (), after: str = "", limit: int = 1_000
+        self,
+        site: str,
+        *,
+        groups: Iterable[str] | None = (),
+        after: str = "",
+        limit: int = 1_000,
+        lang: str | None = None,
+        described: bool = False,
+        path: str | None = None,
     ) -> PageList:
         allowed = None if groups is None else set(groups)
         listed = [
             (key, ListedPage(page_id=parsed.page_id, lang=parsed.lang, title=chunk.title, url=chunk.url, revision=1))
             for key, page in sorted(self.kept.items())
             for parsed, chunk in [(parse_page_key(key), page.chunks[0])]
-            if parsed.site == site and key > after
+            if parsed.site == site and key > after and lang in (None, parsed.lang)
             if allowed is None or key not in self.groups or self.groups[key] & allowed
         ]
         shown = listed[:limit]

@@ -92,6 +92,28 @@ class IndexedPage(Wire):
     hidden: int = Field(default=0, ge=0, description="Not shown: for access groups that who asks does not have.")
 
 
+class LiveSection(Wire):
+    """Text of a page that stands at one place: its own content, or an attachment's."""
+
+    title: str = Field(description="Of the attachment; empty: the page's own.")
+    url: str = Field(description="Where the attachment opens; empty: the page's own.")
+    text: str = Field(description="Markdown.")
+
+
+class LivePage(Wire):
+    """A whole page as it is indexed."""
+
+    page_id: PageId
+    lang: Lang
+    title: str = Field(description="As hits show it.")
+    url: str
+    revision: Revision
+    changed_at: AwareDatetime = Field(description="When its newest change was accepted, ...")
+    indexed_at: AwareDatetime = Field(description="... and when the index showed it.")
+    fields: dict[FieldName, str] = Field(description="The short fields that have text.")
+    sections: tuple[LiveSection, ...] = Field(description="The content, in order.")
+
+
 class ListedPage(Wire):
     """A searchable page, by the id of its changes."""
 
@@ -100,6 +122,7 @@ class ListedPage(Wire):
     title: str
     url: str
     revision: Revision
+    description: str = Field(default="", exclude_if=lambda text: not text, description="What the page says of itself.")
 
 
 class PageList(Wire):

@@ -49,6 +49,8 @@ class Outcome(Wire):
         description="Whether who asked has access groups, so that pages of `hits` may be for some only; null: an "
         "earlier version logged it, which did not say.",
     )
+    via: str = Field(default="", exclude_if=lambda via: not via, description="As in the question.")
+    client: str = Field(default="", exclude_if=lambda name: not name, description="As in the question.")
     strategy: str = Field(default="", description="A strategy's name, or `quote`; empty: it failed before.")
     extractive: bool = Field(default=False, description="True when no model wrote the answer.")
     model: str | None = None

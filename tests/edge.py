@@ -45,7 +45,9 @@ def edge_settings(home: Path, **more: Any) -> Settings:
         "home": home,
         "admin_key": ADMIN,
         "sites": {
-            "town": SiteSettings(languages=("en", "de"), title="Town & Sons", origins=(PAGE_ORIGIN,)),
+            "town": SiteSettings(
+                languages=("en", "de"), title="Town & Sons", origins=(PAGE_ORIGIN,), agents=("pages", "mcp")
+            ),
             "other": SiteSettings(languages=("fr",)),
         },
         "keys": [

@@ -73,6 +73,9 @@ class ChatSettings(SettingsGroup):
     )
 
 
+AgentAccess = Literal["pages", "mcp"]  # pages: as Markdown, with lists of them (llms.txt); mcp: the MCP server
+
+
 class SiteSettings(ConnectedSite):
     """One website."""
 
@@ -83,6 +86,11 @@ class SiteSettings(ConnectedSite):
     )
     chat: ChatSettings = Field(
         default=ChatSettings(), description="Whether and how often visitors are answered, see below."
+    )
+    agents: frozenset[AgentAccess] = Field(
+        default=frozenset(),
+        description="What assistants may use without a key, within the limits of visitors (docs/howto/agents.md): "
+        "`pages` (whole pages as Markdown, and `llms.txt`), `mcp` (the MCP server). Default: nothing.",
     )
     index: SiteIndex | None = Field(
         default=None,

@@ -9,16 +9,18 @@ from typing import Any
 from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import explained
+from adapters.elastic.live_page import live_page
 from adapters.elastic.search import visible_to
-from pipelines.operate.addresses import same_address
+from pipelines.operate.addresses import path_of, same_address
 from pipelines.query.log.readable import PageName
 from pipelines.runtime.indexes import alias
-from schemas.http import IndexedChunk, IndexedPage, ListedPage, PageList
+from schemas.http import IndexedChunk, IndexedPage, ListedPage, LivePage, PageList
 from schemas.keys import parse_page_key
 from schemas.page import FIELDS
 
 MAX_CHUNKS = 500  # of a page; one of 300 KB has some 150
 LISTED = 1_000  # pages a request of a search by address
+LISTED_FIELDS = ("page_id", "lang", "title", "url", "revision")
 IDS = 500  # pages looked up at once, ...
 MAX_KEYS = 10_000  # ... in twenty languages each
 
@@ -51,13 +53,28 @@ class ElasticPageView:
         total = answer["hits"]["total"]["value"]
         return IndexedPage(chunks=tuple(chunks), total=total, hidden=len(found) - len(seen))
 
+    async def live(self, site: str, page_key: str, groups: Iterable[str] = ()) -> LivePage | None:
+        """The whole page; None: these groups cannot find it. Raises: PageChanging, ElasticsearchDown."""
+        return await live_page(self._es, site, page_key, groups)
+
     async def pages(
-        self, site: str, *, groups: Iterable[str] | None = (), after: str = "", limit: int = LISTED
+        self,
+        site: str,
+        *,
+        groups: Iterable[str] | None = (),
+        after: str = "",
+        limit: int = LISTED,
+        lang: str | None = None,
+        described: bool = False,
+        path: str | None = None,
     ) -> PageList:
         """The pages that these groups may read, in the order of their keys; None: all.
 
         Args:
             after: `next` of the previous list.
+            lang: only pages in this language.
+            described: with their descriptions.
+            path: only pages whose address has this path (`path_of`), of those written since addresses are indexed.
 
         Raises:
             ElasticsearchDown.
@@ -67,6 +84,8 @@ class ElasticPageView:
         first: list[dict[str, Any]] = [{"term": {"kind": "chunk"}}, {"term": {"ord": 0}}]
         first += [] if groups is None else [visible_to(groups)]
         first += [{"range": {"page_key": {"gt": after}}}] if after else []
+        first += [{"term": {"lang": lang}}] if lang else []
+        first += [{"term": {"path": path}}] if path is not None else []
         size = (limit + 1) * len(FIELDS)
         with explained(f"listing pages of site {site}"):
             try:
@@ -75,7 +94,7 @@ class ElasticPageView:
                     query={"bool": {"filter": first}},
                     sort=["page_key"],
                     size=size,
-                    source_includes=["page_key", "field", *ListedPage.model_fields],
+                    source_includes=["page_key", "field", *LISTED_FIELDS, *(["text"] if described else [])],
                     track_total_hits=False,
                 )
             except NotFoundError:  # the site has no page yet
@@ -110,21 +129,42 @@ class ElasticPageView:
         return frozenset(found)
 
     async def at(self, site: str, address: str, *, groups: Iterable[str] | None = ()) -> list[ListedPage]:
-        """The pages with this address, in all languages; usually one. Reads through all pages.
+        """The pages with this address, in all languages; usually one.
+
+        Reads through all pages where some were written before the index knew their addresses.
 
         Raises:
             ElasticsearchDown.
         """
         allowed = None if groups is None else list(groups)
+        found = await self._at(site, address, allowed, path_of(address))
+        return found or (await self._at(site, address, allowed) if await self._has_unplaced(site) else [])
+
+    async def _at(self, site: str, address: str, groups: list[str] | None, path: str | None = None) -> list[ListedPage]:
         found: list[ListedPage] = []
         after: str | None = ""
         while after is not None:
-            some = await self.pages(site, groups=allowed, after=after)
+            some = await self.pages(site, groups=groups, after=after, path=path)
             found += [page for page in some.pages if same_address(page.url, address)]
             after = some.next
         return found
 
+    async def _has_unplaced(self, site: str) -> bool:
+        """Whether a page has no `path`."""
+        firsts = [{"term": {"kind": "chunk"}}, {"term": {"ord": 0}}]
+        with explained(f"looking for pages of site {site} without a path"):
+            answer = await self._es.search(
+                index=alias(site),
+                query={"bool": {"filter": firsts, "must_not": {"exists": {"field": "path"}}}},
+                size=0,
+                track_total_hits=1,
+                terminate_after=1,
+                ignore_unavailable=True,
+            )
+        return bool(answer.get("hits", {}).get("total", {}).get("value"))
+
 
 def _listed(chunks: Sequence[dict[str, Any]]) -> ListedPage:
     chunk = min(chunks, key=lambda chunk: FIELDS.index(chunk["field"]))
-    return ListedPage(**{name: chunk[name] for name in ListedPage.model_fields})
+    said = next((chunk.get("text", "") for chunk in chunks if chunk["field"] == "description"), "")
+    return ListedPage(**{name: chunk[name] for name in LISTED_FIELDS}, description=said)

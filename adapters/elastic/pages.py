@@ -18,6 +18,7 @@ from adapters.elastic.sharing import MISSING, DocumentLookup
 from adapters.elastic.writer import IndexMissing, Write, WriteOutcome, Writer
 from pipelines.ingest.ports import HeadConflict, PartPosition
 from pipelines.ingest.unit_plan import KnownUnits
+from pipelines.operate.addresses import path_of
 from pipelines.runtime.indexes import IndexGone, IndexInfo
 from pipelines.runtime.record import Lane
 from schemas.head import Head, Token
@@ -212,6 +213,8 @@ class PageIndex:
             "model": part.model,
             "chunker": part.chunker,
         }
+        if chunk.ord == 0:
+            document["path"] = path_of(meta.url if meta else "")
         if chunk.units:
             document["units"] = chunk_units.stored(chunk)
         if meta and meta.groups is not None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
-from starlette.convertors import Convertor, register_url_convertor
 
 from gateway.content.bulk import accept_lines, body_limit
 from gateway.edge.bodies import lines, parse, read_body
 from gateway.edge.edge import Edge, MayIngest, TheEdge
 from gateway.edge.openapi import request_body
+from gateway.edge.page_ids import PAGE_ID
 from gateway.edge.problems import Problem
 from pipelines.ingest.accept import Acceptance, Change, check_size
 from schemas.base import GivenLang, PageId, Revision
@@ -23,20 +23,6 @@ from schemas.page import PageDocument
 LONGEST_WAIT = 300.0  # seconds
 SUPERSEDED_HEADER = "Pagewire-Superseded"
 
-
-class PageIdConvertor(Convertor[str]):
-    """Page ids in paths: slashes (`news%2F12`) belong to them, and so does whatever PageId will refuse."""
-
-    regex: ClassVar[str] = r"(?s:.+)"
-
-    def convert(self, value: str) -> str:
-        return value
-
-    def to_string(self, value: str) -> str:
-        return value
-
-
-register_url_convertor("page_id", PageIdConvertor())
 
 router = APIRouter(prefix="/v1/sites/{site}", tags=["content"])
 
@@ -56,7 +42,7 @@ SETTLED: dict[int | str, dict[str, Any]] = {
 
 
 @router.put(
-    "/pages/{page_id:page_id}",
+    f"/pages/{PAGE_ID}",
     status_code=202,
     response_model=AcceptedChange,
     responses=SETTLED,
@@ -82,7 +68,7 @@ async def put_page(
     return await _accepted(acceptance, edge, wait, timeout)
 
 
-@router.delete("/pages/{page_id:page_id}", status_code=202, response_model=AcceptedChange, responses=SETTLED)
+@router.delete(f"/pages/{PAGE_ID}", status_code=202, response_model=AcceptedChange, responses=SETTLED)
 async def delete_page(
     site: str,
     page_id: PageId,
@@ -99,7 +85,7 @@ async def delete_page(
     return await _accepted(acceptance, edge, wait, timeout)
 
 
-@router.get("/pages/{page_id:page_id}/receipt")
+@router.get(f"/pages/{PAGE_ID}/receipt")
 async def get_receipt(
     site: str, page_id: PageId, caller: MayIngest, edge: TheEdge, lang: OptionalLang = None
 ) -> Receipt:

@@ -18,7 +18,7 @@ VISITOR_SCOPES: frozenset[Scope] = frozenset({"chat"})
 
 @dataclass(frozen=True)
 class Caller:
-    """An authenticated caller. `site` None: every site. `visitor` is set for visitor tokens alone.
+    """A caller. `site` None: every site. `visitor` is set for visitor tokens, and empty for an agent without a token.
 
     `groups`: the access groups whose pages it may read, besides those that everybody may.
     """

@@ -87,7 +87,7 @@ class Edge:
     def count(self, what: What, request: Request, caller: Caller) -> None:
         """Count one act, if a visitor's. Raises: Problem: 429, with the seconds to wait."""
         if caller.visitor is not None:
-            self.rates.count(what, address_of(request), caller.visitor)
+            self.rates.count(what, address_of(request), caller.visitor or None)
 
     def act(
         self, caller: Caller, action: Action, site: str | None = None, target: str = "", via: Via = "http"
@@ -168,10 +168,10 @@ class May:
             UnknownSite: the caller may, but there is no such site.
         """
         if credentials is None:
-            raise _unauthorized("send `Authorization: Bearer KEY`", "Bearer")
+            raise unauthorized("send `Authorization: Bearer KEY`", "Bearer")
         caller = edge.keys.caller(credentials.credentials)
         if caller is None:
-            raise _unauthorized("this key or token is not known, or over", 'Bearer error="invalid_token"')
+            raise unauthorized("this key or token is not known, or over", 'Bearer error="invalid_token"')
         request.state.caller = caller
         edge.used(caller)
         site = request.path_params.get("site")
@@ -191,7 +191,7 @@ def allow(caller: Caller, scope: Scope, site: str | None) -> None:
         raise _forbidden(f"this key is for the site {caller.site!r}", scope)
 
 
-def _unauthorized(detail: str, challenge: str) -> Problem:
+def unauthorized(detail: str, challenge: str) -> Problem:
     return Problem(401, "unauthorized", detail, headers={"WWW-Authenticate": challenge})
 
 

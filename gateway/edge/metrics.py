@@ -18,6 +18,11 @@ REQUEST_SECONDS = Histogram(
 FEEDBACK = Counter(
     "pagewire_feedback_total", "What visitors said of answers: up or down, each time they said it.", ("site", "rating")
 )
+MCP_CALLS = Counter(
+    "pagewire_mcp_calls_total",
+    "Calls of the MCP server's tools, and of its resources what was refused; `refused` is empty, or a problem's code.",
+    ("tool", "refused"),
+)
 OPEN_STREAMS = Gauge("pagewire_answer_streams", "Answers being streamed to visitors.")
 
 

@@ -15,6 +15,7 @@ from pipelines.operate.audit.runs import AuditOrder
 from schemas.access_key import NewKey
 from schemas.answer import AnswerEvent
 from schemas.case import NewCase
+from schemas.changed import ChangedOrder
 from schemas.chat_switch import ChatOrder
 from schemas.completion import CompletionChunk, CompletionRequest
 from schemas.conversation import FeedbackOrder, Rename
@@ -34,6 +35,7 @@ HAND_READ: tuple[type[BaseModel], ...] = (
     PageDocument,
     BulkLine,
     ChatRequest,
+    ChangedOrder,
     CompletionChunk,
     CompletionRequest,
     FeedbackOrder,
@@ -68,6 +70,12 @@ def request_body(
 ) -> dict[str, Any]:
     """`openapi_extra` of a route that reads its body itself."""
     return {"requestBody": {"required": required, "content": {media_type: {"schema": _ref(model)}}}}
+
+
+def any_json(description: str) -> dict[str, Any]:
+    """`openapi_extra` of a route whose body another specification describes."""
+    content = {"application/json": {"schema": {"type": "object"}}}
+    return {"requestBody": {"required": True, "description": description, "content": content}}
 
 
 def event_stream(description: str) -> dict[str, Any]:

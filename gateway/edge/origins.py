@@ -20,7 +20,8 @@ from gateway.edge.auth import Caller
 from gateway.edge.bounds import is_for_visitors
 from wiring.settings import Settings
 
-ALLOWED_HEADERS = "Authorization, Content-Type, Last-Event-ID, traceparent"
+MCP_HEADERS = "MCP-Protocol-Version, MCP-Session-Id, Mcp-Method, Mcp-Name"
+ALLOWED_HEADERS = f"Authorization, Content-Type, Last-Event-ID, traceparent, {MCP_HEADERS}"
 PREFLIGHT_AGE = "600"  # seconds that a browser keeps the answer
 EXPOSED = "X-Trace-Id, Retry-After"
 

@@ -22,6 +22,7 @@ MAX_NAME = 100  # characters of a field's name that are repeated
 
 # Codes a port may refuse with, where the status is not the general 422.
 STATUS_OF_CODE = {
+    "no-source": 409,
     "too-large": 413,
     "bad-position": 400,
     "bad-cursor": 400,

@@ -30,10 +30,23 @@ NETWORK = 64  # bits of an IPv6 address: whoever has one has all addresses in it
 NAME_BYTES = 9  # of a hash: what visitors are called in a topic
 
 What = Literal[
-    "ask", "search", "token", "stop", "feedback", "conversation", "erase", "resume", "models", "completion", "sign-in"
+    "ask",
+    "search",
+    "token",
+    "stop",
+    "feedback",
+    "conversation",
+    "erase",
+    "resume",
+    "models",
+    "completion",
+    "sign-in",
+    "page",
+    "mcp",
 ]
-# As often as a question: what asks no stage costs little. A completion that is a question counts as both.
-TIMES: dict[What, int] = {"conversation": 6, "resume": 6, "models": 6, "completion": 6}
+# As often as a question: what asks no stage costs little. A completion or an MCP request that is a question counts as
+# both.
+TIMES: dict[What, int] = {"conversation": 6, "resume": 6, "models": 6, "completion": 6, "page": 6, "mcp": 6}
 
 
 class DailyBudgets:

@@ -38,6 +38,7 @@ ATTRIBUTES = {
     "accent": "Your colour, any that CSS knows; what is written on it and in it is made readable.",
     "position": "start: the other corner.",
     "launcher": "none: no round button; open it by its method open().",
+    "webmcp": "An assistant in the browser may search and ask as the visitor does.",
     "mode": "page: a part of the page instead of a panel in its corner.",
     "gateway": "Address of the gateway; default: where the script came from.",
 }

@@ -16,6 +16,12 @@ def same_address(a: str, b: str) -> bool:
     return rest == others and (not host or not other or host == other)
 
 
+def path_of(address: str) -> str:
+    """The same for two addresses of the same page, on whichever host."""
+    _, path, query = _parts(address)
+    return f"{path}?{query}"
+
+
 def _parts(address: str) -> tuple[str, str, str]:
     try:
         parts = urlsplit(address.strip())

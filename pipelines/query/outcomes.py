@@ -127,6 +127,8 @@ def outcome(known: Known, end: Answered | Failed, first_word_at: datetime | None
         sure=retrieved.sure if retrieved else None,
         hits=_hits(sources),
         restricted=bool(request.groups),
+        via=request.via,
+        client=request.client,
         strategy=answered.strategy if answered else "",
         extractive=answered.extractive if answered else False,
         model=answered.usage.model if answered else None,

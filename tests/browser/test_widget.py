@@ -908,3 +908,43 @@ async def test_who_is_logged_in_on_the_website_reads_their_groups_pages_as_long_
         visitor = tokens.verify(json.loads(stored)["token"])
         assert visitor is not None
         assert visitor.groups == ()  # what is kept in the browser opens nothing
+
+
+# A browser's part of WebMCP, at both places where the draft has had it; the newer one counts.
+MODEL_CONTEXT = """(where => {
+  globalThis.offered = [];
+  for (const place of where) {
+    const registerTool = async (tool, { signal }) => {
+      offered.push(`${place} ${tool.name}`);
+      globalThis[tool.name] = tool;
+      signal.addEventListener("abort", () => offered.push(`gone ${tool.name}`));
+    };
+    Object.defineProperty(globalThis[place], "modelContext", { value: { registerTool }, configurable: true });
+  }
+})"""
+
+
+@pytest.mark.parametrize("where", [["document"], ["navigator"], ["navigator", "document"]])
+async def test_an_assistant_in_the_browser_is_offered_search_and_answers(
+    browser: Browser, host: Host, fakes: FakePorts, where: list[str]
+) -> None:
+    fakes.answers.script = LIBRARY
+    async with host.serving(webmcp="") as url:
+        page = await browser.open("about:blank")
+        await page.add_init_script(f"{MODEL_CONTEXT}({json.dumps(where)})")
+        await page.goto(url)
+        await page.wait_for_function("globalThis.ask && globalThis.search")
+        assert await page.evaluate("offered") == [f"{where[-1]} search", f"{where[-1]} ask"]
+        said = await page.evaluate("ask.execute({ question: 'What does a card cost?' })")
+        assert said["answered"]
+        assert said["sources"][0].keys() == {"n", "title", "url", "text"}
+        assert await page.evaluate("search.execute({ query: 'a card & more' })") == {"hits": []}
+        assert fakes.search.searches[-1][1:] == ("a card & more", "hybrid", 8)
+        await page.evaluate("document.querySelector('pagewire-chat').remove()")
+        await page.wait_for_function("offered.length === 4")
+    async with host.serving() as url:
+        page = await browser.open("about:blank")
+        await page.add_init_script(f"{MODEL_CONTEXT}({json.dumps(where)})")
+        await page.goto(url)
+        await page.get_by_role("button", name="Ask a question").wait_for()
+        assert await page.evaluate("offered") == []

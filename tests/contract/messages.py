@@ -125,6 +125,8 @@ _QUESTION = Question(
     logged_as="c1",
     ranked=5,
     importing=True,
+    via="mcp",
+    client="assistant",
     trial=Trial(
         strategy="plain",
         model="large",
@@ -249,6 +251,8 @@ _OUTCOMES = (
             ),
         ),
         restricted=True,
+        via="mcp",
+        client="assistant",
         strategy="direct",
         extractive=True,
         model="small",

@@ -9,9 +9,10 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from adapters.elastic import indexes
+from adapters.elastic import indexes, live_page
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import added_mapping, mapping
+from adapters.elastic.live_page import PageChanging
 from adapters.elastic.page_view import ElasticPageView
 from pipelines.query.search.ports import Candidate, Floors, HitUnit
 from pipelines.runtime.indexes import alias
@@ -93,7 +94,8 @@ class Bench:
         )
         index = await self.elastic.pages.live(self.site, embedder="fake", model="fake", dims=DIMS, chunker="c")
         self.index = index.info.concrete
-        assert await index.write(part, Head(change=ref, state="live", settled_at=NOON, reading=reading))
+        counts = {field: len(cores) for field, cores in texts.items()}
+        assert await index.write(part, Head(change=ref, state="live", counts=counts, settled_at=NOON, reading=reading))
         await index.refresh()
 
 
@@ -262,7 +264,7 @@ async def test_what_units_say_is_not_searched(bench: Bench) -> None:
 
 @pytest.mark.parametrize("bench", ["own"], indirect=True)  # shared ones came after units
 async def test_an_index_made_before_there_were_units_gives_none_and_takes_them(bench: Bench) -> None:
-    before = {**added_mapping()}
+    before = {name: how for name, how in added_mapping().items() if name != "path"}  # which every chunk brings
     site_mapping = mapping("001_site.json")["mappings"]["properties"]
     for name in before:
         del site_mapping[name]  # as an older version had it
@@ -335,6 +337,33 @@ async def test_a_page_is_read_as_it_stands_in_the_index_by_those_who_may(bench: 
         assert await view.page(bench.site, key, ("board",)) == IndexedPage(chunks=(), total=1, hidden=1)
 
 
+async def test_a_whole_page_is_read_of_one_change_or_not_at_all(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_page, "BATCH", 2)
+    monkeypatch.setattr(live_page, "PAUSE", 0)
+    view = ElasticPageView(bench.elastic.es)
+    pool, secret = (page_key(bench.site, "en", each) for each in ("pool", "secret"))
+    assert await view.live(bench.site, pool) is None  # before there is an index
+    cores = [(f"{n} ", 0.5) for n in range(12)]
+    await bench.save(
+        "pool", {"content": cores, "description": [("Swim.", 0.5)], "title": [("Pool", 0.5)]}, title="Pool"
+    )
+    await bench.save("secret", {"content": [("dogs", 0.95)]}, groups=("staff",))
+    found = await view.live(bench.site, pool)
+    assert found is not None
+    assert (found.title, found.url, found.revision, found.indexed_at) == ("Pool", "/pool", 1, NOON)
+    assert found.fields == {"title": "Pool", "description": "Swim."}
+    assert [section.text for section in found.sections] == ["".join(text for text, _ in cores)]
+    assert await view.live(bench.site, secret) is None
+    assert await view.live(bench.site, secret, ("staff",)) is not None
+    lost = {"index": bench.index, "id": chunk_id(pool, "content", 11)}
+    await bench.elastic.es.update(**lost, doc={"revision": 2}, refresh=True)  # a refresh shows half of a write
+    with pytest.raises(PageChanging):
+        await view.live(bench.site, pool)
+    await bench.elastic.es.delete(**lost, refresh=True)
+    with pytest.raises(PageChanging):
+        await view.live(bench.site, pool)
+
+
 async def test_pages_are_listed_and_found_by_their_address_by_those_who_may(bench: Bench) -> None:
     view = ElasticPageView(bench.elastic.es)
     assert (await view.pages(bench.site)).pages == ()  # before there is an index
@@ -349,6 +378,9 @@ async def test_pages_are_listed_and_found_by_their_address_by_those_who_may(benc
     assert [page.page_id for page in await view.at(bench.site, "https://www.town.example/pool/")] == ["pool"]
     assert await view.at(bench.site, "/secret") == []
     assert [page.page_id for page in await view.at(bench.site, "/secret", groups=None)] == ["secret"]
+    old = {"index": bench.index, "id": chunk_id(page_key(bench.site, "en", "sauna"), "content", 0)}
+    await bench.elastic.es.update(**old, doc={"path": None}, refresh=True)  # as an earlier version wrote it
+    assert [page.page_id for page in await view.at(bench.site, "/sauna")] == ["sauna"]
     asked = ("pool", "secret", "gone")
     assert await view.readable(bench.site, asked, ("board",)) == {("pool", "en")}
     assert await view.readable(bench.site, asked, ("staff",)) == {("pool", "en"), ("secret", "en")}

@@ -23,6 +23,7 @@ import { barrier, checkNames, complain, remedy } from "./setup";
 import { store, stored } from "./storage";
 import { Talk } from "./talk";
 import { type Trouble, troubleOf } from "./trouble";
+import { offerTools } from "./webmcp";
 import { languageOf, type Say, type Word, wordsFor } from "./words";
 
 const MAX_QUESTION = 4_000; // characters; the gateway's limit
@@ -43,6 +44,7 @@ export class PagewireChat extends HTMLElement implements ChatContext {
   say!: Say;
   client!: AnswerClient;
   #barred = false; // it cannot work as it was set up
+  #tools = new AbortController(); // of an assistant in the browser
   #complaints = new Set<string>(); // codes that the page's developer was told of
   #talk!: Talk;
   #past!: ConversationsPanel;
@@ -93,12 +95,17 @@ export class PagewireChat extends HTMLElement implements ChatContext {
     this.#changed();
     if (!this.#floats) this.#resume();
     else if (stored(this.#openKey)) this.open(false);
+    if (this.hasAttribute("webmcp") && !this.#barred) void offerTools(this.client, this.lang, this.#tools.signal);
     this.emit("ready", { site, lang: this.lang });
   }
 
   disconnectedCallback(): void {
     // Moving an element disconnects it for a moment.
-    queueMicrotask(() => this.isConnected || this.#talk?.leave());
+    queueMicrotask(() => {
+      if (this.isConnected) return;
+      this.#talk?.leave();
+      this.#tools.abort();
+    });
   }
 
   // For the host page

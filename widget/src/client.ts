@@ -73,6 +73,11 @@ export class AnswerClient {
     }, signal);
   }
 
+  /** The passages that fit best. Throws AskError. */
+  async search(query: string, signal: AbortSignal): Promise<object> {
+    return (await this.#fetch(`search?size=8&q=${encodeURIComponent(query)}`, { signal })).json();
+  }
+
   /** Ask a conversation's last question again; events as for `ask`. */
   async *regenerate(conversationId: string, signal: AbortSignal): AsyncGenerator<Followed> {
     const path = `conversations/${conversationId}/regenerate`;

@@ -3,7 +3,7 @@
  * seen and what would work; visitors read one sentence in their language.
  */
 
-const NAMES = "site lang heading intro examples disclaimer privacy theme accent position launcher token-url mode gateway".split(" ");
+const NAMES = "site lang heading intro examples disclaimer privacy theme accent position launcher token-url webmcp mode gateway".split(" ");
 const DATA = "data-"; // before each name in a script tag
 const EXAMPLE = "https://chat.example.org";
 const LOOPBACK = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\]|.*\.localhost)$/; // which pages with https may ask without it

@@ -73,10 +73,8 @@ class SitemapSource:
         self._failures = 0
         self._forbidden = {}
         self._broken = []
-        if self._robots is None:
-            self._robots = await read_robots(self._pace, self._connector.url)
-            self._pace.delay = max(self._connector.delay, min(self._robots.delay, 60.0))
-        found = self._crawled() if self._connector.crawl else self._listed(self._robots)
+        robots = await self._read_robots()
+        found = self._crawled() if self._connector.crawl else self._listed(robots)
         count = 0
         async for visit in found:
             if visit.kind == "page":
@@ -101,6 +99,43 @@ class SitemapSource:
                 yield UnreadablePage(listed, problem)
             elif document is not None:
                 yield document
+
+    async def visited(self, urls: Sequence[str]) -> AsyncGenerator[tuple[str, Listed | str], None]:
+        """Visit single addresses, those that they redirect to included: each with its page, or with why it has none.
+
+        Raises: Away: the server is down.
+        """
+        await self._read_robots()
+        for some in chunked(urls, self._connector.concurrency):
+            wanted = {url: self._wanted(url) for url in some}
+            visits = await together(self._visit(Location(own)) for own in wanted.values() if own is not None)
+            of = {visit.url: visit for visit in visits}
+            for url, own in wanted.items():
+                visit = of.get(own or "")
+                if visit is None:
+                    yield url, self._forbidden.get(url, "not an address of this website")
+                    continue
+                yield url, _listed(visit)
+                if visit.kind == "moved" and self._wanted(visit.target) not in (None, own):
+                    async for target in self._visit_all([Location(visit.target)], {visit.target}):
+                        yield target.url, _listed(target)
+
+    def is_own(self, url: str) -> bool:
+        """Whether the address is on this website."""
+        try:
+            return same_site(normal(url), self._connector.url)
+        except ValueError:
+            return False
+
+    def id_of(self, url: str) -> str:
+        """The id of the page at an address."""
+        return page_id(normal(url))
+
+    async def _read_robots(self) -> Robots:
+        if self._robots is None:
+            self._robots = await read_robots(self._pace, self._connector.url)
+            self._pace.delay = max(self._connector.delay, min(self._robots.delay, 60.0))
+        return self._robots
 
     async def now(self) -> int:
         """Our own clock, which revisions are from."""
@@ -293,3 +328,7 @@ class SitemapSource:
     @staticmethod
     def _clock() -> int:
         return int(time.time() * 1000)
+
+
+def _listed(visit: Visit) -> Listed | str:
+    return Listed(visit.page_id, visit.lang, visit.revision) if visit.kind == "page" else visit.why

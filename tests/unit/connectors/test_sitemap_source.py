@@ -8,26 +8,31 @@ import itertools
 import sqlite3
 import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from connectors.cms import changed as changing
 from connectors.cms import sync as syncing
+from connectors.cms.changed import take_changed
 from connectors.cms.fetching import LIMIT, Fetched, FetchRefused, ServerUnavailable
 from connectors.cms.frame import Listed, Omitted, UnreadablePage
 from connectors.cms.own_thread import OwnThread
 from connectors.cms.reconcile import Reconciled, reconcile
-from connectors.cms.settings import SitemapConnector
+from connectors.cms.settings import ConnectorsSettings, SitemapConnector
 from connectors.cms.sitemap import pace, visits
 from connectors.cms.sitemap.discover import NotASitemap
 from connectors.cms.sitemap.source import FAILURES, SitemapSource
 from connectors.cms.sitemap.visits import Visit, Visits
+from schemas.http import ListedPage
 from schemas.page import PageDocument
 from tests.connecting import SITE, Log
 
 HOST = "https://www.town.example"
+WEB = {"kind": "sitemap", "url": HOST, "delay": 0}
 
 
 @dataclass
@@ -498,3 +503,60 @@ async def test_reconciled_the_log_says_what_the_site_says(web: FakeWeb, made: An
     count = len(log.changes)
     await run(made(), log, tmp_path)
     assert len(log.changes) == count
+
+
+async def test_addresses_that_have_changed_are_visited_at_once(
+    web: FakeWeb, made: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    web.pages["/robots.txt"] = "User-agent: *\nDisallow: /private"
+    for path in ("/fees", "/gone", "/old", "/new", "/down", "/private/x"):
+        web.page(path)
+    settings, log = ConnectorsSettings.model_validate({"sites": {SITE: {"connectors": {"web": WEB}}}}), Log()
+
+    @asynccontextmanager
+    async def opened(*_: object) -> AsyncIterator[SitemapSource]:
+        yield made()
+
+    async def at(url: str) -> list[ListedPage]:
+        """Two pages at each address: the website's own, and one that somebody else has put there."""
+        path = url.removeprefix(HOST)
+        own = [change for change in log.changes if change.page_id == path][-1:]
+        ids = [change.page_id for change in own if change.op == "upsert"] + ["other"]
+        return [ListedPage(page_id=id, lang="en", title="", url=url, revision=1) for id in ids]
+
+    async def changed(*paths: str) -> list[tuple[str, str]]:
+        urls = [HOST + path if path.startswith("/") else path for path in paths]
+        told = await take_changed(settings, SITE, "web", urls, log.intake(), at)
+        assert [one.url for one in told] == urls
+        return [(one.state, one.page_key or one.detail) for one in told]
+
+    monkeypatch.setattr(changing, "opened", opened)
+    elsewhere = ("https://other.example/x", "http://127.0.0.1/x", "no address")
+    assert await changed("/fees", *elsewhere, "/private/x", "/gone", "/old", "/down", "/never") == [
+        ("accepted", f"{SITE}:en:%2Ffees"),
+        *[("refused", "another website")] * 3,
+        ("refused", "robots.txt forbids it"),
+        *[("accepted", f"{SITE}:en:%2F{path}") for path in ("gone", "old", "down")],
+        ("refused", "the server answered 404"),
+    ]
+    assert set(log.lanes) == {"save"}
+    assert "/private/x" not in web.asked
+    before, asked = len(log.changes), len(web.asked)
+    del web.pages["/gone"]
+    web.moved["/old"] = "/new"
+    web.errors["/down"] = FetchRefused("the address of /down is private", None)
+    assert await changed("/fees", "/gone", "/old", "/down") == [
+        ("accepted", f"{SITE}:en:%2Ffees"),
+        ("deleted", f"{SITE}:en:%2Fgone"),
+        ("deleted", f"{SITE}:en:%2Fold"),
+        ("failed", f"{SITE}:en:%2Fdown"),
+    ]
+    assert web.unchanged == ["/fees"]
+    assert web.asked[asked:].count("/new") == 1
+    last = [(change.op, change.page_id) for change in log.changes[before:]]
+    assert last == [("upsert", "/fees"), ("delete", "/gone"), ("delete", "/old"), ("upsert", "/new")]
+    web.errors["/robots.txt"] = ServerUnavailable("it does not answer")
+    assert await changed("/fees", "https://other.example/x") == [
+        ("failed", "it does not answer"),
+        ("refused", "another website"),
+    ]

@@ -94,6 +94,11 @@ async def test_all_is_deleted_from_a_page_of_the_site(
     assert not any((await stranger.get("/v1/sites/town/conversations", headers=mine)).json().values())
 
 
+FOR_AGENTS = {("GET", path) for path in ("pages", "pages/{page_id:page_id}", "llms.txt", "llms-full.txt")} | {
+    ("POST", "mcp")
+}
+
+
 async def test_no_route_but_those_of_visitors_can_be_called_from_a_page(
     app: FastAPI, stranger: httpx.AsyncClient
 ) -> None:
@@ -101,7 +106,8 @@ async def test_no_route_but_those_of_visitors_can_be_called_from_a_page(
         path = re.sub(r"\{site\}", "town", route.path or "")
         for method in route.methods or ():
             answer = await stranger.options(re.sub(r"\{[^}]*\}", "abcdefgh", path), headers=preflight(method))
-            visitors = scope_of(route.original_route) == "chat" or path.endswith("/visitor-tokens")
+            keyless = path.endswith("/visitor-tokens") or (method, path.removeprefix("/v1/sites/town/")) in FOR_AGENTS
+            visitors = scope_of(route.original_route) == "chat" or keyless
             assert (answer.status_code == 204) is visitors, path
             assert ("access-control-allow-origin" in answer.headers) is visitors
 

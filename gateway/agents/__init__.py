@@ -1,0 +1,1 @@
+"""Whole pages for assistants: as Markdown, and lists of them (llms.txt)."""
