@@ -69,6 +69,7 @@ MAY: dict[Scope, set[Scope]] = {
 VISITORS = ("town", "other")
 FILLED = {
     "to": "off",
+    "connector": "blog",
     "kind": "contact",
     "name": "en",
     "version": "1",
