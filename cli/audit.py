@@ -47,7 +47,7 @@ def audit(
 ) -> None:
     """Compare the index with the change log. Exit code 0 when they agree (with --repair: afterwards), 1 when not.
 
-    Example: pagewire audit town --repair
+    Example: pagewire index audit town --repair
     """
     if force and not repair:
         raise typer.BadParameter("--force goes with --repair")

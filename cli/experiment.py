@@ -143,7 +143,7 @@ def run(
                     (folder / "asked.json").write_text(_Asked(url=at, system=choices.system).model_dump_json() + "\n")
                     allowance = ExperimentBudget(most_calls, most_tokens)
                     try:
-                        await ask_arms(planned, experiment.dataset, system, choices, allowance, asked, at_once)
+                        await ask_arms(planned, experiment.dataset, system.under, choices, allowance, asked, at_once)
                     except ExperimentBudgetSpent as spent:
                         stopped = str(spent)
                 return planned

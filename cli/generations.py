@@ -39,7 +39,7 @@ STEPS = {"log": "audit: log", "index": "audit: index", "settling": "audit: under
 def rebuilds(site: Site, json: Json = False) -> None:
     """All generations of a site's index, the live one among them.
 
-    Example: pagewire rebuilds town
+    Example: pagewire index list town
     """
     found = run(False, lambda settings: _generations(settings, site))
     if json:
@@ -91,7 +91,7 @@ def promote(
 ) -> None:
     """Make a verified rebuild live. The index before stays for a rollback, older ones are deleted.
 
-    Example: pagewire promote town
+    Example: pagewire index promote town
     """
 
     async def work(settings: Settings) -> tuple[Rebuild, bool]:
@@ -108,7 +108,7 @@ def promote(
 def rollback(site: Site, json: Json = False, follow_parent: FollowParent = False) -> None:
     """Bring the previous index up to date and make it live again.
 
-    Example: pagewire rollback town
+    Example: pagewire index rollback town
     """
 
     async def work(settings: Settings) -> tuple[Rebuild, bool]:
@@ -125,7 +125,7 @@ def rollback(site: Site, json: Json = False, follow_parent: FollowParent = False
 def discard(site: Site, generation: Annotated[int, typer.Argument(min=1)], json: Json = False) -> None:
     """Delete a generation that is not live.
 
-    Example: pagewire discard town 3
+    Example: pagewire index discard town 3
     """
 
     async def work(settings: Settings) -> Rebuild:

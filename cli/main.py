@@ -53,16 +53,11 @@ COMMANDS = {
         "What visitors asked, the newest first, after a line that counts all that fit.",
     ),
     "status": ("cli.status:status", "Lag, rate, freshness and dead letters."),
-    "audit": ("cli.audit:audit", "Compare the index with the change log."),
     "audit-log": (
         "cli.audit_log:audit_log",
         "Who changed what, when and with what outcome: keys, dead letters, examples, rebuilds, repairs, erasures.",
     ),
-    "rebuild": ("cli.rebuild:rebuild", "Build a new index of a site from a topic, and audit it."),
-    "rebuilds": ("cli.generations:rebuilds", "All generations of a site's index, the live one among them."),
-    "promote": ("cli.generations:promote", "Make a verified rebuild live."),
-    "rollback": ("cli.generations:rollback", "Bring the previous index up to date and make it live again."),
-    "discard": ("cli.generations:discard", "Delete a generation that is not live."),
+    "index": ("cli.index:app", "The indexes of a site: build one anew, make it live, compare it."),
     "backup": (
         "cli.backup:backup",
         "Write what cannot be made again into a folder, while saves and questions go on.",
@@ -87,12 +82,27 @@ COMMANDS = {
     "privacy": ("cli.privacy:app", "What a site keeps of its visitors, and for how long; changed while it runs."),
 }
 
-# As they were called before 0.3; not in the help, and gone with the next release.
+# Names from before 0.3 and short ones of `index`; not in the help.
 FORMER = {
+    "audit": "cli.audit:audit",
+    "discard": "cli.generations:discard",
     "evaluate": "cli.evaluate:evaluate_site",
     "experiment": "cli.experiment:app",
     "gaps": "cli.gaps:gaps",
     "judge-agreement": "cli.judge_agreement:judge_agreement",
+    "promote": "cli.generations:promote",
+    "rebuild": "cli.rebuild:rebuild",
+    "rebuilds": "cli.generations:rebuilds",
+    "rollback": "cli.generations:rollback",
+}
+
+# How the help groups the commands.
+PANELS = {
+    "Start": ("up", "demo", "engine", "worker", "gateway", "topics"),
+    "Pages": ("import", "reconcile", "watch", "pages", "delete", "receipt", "read", "index"),
+    "Visitors": ("search", "ask", "questions", "chat", "privacy"),
+    "Answers": ("check", "eval", "datasets", "evaluations", "examples", "prompts"),
+    "Upkeep": ("status", "dlq", "keys", "audit-log", "backup", "restore"),
 }
 
 
@@ -129,7 +139,11 @@ class Root(TyperGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """By the first sentences alone."""
         shown = copy(self)
-        shown.commands = {name: TyperCommand(name, help=help) for name, (_, help) in COMMANDS.items()}
+        shown.commands = {
+            name: TyperCommand(name, help=COMMANDS[name][1], rich_help_panel=panel)
+            for panel, names in PANELS.items()
+            for name in names
+        }
         super(Root, shown).format_help(ctx, formatter)
 
 

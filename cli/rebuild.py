@@ -82,11 +82,11 @@ def rebuild(
     Stopped or killed, the same command goes on where it was. With several sites one that fails keeps no other from its
     turn; a table says what came of each, and the exit code is 1 when any failed.
 
-    Example: pagewire rebuild town --from changes --chunk-size 1000 --promote
+    Example: pagewire index rebuild town --from changes --chunk-size 1000 --promote
 
-    Example: pagewire rebuild town --from changes --embedder bge-m3 --by workers
+    Example: pagewire index rebuild town --from changes --embedder bge-m3 --by workers
 
-    Example: pagewire rebuild --sites "shop-*" --from chunks --embedder bge-m3 --promote
+    Example: pagewire index rebuild --sites "shop-*" --from chunks --embedder bge-m3 --promote
     """
     wanted = RebuildOptions(source, embedder, chunk_size, chunk_mode, gate, margin, promote, fresh, follow_parent, by)
     if (site is not None) + all_sites + (sites is not None) != 1:

@@ -234,7 +234,7 @@ class Clients:
         """Raises: Retryable: no broker."""
         elastic = self.elastic
         inventories = ElasticInventories(elastic.es, elastic.indexes, elastic.writer)
-        return Auditor(self.changes_of, inventories, elastic.pages, await self.sender())
+        return Auditor(self.changes_of, inventories.of, elastic.pages, await self.sender())
 
     async def audit_runs(self, auditor: Auditor) -> AuditRuns:
         runs = AuditRuns(self.states(), auditor, await self.clock())

@@ -46,7 +46,7 @@ def judge_of_samples(settings: Settings) -> str | None:
 def judge_stage(settings: Settings, elastic: Elastic) -> Stage:
     """The stage `judge`; if no site uses it, it only reads outcomes. Raises: SettingsError: no model."""
     answers, verdicts = KafkaLogReader(settings, ANSWERS), KafkaLogReader(settings, VERDICTS)
-    forgotten = ElasticOutcomes(elastic.es, elastic.indexes)
+    forgotten = ElasticOutcomes(elastic.es, elastic.indexes).forgotten
     judge = judge_of_samples(settings)
     model = _guarded(settings, judge) if judge is not None else None
     named = Named(judge, InLine(model)) if judge is not None and model is not None else None

@@ -18,6 +18,7 @@ from adapters.elastic.texts import ElasticTexts
 from adapters.embedders.registry import Models
 from adapters.kafka.log import KafkaLogReader, KafkaLogTail
 from adapters.reranker import make_reranker
+from pipelines.operate.chat_switches import ChatSwitches
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.clock import clock_of
 from pipelines.query.answer.handler import answer_handler
@@ -27,7 +28,7 @@ from pipelines.query.answer.strategies.courtesy import Courtesy
 from pipelines.query.answer.strategies.finder import PageFinder
 from pipelines.query.answer.strategies.registry import strategies
 from pipelines.query.examples import Examples
-from pipelines.query.giving_up import Switch, apology, asked, rephrased, retrieved, while_chat_on, with_deadline
+from pipelines.query.giving_up import apology, asked, rephrased, retrieved, while_chat_on, with_deadline
 from pipelines.query.live.live_texts import LiveTexts
 from pipelines.query.live.site_privacy import SitePrivacy
 from pipelines.query.live.site_prompts import SitePrompts
@@ -70,7 +71,9 @@ def chat_models(settings: Settings, spending: Spending) -> ChatRegistry | None:
     return ChatRegistry(settings, settings, spending)
 
 
-def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spending: Spending, switch: Switch) -> Stage:
+def rephrase_stage(
+    settings: Settings, elastic: Elastic, models: Models, spending: Spending, switch: ChatSwitches
+) -> Stage:
     log, site_prompts = KafkaLogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
     privacy, tuning = SitePrivacy(settings.sites), SiteTuning(settings)
     live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts, privacy, tuning)
@@ -100,7 +103,7 @@ def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spendin
     )
 
 
-def retrieve_stage(settings: Settings, elastic: Elastic, models: Models, switch: Switch) -> Stage:
+def retrieve_stage(settings: Settings, elastic: Elastic, models: Models, switch: ChatSwitches) -> Stage:
     log, site_prompts = KafkaLogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
     privacy = SitePrivacy(settings.sites)
     live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts, privacy)
@@ -135,7 +138,9 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models, switch:
     )
 
 
-def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending: Spending, switch: Switch) -> Stage:
+def answer_stage(
+    settings: Settings, elastic: Elastic, models: Models, spending: Spending, switch: ChatSwitches
+) -> Stage:
     log, site_prompts = KafkaLogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
     privacy = SitePrivacy(settings.sites)
     live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts, privacy)
@@ -201,7 +206,7 @@ def log_stage(settings: Settings, elastic: Elastic) -> Stage:
     runs = ElasticRuns(elastic.es, elastic.indexes)
     days = settings.audit_log_days
     texts, privacy = ElasticTexts(elastic.es, elastic.indexes), SitePrivacy(settings.sites)
-    retention = Retention(settings.sites, store, conversations, runs, elastic.time, audit_log, days, texts)
+    retention = Retention(settings.sites, store, conversations, runs, elastic.time, audit_log.expire, days, texts)
     live_texts, masks = LiveTexts(texts, privacy), Masks(settings.sites, privacy)
 
     def keeping() -> Masks:
@@ -227,13 +232,13 @@ def log_stage(settings: Settings, elastic: Elastic) -> Stage:
 
 
 def _guard(
-    settings: Settings, site_prompts: SitePrompts, log: KafkaLogReader, outcomes: Outcomes, switch: Switch
+    settings: Settings, site_prompts: SitePrompts, log: KafkaLogReader, outcomes: Outcomes, switch: ChatSwitches
 ) -> Callable[[Handler, Callable[[Record], Known]], Handler]:
     """The handler with a deadline, and with a check whether the site's chat is on."""
 
     def guarded(handler: Handler, read: Callable[[Record], Known]) -> Handler:
         patient = with_deadline(handler, read, settings, site_prompts, log, outcomes)
-        return while_chat_on(patient, read, switch, site_prompts, log, outcomes)
+        return while_chat_on(patient, read, switch.went_off, site_prompts, log, outcomes)
 
     return guarded
 

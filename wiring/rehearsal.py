@@ -10,25 +10,16 @@ import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Protocol
 
 from pipelines.query.extractive.courtesy import recognized
 from pipelines.query.extractive.days import asked_day
+from pipelines.query.search.search import Searcher
 from pipelines.runtime.errors import PagewireError
-from schemas.http import SearchKind
 from text import words
 from text.language import identified, spoken
 
 SECONDS = 5.0  # for the searches of all sites; a worker may start while Elasticsearch is busy
 QUESTION = "When do you open today?"
-
-
-class Search(Protocol):
-    """Searches a site (pipelines.query.search.search.Searcher)."""
-
-    async def hits(self, site: str, text: str, *, kind: SearchKind, size: int) -> object:
-        """Raises: PagewireError."""
-        ...
 
 
 def rehearse_words(langs: Iterable[str]) -> None:
@@ -42,7 +33,7 @@ def rehearse_words(langs: Iterable[str]) -> None:
         asked_day(QUESTION, datetime.now(UTC), lang)
 
 
-async def rehearse_searches(search: Search, sites: Iterable[str]) -> None:
+async def rehearse_searches(search: Searcher, sites: Iterable[str]) -> None:
     """Search each site once, within SECONDS. Errors are ignored; the first question will report them."""
     with suppress(TimeoutError):
         async with asyncio.timeout(SECONDS):

@@ -33,7 +33,7 @@ async def titles(settings: Settings, share: Share, texts: TextStore) -> AsyncIte
         return
     site_prompts = SitePrompts(_folders(settings))
     live_texts = LiveTexts(texts, site_prompts)
-    writing = Titles(ModelTitles(models, site_prompts))
+    writing = Titles(ModelTitles(models, site_prompts).write)
     await live_texts.start()
     try:
         yield writing

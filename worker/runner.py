@@ -14,10 +14,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 
 import structlog
-from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError
 
 from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
@@ -43,7 +42,7 @@ from worker.pause_notes import publish_pauses
 from worker.settings import WorkerSettings
 from worker.shares import Shares
 from worker.step_limit import step_limits
-from worker.watchdog import watch
+from worker.watchdog import WatchedStage, watch
 
 log = structlog.get_logger(__name__)
 
@@ -281,7 +280,7 @@ class _Process:
 
     async def _watch(self) -> str:
         await self._started.wait()
-        return await watch([_Watched(app, self._settings) for app in self._apps], self._settings, self._cuts)
+        return await watch([WatchedStage(app, self._settings) for app in self._apps], self._settings, self._cuts)
 
     async def _stop(self) -> bool:
         """Stop all apps; returns whether all ended in time."""
@@ -304,21 +303,6 @@ class _Process:
                 clean &= await _within(TEARDOWN_TIMEOUT, _ending(stage.teardown), f"teardown of {stage.name}")
         self._attempts.close()  # we have cancelled the unfinished tries ourselves
         return clean
-
-
-class _Watched:
-    """A stage as the watchdog sees it."""
-
-    def __init__(self, app: SafeApp, settings: WorkerSettings) -> None:
-        self._app = app
-        self.group: str = app.conf.id
-        self.topics = [settings.topic_prefix + topic.name for topic in app.stage.routes]
-
-    def assigned(self) -> Collection[TopicPartition]:
-        return [TopicPartition(tp.topic, tp.partition) for tp in self._app.consumer.assignment()]
-
-    def busy(self, partition: TopicPartition) -> bool:
-        return self._app.in_flight.busy((partition.topic, partition.partition))
 
 
 def _policy(settings: WorkerSettings) -> RetryPolicy:

@@ -21,16 +21,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AsyncExitStack
-from typing import Protocol
 
 import structlog
 
 from pipelines.runtime.bus import PickingBus, PickingScan
 from pipelines.runtime.errors import Retryable
-from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Stage
 from schemas.topics import Topic
 from worker.backlog import Backlog, OffsetRange
+from worker.faust_app import SafeConsumer
 from worker.in_flight import InFlight, Partition
 from worker.parking import site_of
 
@@ -42,27 +41,15 @@ IDLE_LOOKS = 150  # looks without a backlog until the connections are closed
 LOOKED_AT = 10_000  # records of a partition in one look; then the other partitions follow
 
 
-class Fetches(Protocol):
-    """What fetches the partitions (faust_app.py)."""
-
-    def read_to(self, topic: str, partition: int) -> int | None:
-        """The offset of the next fetch; None before the first one."""
-        ...
-
-    def goes_on(self, topic: str, partition: int) -> bool:
-        """Whether there is more in the log, as of the last fetch."""
-        ...
-
-    def early(self, record: Record) -> bool:
-        """Start the record now, and skip it when it is fetched. False: it was started before."""
-        ...
-
-
 class Shares:
     """One per stage of the bulk lane in a process. On one event loop, no locks."""
 
     def __init__(
-        self, stage: Stage, bus: PickingBus, own: Callable[[], Collection[Partition]], fetches: Callable[[], Fetches]
+        self,
+        stage: Stage,
+        bus: PickingBus,
+        own: Callable[[], Collection[Partition]],
+        fetches: Callable[[], SafeConsumer],
     ) -> None:
         """`own`: the partitions (topic by the broker's name) that this process owns now."""
         self._stage = stage

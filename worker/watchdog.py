@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from time import monotonic
-from typing import Protocol
 
 import structlog
 from aiokafka import TopicPartition
@@ -21,6 +20,7 @@ from aiokafka import TopicPartition
 from adapters.kafka import Broker
 from pipelines.runtime.errors import Retryable
 from worker.cut_logs import CutLogs
+from worker.faust_app import SafeApp
 from worker.settings import WorkerSettings
 
 log = structlog.get_logger(__name__)
@@ -30,24 +30,19 @@ NAMED = 5  # partitions in the reason
 SURE = 2.0  # seconds after which a missing topic counts as deleted
 
 
-class Watched(Protocol):
+class WatchedStage:
     """A stage as the watchdog sees it."""
 
-    @property
-    def group(self) -> str: ...
-
-    @property
-    def topics(self) -> Sequence[str]:
-        """The topics that it reads."""
-        ...
+    def __init__(self, app: SafeApp, settings: WorkerSettings) -> None:
+        self._app = app
+        self.group: str = app.conf.id
+        self.topics = [settings.topic_prefix + topic.name for topic in app.stage.routes]
 
     def assigned(self) -> Collection[TopicPartition]:
-        """Its own partitions."""
-        ...
+        return [TopicPartition(tp.topic, tp.partition) for tp in self._app.consumer.assignment()]
 
     def busy(self, partition: TopicPartition) -> bool:
-        """Whether the partition waits for a handler within its time limit."""
-        ...
+        return self._app.in_flight.busy((partition.topic, partition.partition))
 
 
 class Stall:
@@ -99,7 +94,7 @@ class Ends:
         return shorter
 
 
-async def _lost_topic(broker: Broker, stages: Sequence[Watched], ends: Ends) -> str | None:
+async def _lost_topic(broker: Broker, stages: Sequence[WatchedStage], ends: Ends) -> str | None:
     """The reason to end because a topic was deleted or cut; None: no topic was."""
     wanted = {name for stage in stages for name in stage.topics}
     there = await broker.topics()
@@ -112,7 +107,7 @@ async def _lost_topic(broker: Broker, stages: Sequence[Watched], ends: Ends) -> 
     return f"topic {again} was deleted and created again, or cut, under this worker" if again else None
 
 
-async def watch(stages: Sequence[Watched], settings: WorkerSettings, cuts: CutLogs) -> str:
+async def watch(stages: Sequence[WatchedStage], settings: WorkerSettings, cuts: CutLogs) -> str:
     """Watch until a stage stalls or a topic is gone, and return the reason; cancel it to end it."""
     stalls = [(stage, Stall(settings.stall_timeout)) for stage in stages]
     ends = Ends()
@@ -146,7 +141,7 @@ async def watch(stages: Sequence[Watched], settings: WorkerSettings, cuts: CutLo
             await broker.stop()
 
 
-async def _partitions(broker: Broker, stage: Watched) -> set[TopicPartition]:
+async def _partitions(broker: Broker, stage: WatchedStage) -> set[TopicPartition]:
     """All current partitions of the stage's topics."""
     there = await broker.topics()
     return {TopicPartition(name, number) for name in stage.topics for number in there.get(name, ())}

@@ -6,7 +6,7 @@ protocols of pipelines.runtime.bus, by topic and stage.
 """
 
 from adapters.kafka.access import KafkaDenied, bootstrap_servers, connection
-from adapters.kafka.broker import Broker, GroupLag, broker
+from adapters.kafka.broker import Broker, broker
 from adapters.kafka.client import group_id, partition_of, prefixed
 from adapters.kafka.partitions import Growth, PartitionCounts, add_partitions, plan_partitions
 from adapters.kafka.repair import Copying, Repaired, repair_topics
@@ -16,7 +16,6 @@ from adapters.kafka.topics import ensure_topics
 __all__ = [
     "Broker",
     "Copying",
-    "GroupLag",
     "Growth",
     "KafkaDenied",
     "KafkaSender",

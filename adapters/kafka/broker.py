@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
@@ -16,14 +15,6 @@ from adapters.kafka.client import REQUEST_TIMEOUT, close, from_broker
 from adapters.kafka.settings import KafkaSettings
 
 COORDINATOR_POLL = 0.2  # seconds
-
-
-@dataclass(frozen=True)
-class GroupLag:
-    """How far a consumer group is behind."""
-
-    lag: int
-    members: int
 
 
 class Broker:

@@ -8,11 +8,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from aiokafka import TopicPartition
 
-from adapters.kafka.broker import Broker, GroupLag, broker
+from adapters.kafka.broker import Broker, broker
 from adapters.kafka.client import prefixed
 from adapters.kafka.log import KafkaLogReader
 from adapters.kafka.scan import KafkaLogScan
 from adapters.kafka.settings import KafkaSettings
+from pipelines.runtime.bus import GroupLag
 from pipelines.runtime.stages import STAGES, StageGroup
 from schemas.topics import Topic, all_topics
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
@@ -14,6 +15,9 @@ from gateway.edge.metrics import REQUEST_SECONDS
 from gateway.edge.problems import Problem
 from gateway.edge.trace import trace_from, trace_id
 from pipelines.runtime import tracing
+
+if TYPE_CHECKING:
+    from pipelines.runtime.spans import RequestSpan
 
 log = structlog.get_logger(__name__)
 
@@ -46,7 +50,7 @@ class Envelope:
         with tracing.request(scope["method"], Headers(scope=scope)) as request:
             await self._served(scope, receive, send, request)
 
-    async def _served(self, scope: Scope, receive: Receive, send: Send, request: tracing.Request | None) -> None:
+    async def _served(self, scope: Scope, receive: Receive, send: Send, request: RequestSpan | None) -> None:
         begun = time.perf_counter()
         traced = request.trace_id if request is not None else ""
         trace = traced or trace_from(Headers(scope=scope).get("traceparent"))
@@ -78,7 +82,7 @@ class Envelope:
                 trace_id.reset(token)
 
 
-def _note(scope: Scope, status: int, seconds: float, request: tracing.Request | None) -> None:
+def _note(scope: Scope, status: int, seconds: float, request: RequestSpan | None) -> None:
     route = getattr(scope.get("route"), "path_format", "none")
     REQUEST_SECONDS.labels(scope["method"], route, status).observe(seconds, tracing.exemplar())
     if request is not None:

@@ -19,7 +19,7 @@ from typing import Protocol
 
 import structlog
 
-from pipelines.conversations.ask import BadPosition, Followed, UnknownAnswer
+from pipelines.conversations.ask import Asker, BadPosition, Followed, UnknownAnswer
 from pipelines.conversations.titles import Titles
 from pipelines.conversations.turns import (
     ConversationOwner,
@@ -129,12 +129,6 @@ class ConversationStore(Protocol):
         ...
 
 
-class Recorded(Protocol):
-    """Reads an answer's events from the log (pipelines.conversations.ask.Asker)."""
-
-    def recorded(self, site: str, request_id: str, position: str) -> AsyncGenerator[Followed, None]: ...
-
-
 class Conversations:
     """One per process.
 
@@ -146,7 +140,7 @@ class Conversations:
     def __init__(
         self,
         store: ConversationStore,
-        answers: Recorded,
+        answers: Asker,
         messages: int,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         titles: Titles | None = None,

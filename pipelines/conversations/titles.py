@@ -1,6 +1,6 @@
 """Titles: a conversation's title is its first question until a model, if there is one, has written a better one.
 
-    answer stored ─▶ (in the background) TitleWriter ─▶ is the title still the question? ─▶ new title
+    answer stored ─▶ (in the background) a model ─▶ is the title still the question? ─▶ new title
 
 It runs after the visitor has the answer. Without a result the question stays the title.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Protocol
 
 import structlog
 
@@ -21,19 +20,15 @@ log = structlog.get_logger(__name__)
 AT_ONCE = 20  # titles in work; beyond that, the question stays the title
 
 
-class TitleWriter(Protocol):
-    """Writes titles (pipelines.query.titles.ModelTitles)."""
-
-    async def write(self, site: str, lang: str, question: str, answer: str) -> str | None:
-        """A title in the language, on one line and without markup; None: no title."""
-        ...
+# Site, language, question and answer to a title on one line and without markup; None: no title.
+WriteTitle = Callable[[str, str, str, str], Awaitable[str | None]]
 
 
 class Titles:
     """Writes titles in the background. One per process; close it."""
 
-    def __init__(self, writer: TitleWriter) -> None:
-        self._writer = writer
+    def __init__(self, write: WriteTitle) -> None:
+        self._write_title = write
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, site: str, turn: StoredTurn, keep: Callable[[str], Awaitable[object]]) -> None:
@@ -48,7 +43,7 @@ class Titles:
         # An answer for some access groups must not show in the title, because the visitor may lose the groups.
         answer = "" if turn.groups else turn.answer
         try:
-            title = await self._writer.write(site, turn.lang, turn.question, answer)
+            title = await self._write_title(site, turn.lang, turn.question, answer)
             if title is not None:
                 await keep(title)
         except PagewireError as err:  # deleted meanwhile, or its store is away

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
 
 import structlog
 
@@ -93,23 +92,15 @@ def apology(read: Callable[[Record], Known], site_prompts: SitePrompts, log: Log
     return tell
 
 
-class Switch(Protocol):
-    """Whether sites' chats are switched off (pipelines.operate.chat_switches.ChatSwitches)."""
-
-    def went_off(self, site: str) -> asyncio.Event:
-        """Set while it is."""
-        ...
-
-
 def while_chat_on(
     handler: Handler,
     read: Callable[[Record], Known],
-    switch: Switch,
+    went_off: Callable[[str], asyncio.Event],
     site_prompts: SitePrompts,
     answers: LogReader,
     outcomes: Outcomes,
 ) -> Handler:
-    """The handler, but only while the chat of the question's site is on."""
+    """The handler, but only while the chat of the question's site is on; `went_off`: set while a site's chat is off."""
 
     async def handle(record: Record, sender: Sender) -> None:
         try:
@@ -118,7 +109,7 @@ def while_chat_on(
             await handler(record, sender)
             return
         request = question_of(known)
-        off = switch.went_off(request.site)
+        off = went_off(request.site)
         if not off.is_set() and await _before(off, handler(record, sender)):
             return
         logger.info("a question is not answered: the chat is switched off", site=request.site)

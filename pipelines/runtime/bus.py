@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Protocol
 
 from pipelines.runtime.record import Headers, Lane, Record
@@ -14,6 +15,10 @@ from schemas.topics import Topic
 
 class Producer(Protocol):
     """Puts messages on the bus (adapters.kafka.KafkaSender)."""
+
+    async def start(self) -> None:
+        """Connect; does nothing if it is connected. Raises: Retryable: no broker."""
+        ...
 
     async def send(
         self,
@@ -51,23 +56,22 @@ class LogReader(Protocol):
         """Records from `start` up to, not including, `end` (default: the end of the log now). Raises: Retryable."""
         ...
 
-    async def of_key(self, key: str, since_ms: int, *, begins: tuple[int, int] | None = None) -> list[Record]:
+    async def since(self, since_ms: int) -> Sequence[Record]:
+        """Records written at `since_ms` (since 1970) or later. Raises: Retryable."""
+        ...
+
+    async def of_key(
+        self, key: str, since_ms: int, until_ms: int | None = None, begins: tuple[int, int] | None = None
+    ) -> list[Record]:
         """Records of one key written at `since_ms` (since 1970) or later.
 
         Args:
+            until_ms: written then or before.
             begins: a partition, and an offset in it before which the key has no records.
 
         Raises:
             Retryable.
         """
-        ...
-
-
-class RecentLog(Protocol):
-    """Reads the newest records of a topic (adapters.kafka.log.KafkaLogReader)."""
-
-    async def since(self, since_ms: int) -> Sequence[Record]:
-        """Records written at `since_ms` (since 1970) or later. Raises: Retryable."""
         ...
 
 
@@ -139,14 +143,12 @@ class PickingScan(LogScan, Protocol):
         ...
 
 
-class Lag(Protocol):
+@dataclass(frozen=True)
+class GroupLag:
     """How far a consumer group is behind."""
 
-    @property
-    def lag(self) -> int: ...
-
-    @property
-    def members(self) -> int: ...
+    lag: int
+    members: int
 
 
 class BrokerView(Protocol):
@@ -172,7 +174,7 @@ class BrokerView(Protocol):
         """The committed offsets of a stage, by topic and partition; without a commit there is none."""
         ...
 
-    async def lags(self, groups: Sequence[StageGroup]) -> Mapping[StageGroup, Lag]:
+    async def lags(self, groups: Sequence[StageGroup]) -> Mapping[StageGroup, GroupLag]:
         """Lag and members of each stage."""
         ...
 

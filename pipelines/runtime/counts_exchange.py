@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Protocol
 
 import structlog
 
-from pipelines.runtime.bus import MakeTail, Producer, RecentLog
+from pipelines.runtime.bus import LogReader, MakeTail, Producer
 from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.record import Record
@@ -31,14 +30,6 @@ LAST_SEND = 2.0  # seconds for the last counts when the process ends
 SKEW = 60.0  # seconds by which a broker's clock may be behind ours
 
 
-class LateProducer(Producer, Protocol):
-    """A producer that may not have been started yet (adapters.kafka.KafkaSender)."""
-
-    async def start(self) -> None:
-        """Does nothing if it runs. Raises: Retryable: no broker."""
-        ...
-
-
 class CountsExchange:
     """One per topic and process. Close it when the process ends, so that its last counts are not lost.
 
@@ -51,9 +42,9 @@ class CountsExchange:
         self,
         counts: SharedCounts,
         topic: Topic,
-        bus: LateProducer,
+        bus: Producer,
         make_tail: MakeTail,
-        before: RecentLog | None = None,
+        before: LogReader | None = None,
     ) -> None:
         self._counts = counts
         self._topic = topic

@@ -14,59 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pipelines.runtime.record import Headers, Lane, Record
 from pipelines.runtime.stages import StageGroup
-from schemas.answer import Usage
 from schemas.topics import Topic
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
-    from pipelines.runtime.spans import Spans
-
-
-class Request(Protocol):
-    """A request to the gateway."""
-
-    @property
-    def trace_id(self) -> str:
-        """32 hex digits; empty without a trace."""
-        ...
-
-    def answered(self, route: str, status: int, site: str) -> None:
-        """`route`: as a template, without its values; empty for an unknown path."""
-        ...
-
-
-class Sending(Protocol):
-    """A message on its way to Kafka."""
-
-    def confirmed(self, partition: int, offset: int) -> None: ...
-
-
-class Database(Protocol):
-    """A request to Elasticsearch."""
-
-    def answered(self, status: int, host: str, port: int) -> None: ...
-
-
-class Inference(Protocol):
-    """A call of a model. It is never a parent of other spans, so it may stay open while a generator waits."""
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """The headers that pass the trace to the model's server."""
-        ...
-
-    def first_word(self) -> None:
-        """May be called for every word."""
-        ...
-
-    def answered(self, usage: Usage, finish: str) -> None:
-        """`finish`: why the model stopped, as its server names it; empty: unknown."""
-        ...
+    from pipelines.runtime.spans import DatabaseSpan, InferenceSpan, RequestSpan, SendingSpan, Spans
 
 
 class _NoSpan:
@@ -106,7 +63,7 @@ def is_on() -> bool:
     return _Switch.spans is not None
 
 
-def request(method: str, headers: Mapping[str, str]) -> AbstractContextManager[Request]:
+def request(method: str, headers: Mapping[str, str]) -> AbstractContextManager[RequestSpan]:
     """Around a request to the gateway; continues the trace of its headers."""
     return _NO_SPAN if _Switch.spans is None else _Switch.spans.request(method, headers)
 
@@ -125,7 +82,7 @@ def processing(record: Record, group: StageGroup, topic: Topic) -> AbstractConte
     return _NO_SPAN if _Switch.spans is None else _Switch.spans.processing(record, group, topic)
 
 
-def sending(topic: str, lane: Lane) -> AbstractContextManager[Sending]:
+def sending(topic: str, lane: Lane) -> AbstractContextManager[SendingSpan]:
     """Around a message for a stage, until the broker confirms it. `topic`: by the broker's name."""
     return _NO_SPAN if _Switch.spans is None else _Switch.spans.sending(topic, lane)
 
@@ -135,7 +92,7 @@ def carried() -> Headers:
     return () if _Switch.spans is None else _Switch.spans.carried()
 
 
-def database(operation: str, collection: str, method: str) -> AbstractContextManager[Database]:
+def database(operation: str, collection: str, method: str) -> AbstractContextManager[DatabaseSpan]:
     """Around a request to Elasticsearch; it begins no trace of its own.
 
     Args:
@@ -152,7 +109,7 @@ def http_headers() -> Mapping[str, str]:
 
 def inference(
     operation: str, model: str, server: str, max_tokens: int | None = None, temperature: float | None = None
-) -> AbstractContextManager[Inference]:
+) -> AbstractContextManager[InferenceSpan]:
     """Around a call of a model.
 
     Args:

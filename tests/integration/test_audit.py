@@ -59,7 +59,7 @@ class Town:
     def auditor(self) -> Auditor:
         elastic = self.elastic
         inventories = ElasticInventories(elastic.es, elastic.indexes, elastic.writer)
-        return Auditor(self.log, inventories, elastic.pages, self.sender)
+        return Auditor(self.log, inventories.of, elastic.pages, self.sender)
 
     def log(self, site: str) -> AbstractAsyncContextManager[KafkaLogScan]:
         return site_log(KafkaLogScan(self.settings, CHANGES), self.elastic.places, site)

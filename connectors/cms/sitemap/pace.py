@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Protocol
 
-from connectors.cms.fetching import LIMIT, Fetched, ServerUnavailable
+from connectors.cms.fetching import LIMIT, Fetched, SafeFetch, ServerUnavailable
 
 LONGEST_WAIT = 120.0  # seconds that a server may ask for; with longer ones, the page is left for the next run
-
-
-class Fetches(Protocol):
-    """connectors.cms.fetching.SafeFetch."""
-
-    async def get(
-        self, url: str, *, etag: str | None = None, modified: str | None = None, limit: int = LIMIT
-    ) -> Fetched: ...
 
 
 class HostPace:
     """Requests to one host. `delay` (seconds) may be raised after robots.txt is read."""
 
-    def __init__(self, fetch: Fetches, concurrency: int, delay: float) -> None:
+    def __init__(self, fetch: SafeFetch, concurrency: int, delay: float) -> None:
         self._fetch = fetch
         self._slots = asyncio.Semaphore(concurrency)
         self._next_at = 0.0

@@ -23,12 +23,12 @@ from more_itertools import chunked
 from pydantic import ValidationError
 
 from connectors.cms.documents import OFFICE
-from connectors.cms.fetching import Fetched, FetchRefused, ServerUnavailable
+from connectors.cms.fetching import Fetched, FetchRefused, SafeFetch, ServerUnavailable
 from connectors.cms.frame import Listed, Omitted, UnreadablePage
 from connectors.cms.own_thread import OwnThread
 from connectors.cms.settings import SitemapConnector
 from connectors.cms.sitemap.discover import Broken, Location, NotASitemap, Robots, locations, read_robots, same_site
-from connectors.cms.sitemap.pace import Fetches, HostPace
+from connectors.cms.sitemap.pace import HostPace
 from connectors.cms.sitemap.page import WebPage, language_of, normal, page_id, read_page
 from connectors.cms.sitemap.visits import Visit, Visits
 from connectors.cms.together import together
@@ -54,7 +54,7 @@ class SitemapSource:
     """One website, and the stored visits. For one task at a time."""
 
     def __init__(
-        self, connector: SitemapConnector, fetch: Fetches, languages: tuple[str, ...], own: OwnThread[Visits]
+        self, connector: SitemapConnector, fetch: SafeFetch, languages: tuple[str, ...], own: OwnThread[Visits]
     ) -> None:
         self._connector = connector
         self._languages = languages

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 from uuid import uuid4
 
-from connectors.cms.fetching import Fetched, FetchRefused
+from connectors.cms.fetching import FetchRefused, SafeFetch
 from connectors.cms.frame import Listed
 from connectors.cms.push import signed_headers
 from connectors.cms.settings import WagtailConnector
@@ -30,16 +29,10 @@ class Refusal(Permanent):
     code = "wagtail-refused"
 
 
-class Fetch(Protocol):
-    """connectors.cms.fetching.SafeFetch."""
-
-    async def get(self, url: str, *, limit: int = ..., headers: Mapping[str, str] | None = None) -> Fetched: ...
-
-
 class WagtailClient:
     """One site."""
 
-    def __init__(self, connector: WagtailConnector, fetch: Fetch) -> None:
+    def __init__(self, connector: WagtailConnector, fetch: SafeFetch) -> None:
         self._connector = connector
         self._fetch = fetch
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 
+from connectors.cms.fetching import SafeFetch
 from connectors.cms.frame import Listed, UnreadablePage
 from connectors.cms.settings import WagtailConnector
-from connectors.cms.wagtail.client import Fetch, WagtailClient
+from connectors.cms.wagtail.client import WagtailClient
 from connectors.cms.wagtail.mapping import NotOurApp
 from schemas.page import PageDocument
 
@@ -20,7 +21,7 @@ class WagtailSource:
     the app compares rendered pages.
     """
 
-    def __init__(self, connector: WagtailConnector, fetch: Fetch) -> None:
+    def __init__(self, connector: WagtailConnector, fetch: SafeFetch) -> None:
         self._client = WagtailClient(connector, fetch)
 
     async def inventory(self) -> AsyncGenerator[Listed, None]:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
 
 from pipelines.evaluate.dataset import Case, Dataset, digest
 from pipelines.evaluate.experiments.grid import Arm
@@ -33,14 +32,6 @@ class ExperimentBudgetSpent(PagewireError):
     """What an experiment may spend is spent; the same command goes on where it stopped."""
 
     code = "budget-spent"
-
-
-class Trials(Protocol):
-    """A running system that takes trials (adapters.http_trials)."""
-
-    def under(self, settings: TrialSettings) -> Asked:
-        """The system, asked under these settings."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -137,7 +128,7 @@ def left(planned: Sequence[PlannedArm], cases: Sequence[Case], choices: TrialCho
 async def ask_arms(
     planned: Sequence[PlannedArm],
     dataset: Dataset,
-    system: Trials,
+    under: Callable[[TrialSettings], Asked],
     choices: TrialChoices,
     allowance: ExperimentBudget,
     asked: Callable[[str, int], None] = lambda name, done: None,
@@ -154,7 +145,7 @@ async def ask_arms(
     for each in planned:
         name = each.arm.name
         cases = askable(dataset, each.head.site)
-        within = _Within(system.under(each.arm.settings), each.arm.settings, choices, allowance)
+        within = _Within(under(each.arm.settings), each.arm.settings, choices, allowance)
 
         def told(done: int, name: str = name) -> None:
             asked(name, done)

@@ -14,7 +14,7 @@ from typing import Literal
 
 from cachetools import LRUCache
 
-from pipelines.runtime.bus import RecentLog
+from pipelines.runtime.bus import LogReader
 from schemas.base import WireError
 from schemas.outcome import Outcome, OutcomeEvent, VerdictEvent
 
@@ -53,7 +53,7 @@ SiteDay = tuple[str, date]
 class SampleAllowance:
     """One per process."""
 
-    def __init__(self, verdicts: RecentLog) -> None:
+    def __init__(self, verdicts: LogReader) -> None:
         self._verdicts = verdicts
         self._open: dict[SiteDay, dict[str, int]] = {}  # answers that this process judges, and how often
         self._spent: LRUCache[SiteDay, int] = LRUCache(DAYS)  # the limit that was reached

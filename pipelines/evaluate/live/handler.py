@@ -15,11 +15,10 @@ Of a share it is asked twice, about the same words: how often it then agrees wit
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
 
 import structlog
 
@@ -31,6 +30,7 @@ from pipelines.evaluate.judged.measure import JudgedMeasure
 from pipelines.evaluate.judged.registry import ContextRelevancy
 from pipelines.evaluate.live.allowance import CLOCK_SKEW, SampleAllowance, chosen, chosen_again, readable
 from pipelines.evaluate.measures import AnswerPassage, Observed
+from pipelines.runtime.bus import LogReader
 from pipelines.runtime.errors import Kind, PagewireError
 from pipelines.runtime.metrics import JUDGED_ANSWERS, JUDGED_FIGURES
 from pipelines.runtime.record import Record
@@ -43,22 +43,6 @@ from schemas.base import WireError
 from schemas.outcome import Outcome, OutcomeEvent, SecondVerdict, Verdict, VerdictEvent
 from schemas.query import MAX_QUESTION
 from schemas.topics import ANSWERS, VERDICTS
-
-
-class AnswerLog(Protocol):
-    """The events of answers (adapters.kafka.log.KafkaLogReader)."""
-
-    async def of_key(self, key: str, since_ms: int, until_ms: int | None = None) -> Sequence[Record]:
-        """Records of one key written in this time (milliseconds since 1970). Raises: Retryable."""
-        ...
-
-
-class ForgottenQuestions(Protocol):
-    """Which questions' conversations were deleted (adapters.elastic.outcomes)."""
-
-    async def forgotten(self, site: str, request_id: str) -> bool:
-        """Raises: Retryable."""
-        ...
 
 
 class InLine:
@@ -98,8 +82,8 @@ class Named:
 def judge_handler(
     sites: Mapping[str, Site],
     judge: Named | None,
-    answers: AnswerLog,
-    forgotten: ForgottenQuestions,
+    answers: LogReader,
+    forgotten: Callable[[str, str], Awaitable[bool]],
     allowance: SampleAllowance,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     pause: float = FIRST_PAUSE,
@@ -118,7 +102,7 @@ def judge_handler(
             return
         if not chosen(event, site.judging.share) or not readable(outcome):
             return
-        if await forgotten.forgotten(event.site, event.request_id):
+        if await forgotten(event.site, event.request_id):
             return
         twice = chosen_again(event, site.judging.again)
         admitted = await allowance.admit(event, outcome.asked_at, site.judging.daily, twice=twice)
@@ -152,7 +136,7 @@ def judge_handler(
 
 
 async def _answered(
-    record: Record, event: OutcomeEvent, outcome: Outcome, answers: AnswerLog, now: datetime
+    record: Record, event: OutcomeEvent, outcome: Outcome, answers: LogReader, now: datetime
 ) -> Answered | None:
     """The answer with the texts of its sources; None: its events are deleted by now. Raises: Retryable."""
     if outcome.asked_at < now - timedelta(milliseconds=ANSWERS.retention_ms or 0):

@@ -13,10 +13,9 @@ stops and changes nothing: then the log was lost.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import partial
-from typing import Protocol
 
 from more_itertools import chunked, split_when
 
@@ -39,6 +38,8 @@ VANISHING = 0.10  # share of the pages shown, ...
 FEW = 20  # ... and number, up to which a repair may delete pages
 SWAPS = 3  # audits of a live index that was replaced meanwhile
 
+# Of a site: the index of this name, by default the live one; None when the site never had one.
+InventoryOf = Callable[[str, str | None], Awaitable[Inventory | None]]
 OpenLogOf = Callable[[str], AbstractAsyncContextManager[LogScan]]  # of a site
 
 
@@ -54,21 +55,13 @@ class AuditRunning(Permanent):
     code = "audit-running"
 
 
-class Inventories(Protocol):
-    """The indexes of a site (adapters.elastic.inventory.ElasticInventories)."""
-
-    async def of(self, site: str, name: str | None = None) -> Inventory | None:
-        """The index of this name, by default the live one; None when the site never had one."""
-        ...
-
-
 class Auditor:
     """Audits and repairs the sites. One per process; one audit per site at a time."""
 
-    def __init__(self, open_log: OpenLogOf, inventories: Inventories, receipts: KnownPages, sender: Producer) -> None:
+    def __init__(self, open_log: OpenLogOf, inventory_of: InventoryOf, receipts: KnownPages, sender: Producer) -> None:
         """`open_log`: opens the change log for one site."""
         self._open_log = open_log
-        self._inventories = inventories
+        self._inventory_of = inventory_of
         self._receipts = receipts
         self._sender = sender
         self._busy: set[str] = set()
@@ -84,7 +77,7 @@ class Auditor:
         """
         with self._alone(site):
             for _ in range(SWAPS):
-                inventory = await self._inventories.of(site, index)
+                inventory = await self._inventory_of(site, index)
                 async with self._opened(site, inventory, report) as one:
                     found = await one.run(settle)
                 # After a promotion, the old index is no longer kept up to date.
@@ -108,7 +101,7 @@ class Auditor:
             found: list[AuditReport] = []
             sent = deleted = 0
             for number in range(ROUNDS + 1):
-                inventory = await self._inventories.of(site)
+                inventory = await self._inventory_of(site, None)
                 async with self._opened(site, inventory, report) as one:
                     found.append(await one.run(settle, patience=PATIENCE if number else 0.0))
                     if number == ROUNDS or found[-1].clean or _in_vain(found):
@@ -136,7 +129,7 @@ class Auditor:
         return Audit(site, inventory, partial(self._open_log, site), self._receipts, report)
 
     async def _is_live(self, site: str, inventory: Inventory | None) -> bool:
-        live = await self._inventories.of(site)
+        live = await self._inventory_of(site, None)
         return (live and live.name) == (inventory and inventory.name)
 
 

@@ -10,7 +10,6 @@ lane, so saves go first, and has a topic of its own, so other sites' imports do 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from cachetools import TTLCache
 
@@ -26,11 +25,11 @@ from pipelines.operate.rebuild.page_builder import (
     SourceMessage,
     origin_of,
 )
-from pipelines.operate.rebuild.ports import NamedEmbedders, RebuildPages
+from pipelines.operate.rebuild.ports import Indexes, NamedEmbedders, RebuildPages
 from pipelines.runtime.bus import LogReader
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import WrongUse
-from pipelines.runtime.indexes import IndexGone, IndexInfo
+from pipelines.runtime.indexes import IndexGone
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Handler, Sender
 from schemas.base import WireError
@@ -39,14 +38,6 @@ from schemas.topics import RESULTS
 
 KNOWN_TTL = 2.0  # seconds until a worker notices that an index is gone, and drops its orders
 KNOWN = 1_000  # indexes
-
-
-class Generations(Protocol):
-    """Lists the indexes of a site (adapters.elastic.indexes.ElasticIndexes)."""
-
-    async def generations(self, site: str) -> list[IndexInfo]:
-        """The oldest first. Raises: Retryable."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -62,7 +53,7 @@ class OrderedPages:
 
     def __init__(
         self,
-        indexes: Generations,
+        indexes: Indexes,
         pages: RebuildPages,
         embedders: NamedEmbedders,
         changes: LogReader,

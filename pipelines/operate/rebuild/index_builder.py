@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
 
 import structlog
 
@@ -23,7 +22,7 @@ from pipelines.ingest.accept import newer, reference
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.ports import KnownPages, PageStore
 from pipelines.operate.rebuild.batched_store import BatchedPageStore
-from pipelines.operate.rebuild.orders import WorkersAway
+from pipelines.operate.rebuild.orders import WorkerOrders, WorkersAway
 from pipelines.operate.rebuild.page_builder import (
     BuildTarget,
     Built,
@@ -75,14 +74,6 @@ class BuildTally:
             self.failed.append((page_key, reason))
 
 
-class Orders(Protocol):
-    """Orders pages from workers (pipelines.operate.rebuild.orders)."""
-
-    async def built(self, given: SourceMessage) -> Built | None:
-        """Return when it is built; None: workers cannot build it. Raises: Retryable, Permanent."""
-        ...
-
-
 class IndexBuilder:
     """Fills one index from one topic. One per rebuild."""
 
@@ -98,7 +89,7 @@ class IndexBuilder:
         changes: LogReader,
         read: ReadAttachments,
         policy: RetryPolicy,
-        orders: Orders | None = None,
+        orders: WorkerOrders | None = None,
     ) -> None:
         """
         Args:

@@ -112,11 +112,3 @@ class NamedEmbedders(SiteEmbedders, Protocol):
     async def by_name(self, spec: str) -> Embedder:
         """The embedder that `spec` names, started. Raises: SettingsError, Permanent."""
         ...
-
-
-class Watermark(Protocol):
-    """Knows the progress of the ingest stages (pipelines.operate.rebuild.watermark)."""
-
-    async def passed(self) -> dict[int, int] | None:
-        """Offsets of cms.changes before which all changes are in the live index; None: unknown."""
-        ...

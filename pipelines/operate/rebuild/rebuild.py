@@ -27,9 +27,11 @@ from pipelines.ingest.documents.attachments import Attachments
 from pipelines.ingest.embed import Embedding
 from pipelines.operate.rebuild.catch_up import CatchUp, Report
 from pipelines.operate.rebuild.generations import History, history, unnoted
-from pipelines.operate.rebuild.index_builder import IndexBuilder, Orders
+from pipelines.operate.rebuild.index_builder import IndexBuilder
+from pipelines.operate.rebuild.orders import WorkerOrders
 from pipelines.operate.rebuild.page_builder import BuildTarget
-from pipelines.operate.rebuild.ports import GenerationStore, NamedEmbedders, Watermark
+from pipelines.operate.rebuild.ports import GenerationStore, NamedEmbedders
+from pipelines.operate.rebuild.watermark import IndexedWatermark
 from pipelines.runtime.bus import Bus
 from pipelines.runtime.errors import PagewireError, Permanent, SettingsError
 from pipelines.runtime.indexes import IndexInfo, index_name
@@ -96,9 +98,9 @@ class Rebuilder:
         embedders: NamedEmbedders,
         bus: Bus,
         attachments: Callable[[], Attachments],
-        barrier: Watermark,
+        barrier: IndexedWatermark,
         report: Report = lambda _: None,
-        orders: Callable[[str], AbstractAsyncContextManager[Orders]] | None = None,
+        orders: Callable[[str], AbstractAsyncContextManager[WorkerOrders]] | None = None,
     ) -> None:
         """
         Args:
@@ -414,7 +416,7 @@ class Rebuilder:
         raise NothingThere(f"index {rebuild.index} is gone; `pagewire discard {self._site} {rebuild.generation}`")
 
     @asynccontextmanager
-    async def _following(self, rebuild: Rebuild, orders: Orders | None = None) -> AsyncIterator[CatchUp]:
+    async def _following(self, rebuild: Rebuild, orders: WorkerOrders | None = None) -> AsyncIterator[CatchUp]:
         """Store the offsets in any case, if Elasticsearch answers."""
         info = await self._info(rebuild)
         target = BuildTarget.of(info, self._embedders)

@@ -13,12 +13,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Protocol
 
 import structlog
 
 from pipelines.query.publish import CLOCK_SKEW_MS, earliest
-from pipelines.runtime.bus import LogReader, MakeTail, RecentLog
+from pipelines.runtime.bus import LogReader, MakeTail
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from schemas.base import WireError
@@ -32,14 +31,10 @@ READ_BACK_MS = 90_000 + 2 * CLOCK_SKEW_MS
 KEPT = 10_000  # stops in memory, about 1 MB; what is forgotten is read back
 
 
-class StopLog(LogReader, RecentLog, Protocol):
-    """The topic (adapters.kafka.log.KafkaLogReader)."""
-
-
 class Stops:
     """One per process: start it before the first question."""
 
-    def __init__(self, log: StopLog, make_tail: MakeTail) -> None:
+    def __init__(self, log: LogReader, make_tail: MakeTail) -> None:
         self._log = log
         self._tail = make_tail(self._deliver)
         # Request and site -> when, milliseconds since 1970; oldest first. A stop of another site counts for nothing,

@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Protocol
 
 import structlog
 
@@ -25,14 +24,6 @@ from pipelines.runtime.settings import Site
 logger = structlog.get_logger(__name__)
 
 PAUSE = 3_600.0  # seconds between sweeps: retention is counted in days
-
-
-class ExpiringWhole(Protocol):
-    """What is kept of all sites together (adapters.elastic.audit_log)."""
-
-    async def expire(self, before: datetime) -> int:
-        """Delete what is older; how many there were. Raises: Retryable."""
-        ...
 
 
 class Retention:
@@ -50,7 +41,7 @@ class Retention:
         conversations: Expiring,
         runs: Expiring,
         now: Callable[[], Awaitable[datetime]],
-        audit_log: ExpiringWhole,
+        expire_audit_log: Callable[[datetime], Awaitable[object]],
         audit_log_days: int,
         texts: TextStore,
     ) -> None:
@@ -59,7 +50,7 @@ class Retention:
         self._conversations = conversations
         self._runs = runs
         self._now = now
-        self._audit_log = audit_log
+        self._expire_audit_log = expire_audit_log
         self._audit_log_days = audit_log_days
         self._texts = texts
         self._task: asyncio.Task[None] | None = None
@@ -86,7 +77,7 @@ class Retention:
         }
         for site in sorted({site for counts in gone.values() for site in counts}):
             logger.info("expired", site=site, **{what: counts.get(site, 0) for what, counts in gone.items()})
-        if acts := await self._audit_log.expire(now - timedelta(days=self._audit_log_days)):
+        if acts := await self._expire_audit_log(now - timedelta(days=self._audit_log_days)):
             logger.info("expired", audit_log=acts)
 
     async def _limits(self, now: datetime) -> tuple[Mapping[str, datetime], Mapping[str, datetime]]:

@@ -57,6 +57,9 @@ def test_former_names_are_the_same_commands_and_not_in_the_help() -> None:
     for former, name in {"evaluate": "run", "gaps": "gaps", "judge-agreement": "calibrate"}.items():
         grouped = whole.commands["eval"].commands[name]
         assert grouped.callback.__wrapped__ is whole.commands[former].callback.__wrapped__
+    for former, name in {"rebuilds": "list", "rebuild": "rebuild", "rollback": "rollback", "audit": "audit"}.items():
+        grouped = whole.commands["index"].commands[name]
+        assert grouped.callback.__wrapped__ is whole.commands[former].callback.__wrapped__
     assert not set(main.FORMER) & set(main.COMMANDS)
     assert run("experiment", "run", "--help").exit_code == 0
 
@@ -72,6 +75,7 @@ def test_help_says_what_a_command_does_and_shows_an_example(path: tuple[str, ...
 def test_the_list_of_commands_says_of_each_how_its_own_help_begins() -> None:
     whole: Any = typer.main.get_command(app)
     shown = " ".join(run("--help").stdout.replace("│", " ").split())
+    assert sorted(main.COMMANDS) == sorted(name for names in main.PANELS.values() for name in names)
     for name, (_, said) in main.COMMANDS.items():
         command = whole.commands[name]
         assert " ".join((command.help or "").split()).startswith(said.removesuffix(".")), name

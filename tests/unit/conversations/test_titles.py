@@ -52,7 +52,7 @@ class Bench:
     def __init__(self, writer: Writer) -> None:
         self.store = FakeConversations()
         self.writer = writer
-        self.titles = Titles(writer)
+        self.titles = Titles(writer.write)
         self.conversations = Conversations(self.store, NoLog(), 15, lambda: NOON, self.titles)
         self.asked = 0
 

@@ -24,7 +24,7 @@ class FirstWord:
 
 @pytest.fixture
 def titles() -> Titles:
-    return Titles(FirstWord())
+    return Titles(FirstWord().write)
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ def work() -> Work:
 
 
 async def handle(asked: Question, work: Work, switch: Switch, *written: AnswerEvent) -> FakeSender:
-    handler = while_chat_on(work, read, switch, PROMPTS, FakeLog(*written), Outcomes(SETTINGS))
+    handler = while_chat_on(work, read, switch.went_off, PROMPTS, FakeLog(*written), Outcomes(SETTINGS))
     sender = FakeSender()
     await handler(record(asked), sender)
     return sender
@@ -120,6 +120,6 @@ async def test_who_is_let_go_lets_the_work_go(switch: Switch, work: Work) -> Non
 
 async def test_what_is_no_question_is_a_dead_letter_as_ever(switch: Switch, work: Work) -> None:
     work.error = WireError("not a question")
-    handler = while_chat_on(work, read, switch, PROMPTS, FakeLog(), Outcomes(SETTINGS))
+    handler = while_chat_on(work, read, switch.went_off, PROMPTS, FakeLog(), Outcomes(SETTINGS))
     with pytest.raises(WireError):
         await handler(Record("query.requests", 0, 0, b"x", b"{"), FakeSender())

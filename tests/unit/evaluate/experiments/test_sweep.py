@@ -81,7 +81,7 @@ def planned(folder: Path, of: Grid | None = None, system: str = "s1", cases: Dat
 async def asked(folder: Path, town: Town, of: Grid | None = None, **more: Any) -> list[PlannedArm]:
     wanted = planned(folder, of, more.pop("system", "s1"))
     given: tuple[Any, ...] = (more.pop("choices", choices()), more.pop("allowance", ExperimentBudget()))
-    await ask_arms(wanted, CASES, town, *given, **more)
+    await ask_arms(wanted, CASES, town.under, *given, **more)
     return wanted
 
 

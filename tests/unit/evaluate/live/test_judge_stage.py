@@ -103,7 +103,7 @@ class Town:
     def restart(self) -> None:
         judge = Named("scripted", self.model)
         self.handle = judge_handler(
-            self.sites, judge, self.answers, self.log, SampleAllowance(self), lambda: self.now, pause=0.0
+            self.sites, judge, self.answers, self.log.forgotten, SampleAllowance(self), lambda: self.now, pause=0.0
         )
 
     async def since(self, since_ms: int) -> list[Record]:
@@ -205,7 +205,7 @@ async def test_what_is_not_to_be_judged_costs_nothing(event: OutcomeEvent) -> No
 async def test_without_a_judge_nothing_happens() -> None:
     town = Town(Script())
     sites = {"town": Site()}
-    handle = judge_handler(sites, None, town.answers, town.log, SampleAllowance(town))
+    handle = judge_handler(sites, None, town.answers, town.log.forgotten, SampleAllowance(town))
     await handle(record(asked()), town.sender)
     assert town.said == []
 

@@ -69,7 +69,7 @@ class Town:
         )
 
     def auditor(self) -> Auditor:
-        return Auditor(lambda _: Scan(self), self, self, self)
+        return Auditor(lambda _: Scan(self), self.of, self, self)
 
 
 @dataclass
@@ -393,7 +393,7 @@ async def test_one_audit_of_a_site_at_a_time() -> None:
             asked.extend(page_keys)
             return {}
 
-    auditor = Auditor(lambda _: Scan(town), town, Meanwhile(), town)
+    auditor = Auditor(lambda _: Scan(town), town.of, Meanwhile(), town)
     town.world.heads.clear()
     await auditor.audit(SITE, settle=0)
     assert asked == [key_of("a")] * 2
