@@ -135,8 +135,13 @@ async def _passed_over(clients: Clients, site: str, fleet: Fleet, wanted: Rebuil
     if fleet.again or wanted.fresh:
         return None
     chunker = wanted.chunker(clients.settings)
-    is_it = await rebuilder.is_as_wanted(wanted.source, embedder=wanted.embedder, chunker=chunker)
-    return "as wanted" if is_it else None
+    if not await rebuilder.is_as_wanted(wanted.source, embedder=wanted.embedder, chunker=chunker):
+        return None
+    if wanted.source == "changes":  # the only source that reads pages anew
+        [status] = await clients.elastic.site_statuses([site])
+        if status.outdated:
+            return None
+    return "as wanted"
 
 
 def print_fleet(came: Sequence[SiteRebuildOutcome], *, json: bool) -> int:

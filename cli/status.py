@@ -129,7 +129,7 @@ def _outdated(found: SystemStatus) -> list[Text]:
         return []
     one, several = f"site {outdated[0].site}", f"{len(outdated):,} sites"
     said = f"pages of {several if outdated[1:] else one} that another version has read, perhaps otherwise than this one"
-    again = "--all --again" if outdated[1:] else outdated[0].site
+    again = "--all" if outdated[1:] else outdated[0].site
     count = sum(site.outdated for site in outdated)
     return [Text(f"{said}: {count:,}; `pagewire rebuild {again} --from changes --promote` reads them anew", "yellow")]
 

@@ -15,6 +15,8 @@ from text.tables import MAX_COLUMNS, Cell, SectionName, Table
 
 _NO_TARGET = re.compile(r"\s*(?:#|javascript:|data:|vbscript:|$)", re.IGNORECASE)
 _DEFINED = re.compile(r"^(?=.)(?!:   )", re.MULTILINE)  # a line of a definition, to be indented
+_BLOCK_MARK = re.compile(r"(?:#{1,6}|-) ")
+_FILE_NAME = re.compile(r"\S+\.(?:avif|gif|jpe?g|png|svg|webp)", re.IGNORECASE)
 _BACKTICKS = re.compile("`{3,20}")
 _FORMULA = {"mfrac": "/", "msup": "^", "msub": "_"}
 _IN_LINE = frozenset(
@@ -80,8 +82,10 @@ class _ToMarkdown(MarkdownConverter):
         label = text.strip()
         if not label or label.replace("\\", "") == target:
             return text
-        target = re.sub(r"[\s()<>]", lambda odd: f"%{ord(odd[0]):02X}", target.strip())
-        return text.replace(label, f"[{label}]({target})", 1)
+        target = re.sub(r"[\s()<>|]", lambda odd: f"%{ord(odd[0]):02X}", target.strip())
+        mark = _BLOCK_MARK.match(label)  # a heading or an item in the link is still one
+        linked = f"{mark[0]}[{label[mark.end() :]}]({target})" if mark else f"[{label}]({target})"
+        return text.replace(label, linked, 1)
 
     def convert_br(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         return "\n"
@@ -137,7 +141,13 @@ class _ToMarkdown(MarkdownConverter):
         return f"\n\n{'#' * n} {title}\n\n"
 
     def convert_img(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        return escaped(" ".join(str(el.get("alt", "")).split()), linked="a" in parent_tags)
+        alt = " ".join(str(el.get("alt", "")).split())
+        if not alt or _FILE_NAME.fullmatch(alt):
+            return ""
+        before, after = el.previous_sibling, el.next_sibling
+        left = " " if isinstance(before, Tag) or str(before or "")[-1:].isalnum() else ""
+        right = " " if isinstance(after, NavigableString) and str(after)[:1].isalnum() else ""
+        return left + escaped(alt, linked="a" in parent_tags) + right
 
     def convert_li(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         label, text = _label(el), text.strip()

@@ -63,6 +63,7 @@ _TRANSPARENT = _names(
     "abbr acronym bdi bdo big button cite data dfn font head html ins label mark math mstyle nobr picture "
     "rb ruby semantics small span time tt u var wbr"
 )
+_SPANS = _names("a b label small span strong time")
 _TABLE = _names("caption table tbody td tfoot th thead tr")
 _INDENTED = _names("blockquote dd dl li ol ul")
 _SECTIONING = _names("article aside main section")
@@ -71,6 +72,9 @@ _IN_TABLE = _TABLE | _HEADINGS
 
 _HIDING_STYLE = re.compile(r"(?:display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden)", re.IGNORECASE)
 _NOTE = re.compile(r"\b(?:footnote|endnote|noteref|reference)|\b(?:fn|fnref)\b", re.IGNORECASE)
+_FIELD = dict.fromkeys(("field__label", "field-label"), "dt") | dict.fromkeys(
+    ("field__item", "field__items", "field-item", "field-items"), "dd"
+)
 _CELL = ("colspan", "rowspan", "scope", "id", "headers")
 _CODE_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight-source)-([\w+#.-]{1,30})")
 
@@ -200,12 +204,15 @@ class ContentTree(BeautifulSoup):
         self._elements = 0
         self._indents = 0
         self._sections = 0
+        self._seam = ""  # of adjacent spans: "after" the end of one, "in" the next
+        self._last = ""  # character before the seam
         self._tables: list[list[Tag] | None] = []  # the parts of each open table; None: a layout table
 
     def handle_starttag(self, name: str, *args: Any, **kwargs: Any) -> Tag | None:
         """Add the tag to the tree, perhaps by another name, or drop it."""
         attributes: Mapping[str, str] = args[2]
         known_as: str | None = None
+        self._seam = "in" if self._seam and name in _SPANS else ""
         name = "s" if name == "strike" else name
         if not self._dropping:
             why = self._why_dropped(name, attributes)
@@ -230,6 +237,7 @@ class ContentTree(BeautifulSoup):
     def handle_endtag(self, name: str, nsprefix: str | None = None) -> None:
         """Close the tag of `handle_starttag`; lxml calls both in balanced pairs."""
         opened, known_as = self._open.pop()
+        self._seam = "after" if opened in _SPANS else ""
         if len(self._open) < self._dropping:
             self._dropping = 0
             if self._why and (text := " ".join(self._dropped)).strip():
@@ -249,6 +257,9 @@ class ContentTree(BeautifulSoup):
     def handle_data(self, data: str) -> None:
         """Add text, unless it is in a dropped element."""
         if not self._dropping:
+            if self._seam == "in" and _are_apart(self._last, data[:1]) and not self._is_code():
+                super().handle_data(" ")
+            self._seam, self._last = "", data[-1:]
             super().handle_data(data)
         elif self._why and not any(name in UNSEEN for name, _ in self._open[self._dropping - 1 :]):
             self._dropped.append(data)
@@ -257,6 +268,9 @@ class ContentTree(BeautifulSoup):
         """Called at every tag. Text only ends at tags of the tree. Comments are left out."""
         if containerClass is not None and not self._dropping:
             del self.current_data[-1:]
+
+    def _is_code(self) -> bool:
+        return bool(self.preserve_whitespace_tag_stack) or any(known == "code" for _, known in self._open)
 
     def _end_text(self) -> None:
         text = "".join(self.current_data)
@@ -313,6 +327,10 @@ class ContentTree(BeautifulSoup):
             return None
         if name == "table":
             self._tables.append(None if attributes.get("role") in ("none", "presentation") else [])
+        if name == "div" and (field := _field(attributes)):
+            siblings = self.currentTag.contents if self.currentTag is not None else []
+            if field == "dt" or "dt" in [one.name for one in siblings if isinstance(one, Tag)][-1:]:
+                return field
         if name in _BLOCKS or (name in _TABLE and (not self._tables or self._tables[-1] is None)):
             return "div"
         return name
@@ -357,6 +375,13 @@ class ContentTree(BeautifulSoup):
         return {}
 
 
+def _are_apart(left: str, right: str) -> bool:
+    """Whether two spans without white space between them are two words, which the page's style sheet sets apart."""
+    if not (left.isalnum() and right.isalnum()):
+        return False
+    return left.isdigit() or right.isdigit() or (left.islower() and right.isupper())
+
+
 def _lays_out(own: Sequence[Tag]) -> bool:
     """Whether a table is for layout only: none of its own parts marks it as data."""
     inside = [tag.name for tag in own[1:]]
@@ -379,6 +404,11 @@ def _is_long(cell: Tag) -> bool:
         if length > LONGEST_CELL:
             return True
     return False
+
+
+def _field(attributes: Mapping[str, str]) -> str | None:
+    """`dt` for the label of a field, and `dd` for its value, as Drupal names them."""
+    return next(filter(None, map(_FIELD.get, attributes.get("class", "").split())), None)
 
 
 def _note(attributes: Mapping[str, str]) -> dict[str, str]:

@@ -10,7 +10,8 @@ the page's element that contains nearly all of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
+from copy import deepcopy
 from itertools import accumulate, groupby, islice
 from typing import Any
 
@@ -28,14 +29,23 @@ RUN = 3  # words in a row that are compared together
 REMOVED = 1 / 3  # most words of a removed block, as a share of the content's
 FOUND_REMOVED = 0.1  # most of the found text in a removed block
 LINKS = 3  # least number in a block of links
-_BLOCKS = ("article", "aside", "div", "footer", "form", "header", "nav", "ol", "section", "ul")
+_BLOCKS = frozenset(("article", "aside", "div", "footer", "form", "header", "nav", "ol", "section", "ul"))
+_TITLES = ("h2", "h3", "h4", "h5", "h6")
 _WHOLE = ("dl", "ol", "p", "table", "ul")  # the content is never a part of one
+# Words in classes and ids of what is about other pages, or about the page itself
 _OTHERS = frozenset(
-    """ads advert advertisement breadcrumb breadcrumbs comment comments disqus newsletter outbrain pagination paywall
-    popular promo recommended recommendations related respond share sharing social sponsored subscribe taboola tagcloud
-    trending""".split()  # noqa: SIM905
+    """addtoany ads advert advertisement affiliate affiliatelinks breadcrumb breadcrumbs comment comments commentlist
+    disqus feedback kommentare newsletter outbrain pagination paywall popular promo recirculation recommended
+    recommendations related relatedlinks relatedposts respond share sharedaddy sharing social sponsored subscribe
+    taboola tagcloud teilen trending""".split()  # noqa: SIM905
 )
+_AUTHOR = frozenset(("avatar", "bio", "box", "card", "info"))
+# Of what is content where it says a fact, or where trafilatura has found something of it
+_PERHAPS = frozenset(("ad", "aside", "noprint", "sidebar", "tags"))
+_UNPRINTED = frozenset(("hidden", "hide", "no", "none"))
 _FACT = re.compile(r"tel:|mailto:[^?]|[^?#]*\.(?:pdf|docx?|xlsx?|odt)(?:[?#]|$)", re.IGNORECASE)
+# Of an hour, a price, a place or a telephone
+_FIGURE = re.compile(r"\d[:.,]\d\d\b|[€$£]|\d\s?(?:am|pm|h|uhr)\b|\b(?!(?:19|20)\d\d\b)\d{4}", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 
 
@@ -47,12 +57,11 @@ def content_of(tree: Any) -> tuple[str, tuple[LeftOut, ...]]:
     for one in tree.xpath("//template[not(@shadowrootmode or @data-noscript)]"):
         one.drop_tree()
     mains = [one for one in tree.xpath("//main | //*[@role='main']") if not _hidden(one) and _WORD.search(_text(one))]
-    pruned: list[LeftOut] = []
+    page = _Page(body, _found(tree))
     if len(mains) == 1:
-        if any(map(_is_about_others, mains[0].iter(_BLOCKS))):
-            pruned = _Page(body, _found(tree)).prune(mains[0])
+        pruned = page.prune(mains[0])
         return _as_main(mains[0]), (*_around(body, mains), *pruned)
-    page = _Page(body, _found(tree))  # of several, one is around the others, or around a part of the frame
+    # Of several, one is around the others, or around a part of the frame.
     if not page.is_lost:
         kept, pruned = page.around()
         return "".join(map(_outer, kept)), (*_around(body, kept), *pruned)
@@ -111,31 +120,56 @@ class _Page:
                 break
             [here] = held
         if here is self._body:
-            return [here], self.prune(here, links=True)
+            return [here], self.prune(here)
         start, _ = self._spans[here]
         title = []
         if next(here.iter("h1"), None) is None:
             above = [one for one in self._body.iter("h1") if self._spans[one][1] <= start]
             title = [*islice((one for one in reversed(above) if not _hidden(one)), 1)]
-        return [*title, here], self.prune(here, links=True)
+        return [*title, here], self.prune(here)
 
-    def prune(self, root: Any, *, links: bool = False) -> list[LeftOut]:
-        """Take out of an element what is about other pages, and with `links` also blocks of links."""
+    def prune(self, root: Any) -> list[LeftOut]:
+        """Take what is about other pages out of an element, with the headings above."""
         pruned = []
         most, most_found = self._size(root) * REMOVED, self._before[-1] * FOUND_REMOVED
-        for one in [*root.iterdescendants(_BLOCKS)]:
-            if self._size(one) > most or self._held(one) > most_found or one.getparent() is None:
+        done = 0  # words
+        for block in [*root.iterdescendants(etree.Element)]:
+            start, end = self._spans[block]
+            if start < done or start == end or (block.tag not in _BLOCKS and "-" not in block.tag):
                 continue
-            if (_is_about_others(one) or (links and self._is_links(one))) and not _has_facts(one):
-                pruned.append(LeftOut(OTHERS, " ".join(_text(one).split())))
-                one.drop_tree()
+            if end - start <= most and self._held(block) <= most_found and self._is_of_others(block):
+                one = self._with_title(block, root)
+                done = self._spans[one][1]
+                title = one.getprevious()
+                titled = title is not None and title.tag in _TITLES and _ends(one)
+                for each in [title, one] if titled else [one]:
+                    pruned.append(LeftOut(OTHERS, " ".join(" ".join(each.itertext()).split())))
+                    each.drop_tree()
         return pruned
 
+    def _is_of_others(self, block: Any) -> bool:
+        names = _names(block)
+        is_others = bool(names & _OTHERS) or ("author" in names and bool(names & _AUTHOR))
+        if not is_others and not self._held(block):
+            said = _text(block)
+            is_others = self._is_links(block) and not _FIGURE.search(said)
+            is_others |= _is_perhaps(block, names) and not any(map(str.isdigit, said))
+        return is_others and not _has_facts(block)
+
     def _is_links(self, element: Any) -> bool:
-        if element.tag in ("ol", "ul") or self._held(element):
+        if element.tag in ("ol", "ul"):
             return False
         anchors = [*element.iter("a")]
         return len(anchors) >= LINKS and sum(map(self._size, anchors)) * 2 > self._size(element)
+
+    def _with_title(self, block: Any, root: Any) -> Any:
+        """The element around a block that has nothing else but headings."""
+        while (around := block.getparent()) is not root:
+            titles = sum(map(self._size, around.iterchildren(*_TITLES)))
+            if self._size(around) != self._size(block) + titles:
+                break
+            block = around
+        return block
 
     def _size(self, element: Any) -> int:
         start, end = self._spans[element]
@@ -150,14 +184,12 @@ def _found(tree: Any) -> str:
     """The text that trafilatura finds; empty if it finds none, or would take too long."""
     from trafilatura import extract  # 0.4 s
 
-    source = html.tostring(tree)
-    if len(source) > EXTRACTED_CHARS or sum(1 for _ in islice(tree.iter(), EXTRACTED + 1)) > EXTRACTED:
+    copy = deepcopy(tree)
+    etree.strip_elements(copy, "script", "style", "svg", with_tail=False)
+    if len(html.tostring(copy)) > EXTRACTED_CHARS or sum(1 for _ in islice(copy.iter(), EXTRACTED + 1)) > EXTRACTED:
         return ""
     try:
-        return (
-            extract(html.fromstring(source), include_comments=False, include_tables=True, deduplicate=False, fast=True)
-            or ""
-        )
+        return extract(copy, include_comments=False, include_tables=True, deduplicate=False, fast=True) or ""
     except (etree.LxmlError, ValueError, RecursionError):
         return ""
 
@@ -184,9 +216,20 @@ def _runs(words: list[str]) -> Iterator[tuple[str, ...]]:
     return zip(*(words[start:] for start in range(RUN)), strict=False)
 
 
-def _is_about_others(element: Any) -> bool:
-    names: Iterable[str] = (element.get("class") or "", element.get("id") or "")
-    return any(not _OTHERS.isdisjoint(words_of(name)) for name in names if name)
+def _names(element: Any) -> set[str]:
+    """The words of its class and its id."""
+    return words_of(element.get("class") or "") | words_of(element.get("id") or "")
+
+
+def _is_perhaps(element: Any, names: set[str]) -> bool:
+    is_unprinted = "print" in names and bool(names & _UNPRINTED)
+    return element.tag == "aside" or is_unprinted or bool(names & _PERHAPS)
+
+
+def _ends(element: Any) -> bool:
+    """Whether nothing or a heading follows."""
+    after = element.getnext()
+    return not (element.tail or "").strip() and (after is None or after.tag in _TITLES)
 
 
 def _has_facts(element: Any) -> bool:

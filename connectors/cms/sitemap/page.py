@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
@@ -44,6 +47,7 @@ class WebPage:
     left_out: tuple[LeftOut, ...]  # what its visitors see beside that
     links: tuple[str, ...]  # absolute, without fragments; none that it asks not to follow
     indexed: bool  # False: it asks to be left out of searches
+    until: datetime | None = None  # when it asks to be left out from
 
 
 def read_page(body: bytes, url: str, charset: str | None = None, robots_tag: str = "") -> WebPage:
@@ -56,7 +60,8 @@ def read_page(body: bytes, url: str, charset: str | None = None, robots_tag: str
     base = urljoin(url, next(iter(tree.xpath("//base/@href")), ""))
     metas = [(str(m.get("name") or m.get("property")).lower(), m.get("content", "")) for m in tree.iter("meta")]
     meta = dict(metas)
-    robots = _directives(robots_tag, [content for name, content in metas if name in ("robots", "pagewire")])
+    asked = [*robots_tag.split("\n"), *(content for name, content in metas if name in ("robots", "pagewire"))]
+    robots, until = _directives(asked)
     links = () if robots & {"nofollow", "none"} else tuple(islice(_links(tree, base), LINKS))
     content, left_out = content_of(tree)
     said = _refresh(tree) or next(filter(None, map(_canonical, tree.iter("link"))), "")
@@ -70,25 +75,40 @@ def read_page(body: bytes, url: str, charset: str | None = None, robots_tag: str
         left_out=left_out,
         links=links,
         indexed=not robots & {"noindex", "none"},
+        until=until,
     )
 
 
-def _directives(robots_tag: str, metas: list[str]) -> set[str]:
-    """The directives for all robots and for ours. The strictest wins.
+def _directives(lines: list[str]) -> tuple[set[str], datetime | None]:
+    """The directives for all robots and for ours, and the earliest time of `unavailable_after`. The strictest wins.
 
     In a line of X-Robots-Tag, `otherbot: noindex, nofollow` is for another robot; `max-image-preview: none` is no
     `none`.
     """
     asked: set[str] = set()
-    for line in (*robots_tag.lower().split("\n"), *map(str.lower, metas)):
+    times: list[datetime] = []
+    for line in map(str.lower, lines):
         whose = "robots"
-        for part in line.split(","):
+        parts = line.split(",")
+        for number, part in enumerate(parts):
             name, colon, value = (piece.strip() for piece in part.partition(":"))
             if colon and name not in VALUED:
                 whose, name = name, value.partition(":")[0].strip()
             if whose in ("robots", "pagewire"):
                 asked.update(name.split())
-    return asked
+                if "unavailable_after:" in part.replace(" ", ""):
+                    said = part.partition("unavailable_after")[2].lstrip(" :")
+                    times += filter(None, [_time(said) or _time(",".join([said, *parts[number + 1 : number + 2]]))])
+    return asked, min(times, default=None)
+
+
+def _time(said: str) -> datetime | None:
+    """A time as ISO 8601, RFC 822 or RFC 850 write it, by default of UTC."""
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        with suppress(ValueError, OverflowError):
+            time = read(said.strip().upper())
+            return time if time.tzinfo else time.replace(tzinfo=UTC)
+    return None
 
 
 def _canonical(link: Any) -> str:

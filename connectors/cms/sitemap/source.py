@@ -65,12 +65,14 @@ class SitemapSource:
         self._failures = 0
         self._robots: Robots | None = None
         self._elsewhere = ""  # another host in the pages' addresses
+        self._circular: set[str] = set()  # addresses whose canonical address redirects back to them
         self._forbidden: dict[str, str] = {}  # addresses that are not requested, and why
         self._broken: list[Broken] = []  # unreadable sitemaps
 
     async def inventory(self) -> AsyncGenerator[Listed | Omitted | UnreadablePage, None]:
         """Raises: NotASitemap, FetchRefused, ServerUnavailable: none of its sitemaps can be read."""
         self._failures = 0
+        self._circular = set()
         self._forbidden = {}
         self._broken = []
         robots = await self._read_robots()
@@ -103,7 +105,7 @@ class SitemapSource:
     async def visited(self, urls: Sequence[str]) -> AsyncGenerator[tuple[str, Listed | str], None]:
         """Visit single addresses, those that they redirect to included: each with its page, or with why it has none.
 
-        Raises: Away: the server is down.
+        Raises: ServerUnavailable: the server is down.
         """
         await self._read_robots()
         for some in chunked(urls, self._connector.concurrency):
@@ -183,13 +185,21 @@ class SitemapSource:
     async def _visit_all(self, chunk: Iterable[Location], seen: set[str]) -> AsyncIterator[Visit]:
         """Visit these, and the canonical addresses that they name."""
         waiting = list(chunk)
+        moved: dict[str, Visit] = {}
         while waiting:
             visits = await together(self._visit(location) for location in waiting)
             waiting = []
             for visit in visits:
                 yield visit
                 target = self._wanted(visit.target) if visit.kind == "moved" else None
-                if target is not None and target not in seen:
+                if target is None:
+                    continue
+                moved[visit.url] = visit
+                page = _page_of(visit, moved.get(target))
+                if page is not None and page not in self._circular:
+                    self._circular.add(page)
+                    waiting.append(Location(page))
+                if target not in seen:
                     seen.add(target)
                     waiting.append(Location(target))
 
@@ -225,7 +235,7 @@ class SitemapSource:
         if before is not None and self._is_settled(before, location):
             await self._own.do(self._visits.seen, url, self._clock())
             return before
-        known = before if before and before.problem is None else None
+        known = before if before and before.problem is None and not self._is_circular(before) else None
         try:
             found = await self._pace.get(
                 url, etag=known.etag if known else None, modified=known.modified if known else None
@@ -249,6 +259,8 @@ class SitemapSource:
 
     def _is_settled(self, before: Visit, location: Location) -> bool:
         """Whether no request is needed: the page was fetched just now, or after its `lastmod`."""
+        if self._is_circular(before):
+            return False
         if before.fetched_at >= self._begun:
             return True
         settled = location.settled()
@@ -257,6 +269,9 @@ class SitemapSource:
             and before.problem is None
             and datetime.fromtimestamp(before.fetched_at / 1000, UTC) > settled
         )
+
+    def _is_circular(self, before: Visit) -> bool:
+        return before.kind == "moved" and before.url in self._circular
 
     async def _unread(self, before: Visit | None, url: str, why: str) -> Visit:
         """Report a page that exists and cannot be read. Its last document is kept."""
@@ -280,11 +295,15 @@ class SitemapSource:
             if found.media_type in HTML_TYPES:
                 page = read_page(found.body, url, found.charset, found.headers.get("x-robots-tag", ""))
                 visit = replace(visit, links=page.links)
-                if page.canonical != url:
+                if page.canonical != url and url not in self._circular:
                     why = f"its canonical address is {page.canonical}"
                     return replace(visit, kind="moved", target=page.canonical, why=why), None
                 if not page.indexed:
                     return replace(visit, why="noindex"), None
+                if page.until is not None:
+                    if page.until.timestamp() * 1000 <= self._clock():
+                        return replace(visit, why=f"unavailable_after {page.until:%Y-%m-%d}"), None
+                    visit = replace(visit, etag=None, modified=None, fetched_at=0)  # every run reads it again
                 document = self._document(url, page)
             elif found.media_type in FILE_TYPES:
                 document = self._file(url, found.media_type)
@@ -332,3 +351,11 @@ class SitemapSource:
 
 def _listed(visit: Visit) -> Listed | str:
     return Listed(visit.page_id, visit.lang, visit.revision) if visit.kind == "page" else visit.why
+
+
+def _page_of(one: Visit, other: Visit | None) -> str | None:
+    """Of two addresses that lead to each other, the one that does not redirect; None: neither or both redirect."""
+    if other is None or other.target != one.url:
+        return None
+    stay = [visit.url for visit in (one, other) if visit.why != f"redirects to {visit.target}"]
+    return stay[0] if len(stay) == 1 else None

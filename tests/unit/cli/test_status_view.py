@@ -64,7 +64,7 @@ def test_pages_that_another_version_has_read_are_told_with_what_reads_them_anew(
     fleet = shown(StatusView(), status().model_copy(update={"sites": tuple(sites)}))
     assert "pages of 2 sites" in fleet
     assert "this one: 7;" in " ".join(fleet.split())
-    assert "`pagewire rebuild --all --again --from changes --promote`" in " ".join(fleet.split())
+    assert "`pagewire rebuild --all --from changes --promote`" in " ".join(fleet.split())
 
 
 def test_problems_without_an_end_leave_room_for_the_rest() -> None:

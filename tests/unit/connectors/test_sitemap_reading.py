@@ -16,6 +16,7 @@ from connectors.cms.sitemap.discover import Location, NotASitemap, Robots, is_si
 from connectors.cms.sitemap.page import language_of, normal, page_id, read_page
 from text.html import to_markdown
 from text.html_tree import behind_limit
+from text.loss import OTHERS, counted
 
 HERE = "https://www.town.example/sitemap.xml"
 NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
@@ -219,6 +220,35 @@ def test_what_a_page_marks_as_main_is_all_that_visitors_see_of_it() -> None:
         assert other not in text
     text = to_markdown(read_page(b"<main role=main><main>a</main></main><main>b</main>", "https://a.example/").content)
     assert text.split() == ["a", "b"]
+
+
+def test_what_a_main_says_of_other_pages_is_left_out_and_its_facts_stay() -> None:
+    links = "".join(f"<p><a href=/{n}>Another page {n}</a></p>" for n in range(4))
+    prices = "".join(f"<p><a href=/{n}>Dog tag {n}</a> 9.50 €</p>" for n in range(4))
+    main = (
+        f"<h1>Dogs</h1><p>{LONG}</p>"
+        f"<div class=more><h2>Read on</h2><div class=grid>{links}</div></div>"
+        f"<h2>Also</h2><section>{links}</section>"
+        f"<h2>Shop</h2><section>{prices}</section>"
+        "<aside><p>Whoever has no dog may borrow one.</p></aside>"
+        "<aside><p>The office is open until 6 pm.</p></aside>"
+        "<div class=author-box><p>Ann loves dogs.</p></div><p class=author>By Ann</p>"
+        "<div class=d-print-none><span>Print now</span></div><news-letter class=newsletter>Write to me</news-letter>"
+    )
+    page = read_page(f"<body><main>{main}</main></body>".encode(), "https://www.town.example/")
+    text = to_markdown(page.content)
+    for kept in ("Sentence 8", "## Shop", "Dog tag 3", "until 6 pm", "By Ann"):
+        assert kept in text
+    for other in ("Read on", "Also", "Another page", "may borrow", "Ann loves", "Print now", "Write to me"):
+        assert other not in text
+    assert counted(page.left_out)[OTHERS] == 14 + 13 + 7 + 3 + 2 + 3
+
+
+def test_the_scripts_of_a_page_do_not_hide_its_content() -> None:
+    links = "".join(f"<li><a href=/{n}>Menu item {n}</a></li>" for n in range(30))
+    data = f"<script type=application/json>{'0,' * 600_000}</script>"
+    body = f"<body>{data}<div><ul>{links}</ul></div><div><h1>Dogs</h1><p>{LONG}</p></div></body>"
+    assert "Menu item" not in read_page(body.encode(), "https://www.town.example/").content
 
 
 def test_a_page_that_scripts_build_is_read_as_it_is_for_others() -> None:

@@ -226,6 +226,27 @@ async def test_pages_that_lead_in_circles_come_to_an_end(web: FakeWeb, made: Any
     assert "more than 5 redirects" in loop.reason
 
 
+async def test_a_page_whose_canonical_address_redirects_back_to_it_is_listed(web: FakeWeb, made: Any) -> None:
+    web.page("/a", head='<link rel="canonical" href="/a/">')
+    web.moved["/a/"] = "/a"
+    for order in (("/a",), ("/a/",), ("/a", "/a/")):
+        web.sitemap(*order)
+        assert await listed(made()) == ["en /a"]
+
+
+async def test_a_page_is_left_out_from_the_time_that_it_says(web: FakeWeb, made: Any) -> None:
+    web.sitemap("/past", "/coming")
+    web.page(
+        "/past",
+        head='<meta name="robots" content="max-snippet:5, unavailable_after: Saturday, 30-Nov-24 12:00:00 GMT">',
+    )
+    web.page("/coming", head='<meta name="robots" content="unavailable_after: 2999-01-01">')
+    for _ in range(2):
+        assert await omitted(made()) == {"/past": "unavailable_after 2024-11-30"}
+    assert web.asked.count("/coming") == 2
+    assert "/coming" not in web.unchanged  # its time is read again
+
+
 async def test_what_is_not_for_searches_and_what_is_no_text_is_not_listed(web: FakeWeb, made: Any) -> None:
     web.sitemap("/hidden", "/tagged", "/picture", "/plan.pdf")
     web.page("/hidden", head='<meta name="robots" content="noindex">')

@@ -163,6 +163,27 @@ READ = {
 }
 
 
+# As pages of councils, universities and shops are built
+BUILT = {
+    "<span>Sep - 2019</span><span>18</span><span>Wed</span>": ["Sep - 2019 18 Wed"],
+    "<a href=/p>Prev</a><a href=/n>Next</a> <b>W</b>elcome <code><b>a1</b><b>B</b></code>": ["Prev Next Welcome a1B"],
+    "<a href=/x><h3>Board Meeting</h3></a><p>Room 1</p><ul><a href=/y><li>Agenda</a></ul>": ["Room 1", "Agenda"],
+    "<p><img alt='4 of 5'><img alt='4 of 5'>stars <img alt=pool.JPG>and <img alt=more>.": [
+        "4 of 5 4 of 5 stars and more."
+    ],
+    "<p><a href='/add?x=1|2'>Add both</a>": ["Add both"],
+    "<div><div class=field__label>Start</div><div class=field__item>10 am</div></div>"
+    "<div class='field-label'>Rooms</div><div class=field-items><div class=field-item>1</div><div class=field-item>2"
+    "</div></div>": ["Start: 10 am", "Rooms: 1", "Rooms: 2"],
+    "<div class=field__item>Closed</div>": ["Closed"],
+}
+
+
+@pytest.mark.parametrize("html", BUILT)
+def test_what_a_style_sheet_sets_apart_is_said_apart(html: str) -> None:
+    assert [unit.said for unit in units(to_markdown(html), "en")] == BUILT[html]
+
+
 @pytest.mark.parametrize("html", READ)
 def test_what_stands_there_is_read(html: str) -> None:
     assert plain(to_markdown(html)) == READ[html]
