@@ -15,16 +15,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 from pipelines.query.answer import claims
 from pipelines.query.answer.claims import Clause, Name, Passage, Sentence
+from schemas.answer import DoubtKind
 from schemas.query import Source
 from text.figures import COUNTED, Figure
 from text.language import spoken
 from text.words import words
-
-Kind = Literal["figure", "belongs", "name", "negation", "entailment"]
 
 SAME_SAYING = 0.6  # share of a clause's words that a passage's must have to speak of the same thing
 SAME_ENOUGH = 0.1  # less of them than the best one has, and another clause still speaks of it
@@ -41,13 +39,9 @@ _CODE = re.compile(r"(?<!\w)(?=[A-Z-]{0,30}\d)(?=\d{0,30}[A-Z])[A-Z\d-]{2,40}(?!
 
 @dataclass(frozen=True)
 class Doubt:
-    """What of a sentence its sources do not say, and in which way.
+    """What of a sentence its sources do not say, and in which way; of `entailment` only a judge speaks (judging)."""
 
-    `figure`: they have no such figure; `belongs`: they say it of something else; `name`: they name another, or none;
-    `negation`: they say the opposite; `entailment`: a judge says that they do not say it (judging).
-    """
-
-    kind: Kind
+    kind: DoubtKind
     said: str
 
 
@@ -89,7 +83,9 @@ class Grounds:
     def _passage(self, n: int) -> Passage:
         if n not in self._read:
             source = self._sources[n]
-            self._read[n] = claims.passage(f"{source.title}\n\n{source.text}\n\n{source.url}", (source.lang,))
+            self._read[n] = claims.passage(
+                f"{source.title}\n\n{source.heading}\n\n{source.text}\n\n{source.url}", (source.lang,)
+            )
         return self._read[n]
 
     @cached_property

@@ -193,7 +193,7 @@ async def test_settings_are_changed_with_what_is_in_force_beside_them(
     editor: httpx.AsyncClient, fakes: FakePorts
 ) -> None:
     page = page_of(await editor.get(f"{SETTINGS}?site=town"))
-    assert form_of(page)["text"].startswith("strategy: plain\nhits: ")
+    assert form_of(page)["text"].startswith("strategy: plain\nflow: pagewire\nhits: ")
     assert set(said(page, ".facts dd")) == {"as pagewire.yaml has it"}
     page = page_of(await send(editor, SETTINGS, form_of(page) | {"text": f"hits: '{EVIL}'"}), 422)
     assert "hits: Input should be a valid integer" in said(page, "[role=alert]")[0]

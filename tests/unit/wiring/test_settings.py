@@ -357,7 +357,7 @@ def test_a_step_is_set_for_a_site_then_for_all() -> None:
             "sites": {"town": {"answer_tokens": 200, "steps": {"answer": {"model": "big"}}}, "village": {}},
         }
     )
-    answer = StepSettings(model="big", temperature=0.5, max_tokens=200, context_chars=4_000)
+    answer = StepSettings(model="big", temperature=0.5, max_tokens=200)
     assert settings.step("town", "answer") == answer
     assert settings.step("village", "answer") == answer.model_copy(update={"model": None, "max_tokens": 300})
     assert settings.step("village", "think") == StepSettings(max_tokens=50)

@@ -29,7 +29,7 @@ from schemas.query import Earlier, Rephrased, Retrieved, Trial, Tuned
 from tests.asking import question
 from wiring.settings import Settings, SiteSettings
 
-SETTINGS = Settings(sites={"town": SiteSettings()}, content_hits=3, neighbours=1)
+SETTINGS = Settings(sites={"town": SiteSettings()}, hits=3, neighbours=1)
 PAGE = "town:en:pool"
 
 
