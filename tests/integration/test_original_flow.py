@@ -177,6 +177,8 @@ def is_expanded(long: Wire, short: Wire, greeting: Wire) -> None:
     assert "When is the pool open?" in rewriting
     assert long.embedded == [EXPANDED]
     assert EXPANDED in answering
+    assert long.answer is not None
+    assert next((step.asked, step.said) for step in long.answer.trace) == ("expand", EXPANDED)
 
 
 def is_searched_in_five_fields(long: Wire, short: Wire, greeting: Wire) -> None:

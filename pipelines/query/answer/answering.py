@@ -30,6 +30,7 @@ from pipelines.query.answer.strategies.base import (
     Strategy,
     TakenBack,
     Task,
+    shortened,
     step,
 )
 from pipelines.query.extractive.confidence import graded
@@ -142,6 +143,9 @@ class Answering:
             SourcesFound(grade=retrieved.grade, sources=retrieved.sources),
         )
         made = _Made(retrieved.sources, usage=retrieved.usage)
+        if retrieved.usage.completion_tokens:  # a model has rewritten it
+            did, ms = self._settings.flow_of(request.site, request.under).rephrase, retrieved.timings_ms.get("rephrase")
+            made.note(Step(kind="model", asked=did, said=shortened(retrieved.question), ms=ms or 0.0))
         if stopped.is_set():
             failed = None
         elif datetime.now(UTC) > request.deadline:
