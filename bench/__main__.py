@@ -17,6 +17,7 @@ from bench.given import Data
 ANSWERS = (
     "fidelity",
     "quality",
+    "flows",
     "gate",
     "visitors",
     "sureness",

@@ -1,6 +1,7 @@
 """Citations: how many false sentences the check of a model's citations finds, and how many true ones it doubts.
 
-bench/citations.yaml: sentences, each with the passage it cites ─▶ judged ─▶ precision, recall of "not borne out"
+bench/citations.yaml, claims.yaml: sentences, each with the passage it cites ─▶ judged ─▶ precision, recall of "not
+borne out"
 
 With `--judge` what the rules leave is asked of a judge as well (pipelines.query.answer.judging): the chat model or the
 reranker of the settings.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -39,11 +40,12 @@ from wiring.judging import judges
 from wiring.query import chat_models
 from wiring.settings_file import load
 
-CASES = Path(__file__).parent / "citations.yaml"
+SETS: Mapping[str, Path] = {name: Path(__file__).parent / f"{name}.yaml" for name in ("citations", "claims")}
 LANGUAGES = ("de", "en")  # the others are too few for a line of their own
 SEED = 20_261_123  # of the split; another one would let tuned sentences into the reported half
 
 Part = Literal["tune", "report", "all"]
+Set = Literal["citations", "claims"]
 Fault = Literal["number", "unit", "date", "time", "name", "negation", "swap"]
 
 
@@ -82,9 +84,9 @@ class Judged:
     doubt: Doubt | None
 
 
-def passages(path: Path = CASES) -> list[Passage]:
-    """All of them. Raises: ValidationError."""
-    return [Passage.model_validate(each) for each in yaml.safe_load(path.read_text(encoding="utf-8"))]
+def passages(of: Set = "citations") -> list[Passage]:
+    """All of a set. Raises: ValidationError."""
+    return [Passage.model_validate(each) for each in yaml.safe_load(SETS[of].read_text(encoding="utf-8"))]
 
 
 def part_of(every: Sequence[Passage], part: Part) -> list[Passage]:
@@ -154,17 +156,20 @@ def main(
     judge: Annotated[
         JudgeName, typer.Option(help="Asked beside the rules: `none`, the `model` or the `reranker` of the settings.")
     ] = "none",
+    of: Annotated[
+        Set, typer.Option(help="`citations`, or `claims`: ordinary paraphrases in five languages.")
+    ] = "citations",
 ) -> None:
     """True and false sentences against the passages they cite: which are found not to be borne out. Needs no system."""
     with explained():
-        asyncio.run(_main(part, show, judge))
+        asyncio.run(_main(of, part, show, judge))
 
 
-async def _main(part: Part, show: bool, name: JudgeName) -> None:
+async def _main(of: Set, part: Part, show: bool, name: JudgeName) -> None:
     found: list[Judged] = []
     silent = 0
     async with judge_of(name) as judge:
-        for each in part_of(passages(), part):
+        for each in part_of(passages(of), part):
             ruled = list(judged(each))
             if judge is not None:
                 ruled, spoke = await asked(each, ruled, judge)
@@ -173,7 +178,7 @@ async def _main(part: Part, show: bool, name: JudgeName) -> None:
     by = "" if name == "none" else f", by the rules and the {name} (no verdict on {silent} passages)"
     about = f"{len(found)} sentences ({part}){by}, and which of them are found not to be borne out by their source"
     report(
-        "citations" if name == "none" else f"citations-{name}",
+        of if name == "none" else f"{of}-{name}",
         about,
         COLUMNS,
         list(_lines(found)),

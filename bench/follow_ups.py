@@ -98,7 +98,7 @@ async def _look(pair: Pair, searcher: Searcher, settings: QuerySettings) -> dict
     before = earlier(pair.further, [Turn(question=pair.opening, answer="", pages=pages)])
     assert before is not None
     lang = language_of(pair.further, LANGUAGES)
-    find = partial(searcher.find, SITE, kind="hybrid", size=LOOKED_INTO, around=settings.neighbours, lang=lang)
+    find = partial(searcher.find, SITE, kind="hybrid", size=LOOKED_INTO, flow=settings.flow_of(SITE), lang=lang)
     alone, both = await find(pair.further), await find(joined(before.question, pair.further))
     assert alone.vector is not None
     shown_pages, around = await read_on(before, alone, both, searcher.chunks)

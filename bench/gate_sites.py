@@ -90,7 +90,7 @@ async def collect(
 
 
 async def _evidence(searcher: Searcher, site: str, question: str, settings: Settings) -> GateInput:
-    found = await searcher.find(site, question, kind="hybrid", size=settings.content_hits)
+    found = await searcher.find(site, question, kind="hybrid", size=settings.flow_of(site).hits)
     seen = found.candidates
     return GateInput(question, seen.dense, found.hits, seen.terms, seen.total, seen.by_language)
 

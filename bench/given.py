@@ -9,6 +9,8 @@ import typer
 
 Data = Annotated[Path, typer.Option(help="Folder with xquad.LANG.json.")]
 
+Share = Annotated[float, typer.Option(min=0.01, max=1, help="Of the questions, by a seed.")]
+
 
 def names(given: str) -> list[str]:
     """The names in a list with commas between them."""

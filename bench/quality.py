@@ -21,7 +21,7 @@ from rich.progress import track
 
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import make_embedder
-from bench.given import Data, names
+from bench.given import Data, Share, names
 from bench.report import paired_interval, report
 from bench.servers import servers
 from bench.system import home
@@ -57,6 +57,7 @@ def main(
         str, typer.Option(help="Comma-separated pairs; `de:en` asks in German on English pages.")
     ] = "de:en",
     embedder: Annotated[str, typer.Option(help="As PAGEWIRE_EMBEDDER.")] = "lite",
+    share: Share = 1.0,
 ) -> None:
     """Right page first, answer within the context: ours beside each kind of search alone.
 
@@ -65,11 +66,11 @@ def main(
     kept = load_settings().home / "bench"
     pairs = names(langs) + names(cross)
     with home(sorted({site_of(pair) for pair in pairs})) as settings:
-        asyncio.run(_run(data, pairs, embedder, kept, settings))
+        asyncio.run(_run(data, pairs, embedder, kept, settings, share))
 
 
-async def _run(data: Path, pairs: Sequence[str], spec: str, kept: Path, settings: Settings) -> None:
-    corpora = {lang: load(data, lang) for pair in pairs for lang in pair.split(":")}
+async def _run(data: Path, pairs: Sequence[str], spec: str, kept: Path, settings: Settings, share: float) -> None:
+    corpora = {lang: load(data, lang, share) for pair in pairs for lang in pair.split(":")}
     found: dict[str, list[Judged]] = {}
     async with (
         servers(settings) as configured,
@@ -108,7 +109,7 @@ class Searching:
     def __init__(self, elastic: Elastic, model: KeptVectors, settings: Settings) -> None:
         self._chunks = elastic.search
         self._searcher = Searcher(elastic.search, OneModel(model), settings)
-        self._settings = settings
+        self._flow = settings.flow_of("")
 
     async def judged(self, pair: str, questions: Sequence[Asked]) -> list[Judged]:
         """Our figures, and those of each kind of search alone."""
@@ -120,13 +121,13 @@ class Searching:
         return [Judged(name, np.array(values)) for name, values in right.items()]
 
     async def _right(self, asked: Asked, hits: Sequence[Hit]) -> list[bool]:
-        best = hits[: self._settings.content_hits]
+        best = hits[: self._flow.hits]
         around = await self._around(best)
         contexts = [[source.text for source in passages(best, around, budget)] for budget in BUDGETS]
         return [*_pages(asked, [hit.page_id for hit in hits]), *(holds(context, asked.answer) for context in contexts)]
 
     async def _around(self, hits: Sequence[Hit]) -> list[Hit]:
-        return await self._chunks.chunks(hits[0].index, wanted(hits, self._settings.neighbours)) if hits else []
+        return await self._chunks.chunks(hits[0].index, wanted(hits, self._flow.neighbours)) if hits else []
 
     async def _rankings(self, found: Retrieval) -> Mapping[str, Sequence[Hit]]:
         return {

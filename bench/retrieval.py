@@ -146,10 +146,10 @@ async def _measured(settings: Settings, elastic: Elastic, questions: int, visito
             knn={
                 "field": "embedding",
                 "query_vector": await asking.query(text),
-                "k": settings.content_hits,
+                "k": settings.flow_of(SITE).hits,
                 "num_candidates": 100,
             },
-            size=settings.content_hits,
+            size=settings.flow_of(SITE).hits,
             source_includes=["text", "title", "url"],
         )
         assert found["hits"]["hits"]

@@ -108,7 +108,7 @@ async def asking(site: str) -> AsyncIterator[tuple[list[Case], Look]]:
             searcher = clients.searcher()
 
             async def look(case: Case) -> Retrieved:
-                asked = rephrased(case, started.settings.short_question_words, site)
+                asked = rephrased(case, started.settings.flow_of(site).short_question_words, site)
                 return await retrieve(asked, searcher, searcher.chunks, started.settings)
 
             yield wanted, look

@@ -13,6 +13,7 @@ from typing import Any
 from schemas.page import PageDocument
 
 HALVES = 5  # random ones
+SEED = 20_261_128  # of the questions of a share
 TRAINING = 24  # pages on which weights are chosen; the others are reported on
 
 
@@ -65,8 +66,11 @@ class Corpus:
         return frozenset(random.Random(number).sample(ids, len(ids) // 2))
 
 
-def load(folder: Path, lang: str) -> Corpus:
+def load(folder: Path, lang: str, share: float = 1.0) -> Corpus:
     """Read `xquad.LANG.json` (SQuAD 1.1 format).
+
+    Args:
+        share: of the questions; the same ones in all languages.
 
     Raises:
         FileNotFoundError: no such file in `folder`.
@@ -83,7 +87,8 @@ def load(folder: Path, lang: str) -> Corpus:
             for place, paragraph in enumerate(paragraphs)
             for qa in paragraph["qas"]
         ]
-    return Corpus(lang, tuple(articles), tuple(questions))
+    kept = sorted(random.Random(SEED).sample(range(len(questions)), round(share * len(questions))))
+    return Corpus(lang, tuple(articles), tuple(questions[number] for number in kept))
 
 
 def _page(article: Article, lang: str, paragraphs: Sequence[str]) -> PageDocument:

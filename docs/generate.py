@@ -22,6 +22,7 @@ from cli.main import app
 from connectors.cms.settings import KINDS
 from docs import codes_page, http_page, metrics_page, routes_page
 from pipelines.runtime.settings import RetentionSettings, SamplingSettings, StepName, StepSettings
+from schemas.flow import FlowParts
 from schemas.topics import TOPICS, dead_letter_topic
 from wiring.proxy_sign_in import ProxyRole, ProxySignInSettings
 from wiring.secret_files import SECRETS
@@ -32,6 +33,9 @@ REFERENCE = Path(__file__).parent / "reference"
 # Written for the site alone: 12,000 lines that change with every field. routes.md lists the routes in the repository.
 NOT_COMMITTED = ("http.md", "http-schemas.md", "schemas/")
 NOTE = "<!-- Written by `make docs`; do not edit. -->\n\n"
+OF_A_SITE = """A site has the same settings, by the same names in small letters, which go before these:
+`sites: {town: {flow: original, hits: 6}}`. What is not set is as the flow has it: [flows](../howto/flows.md).
+"""
 NOTE_COMMANDS = """# Commands
 
 Every listing command takes `--json`. Exit codes: 0 fine, 1 the thing asked for is not so, 2 wrong use, 3 a needed
@@ -86,7 +90,8 @@ def _settings() -> str:
         "it is read at start.\n",
     ]
     for group, names in _groups():
-        lines += [f"## {group}\n", "| environment | default | |", "| --- | --- | --- |"]
+        lines += [f"## {group}\n", *([OF_A_SITE] if "flow" in names else [])]
+        lines += ["| environment | default | |", "| --- | --- | --- |"]
         for name in names:
             field = Settings.model_fields[name]
             variable = f"`{name}` (file only)" if name in FILE_ONLY else f"`PAGEWIRE_{name.upper()}`"
@@ -107,7 +112,10 @@ def _settings() -> str:
         if model is StepSettings:
             lines += [f"Steps: {', '.join(f'`{step}`' for step in get_args(StepName))}.\n"]
         lines += ["| name | default | |", "| --- | --- | --- |"]
-        lines += [f"| `{n}` | {_default(f)} | {_cell(f.description)} |" for n, f in model.model_fields.items()]
+        # A site's flow is set by the names that it has for all sites, which stand there.
+        shared = FlowParts.model_fields if model is SiteSettings else {}
+        own = {n: f for n, f in model.model_fields.items() if n not in shared}
+        lines += [f"| `{n}` | {_default(f)} | {_cell(f.description)} |" for n, f in own.items()]
         lines.append("")
     lines += [
         "## A connector\n",

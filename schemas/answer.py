@@ -55,6 +55,24 @@ class Citation(Wire):
     quote: str | None = Field(default=None, description="The source's own sentence, when known: for deep links.")
 
 
+# What of a sentence the passages that it cites do not say:
+#   figure      they have no such figure
+#   belongs     they say it of something else
+#   name        they name another, or none
+#   negation    they say the opposite
+#   entailment  a judge says that they do not say it
+DoubtKind = Literal["figure", "belongs", "name", "negation", "entailment"]
+
+
+class Doubted(Wire):
+    """`text[start:end]` of the answer is a sentence that its sources do not bear out; a note behind it says so."""
+
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+    kind: DoubtKind
+    said: str = Field(description="What of it they do not say.")
+
+
 class WholeTable(Wire):
     """The whole table, from the page, of which the answer quotes rows."""
 
@@ -125,6 +143,10 @@ class Answered(Wire):
     left_out: int = Field(
         default=0,
         description="Sentences that the model wrote and the sources it cites do not bear out: not in the text.",
+    )
+    doubted: tuple[Doubted, ...] = Field(
+        default=(),
+        description="Sentences that the sources do not bear out either, in the text with a note behind each.",
     )
     narrower: tuple[QuestionMeaning, ...] = Field(
         default=(), description="Where many pages speak of it: what may be meant, the nearest first; never one alone."

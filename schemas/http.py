@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
-from schemas.answer import Certainty, Citation, QuestionMeaning, Step, Usage, WholeTable
+from schemas.answer import Certainty, Citation, Doubted, QuestionMeaning, Step, Usage, WholeTable
 from schemas.base import GivenLang, Lang, PageId, Revision, Wire
 from schemas.page import FieldName, Group, PageDocument
 from schemas.query import MAX_QUESTION, MAX_RANKED, FoundPage, Grade, RequestId, SearchMode, Source
@@ -186,6 +186,10 @@ class ChatResponse(Wire):
     left_out: int = Field(
         default=0,
         description="Sentences that the model wrote and the sources it cites do not bear out: not in the answer.",
+    )
+    doubted: tuple[Doubted, ...] = Field(
+        default=(),
+        description="Sentences that the sources do not bear out either, in the answer with a note behind each.",
     )
     narrower: tuple[QuestionMeaning, ...] = Field(
         default=(), description="Where many pages speak of it: what may be meant, the nearest first; never one alone."

@@ -60,7 +60,9 @@ class Outcome(Wire):
     first_token_ms: float | None = Field(default=None, description="From the question to the answer's first word.")
     stopped: bool = Field(default=False, description="Its visitor stopped it.")
     cut: bool = Field(default=False, description="The limit of what its model may write ended it.")
-    left_out: int = Field(default=0, ge=0, description="Sentences that the sources do not bear out.")
+    left_out: int = Field(
+        default=0, ge=0, description="Sentences that the sources do not bear out, marked for the visitor or left out."
+    )
     failed: str | None = Field(default=None, description="The code of the error that its visitor saw.")
     answer: str | None = Field(
         default=None,

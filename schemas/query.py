@@ -8,13 +8,14 @@ from pydantic import AwareDatetime, Field, StringConstraints
 
 from schemas.base import Lang, Message, PageId, Revision, SiteId, Wire
 from schemas.compact import compact, expand
+from schemas.flow import MAX_HITS as MAX_HITS
+from schemas.flow import FlowParts
 from schemas.ingest import CompactVectors, Vector32
 from schemas.page import FieldName
 
 MAX_QUESTION = 4_000  # characters; longer is refused at the edge with a clear answer
 MAX_HISTORY = 3_000 * 4  # characters of what was said before: 3,000 tokens, at about four characters a token
 MAX_PROMPT = 20_000  # characters of a prompt that is tried out: five times ours, and little beside a message's sources
-MAX_HITS = 100  # content hits of a question
 MAX_RANKED = 100  # passages of the search alone
 RANKING = "ranking"  # of the steps that are timed: what no answer waits for but one that is asked with `ranked`
 
@@ -51,29 +52,26 @@ class Turn(Wire):
     pages: tuple[str, ...] = Field(default=(), description="Keys of the pages that the answer cites, in its order.")
 
 
-class Tuned(Wire):
+class Tuned(FlowParts, Wire):
     """Settings of answering that replace those of pagewire.yaml; null: as in pagewire.yaml."""
 
     strategy: str | None = Field(default=None, description="A strategy's name; `quote`: no model writes the answer.")
     model: str | None = Field(default=None, description="Asked by the steps of the answer.")
     temperature: float | None = Field(default=None, description="Of the same steps.")
     examples: int | None = Field(default=None, ge=0, description="Worked answers in the prompt, at most.")
-    hits: int | None = Field(default=None, ge=1, le=MAX_HITS, description="Content hits that sources are made of.")
     think: bool | None = Field(
         default=None, description="Whether the model thinks over the sources first; null: as its strategy does."
     )
     rerank: bool | None = Field(default=None, description="Whether the configured reranker reads the hits again.")
-    gate_threshold: float | None = Field(
-        default=None, gt=0, lt=1, description="Least score of a question that can be answered."
-    )
     sure_threshold: float | None = Field(
         default=None, gt=0, lt=1, description="Least chance of evidence that is shown where no model writes."
     )
 
     def over(self, other: Tuned) -> Tuned:
-        """These settings; the other's for null fields."""
+        """These settings; the other's for null fields. One that names a flow leaves nothing of the other's."""
         said = {name: value for name in Tuned.model_fields if (value := getattr(self, name)) is not None}
-        return other.model_copy(update=said)
+        replaced = dict.fromkeys(FlowParts.model_fields) if self.flow else {}
+        return other.model_copy(update=replaced | said)
 
 
 class Trial(Tuned):
@@ -223,6 +221,9 @@ class Source(Wire):
     url: str
     field: FieldName
     ord: int = Field(ge=0, description="Chunk of the best hit in the passage.")
+    heading: str = Field(
+        default="", description="Short fields of the page that were found too, a line each: `Description: ...`."
+    )
     text: str
     score: float = Field(description="Fused score of the best hit in the passage.")
     cosine: float | None = Field(default=None, description="Cosine of the best hit; null if found by keywords alone.")

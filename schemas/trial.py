@@ -8,9 +8,10 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from schemas.answer import TrialFindings
 from schemas.base import GivenLang, Lang, SiteId, Wire
+from schemas.flow import FlowParts
 from schemas.http import ChatResponse
 from schemas.page import Group
-from schemas.query import MAX_HITS, MAX_PROMPT, MAX_QUESTION, Turn
+from schemas.query import MAX_PROMPT, MAX_QUESTION, Turn
 
 MAX_TRIALS = 3  # at once: as many as fit side by side on a screen
 MAX_EXAMPLES = 8  # worked answers in a prompt; twice as many as questions of visitors get
@@ -20,13 +21,15 @@ MAX_SEED = 1_000_000
 # The strategies of pipelines.runtime.settings, and to do without the model.
 TrialStrategy = Literal["quote", "plain", "retrieval-gate", "self-ask", "react", "chain-of-thought", "tools"]
 # All that a question of its own reads: not the titles of conversations, nor the translation of our own sentences.
-TrialPrompt = Literal["answer", "courtesy", "decide", "judge", "react", "rephrase", "self-ask", "think", "tools"]
+TrialPrompt = Literal[
+    "answer", "courtesy", "decide", "expand", "judge", "react", "rephrase", "self-ask", "think", "tools"
+]
 IndexChoice = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,99}$")]
 # A tenth is as fine as anybody hears, and each temperature has a connection of its own in the workers.
 Temperature = Annotated[float, Field(ge=0, le=2), AfterValidator(lambda value: round(value, 1))]
 
 
-class AnswerSettings(Wire):
+class AnswerSettings(FlowParts, Wire):
     """Settings of answering that can be tried and then made live; default: as in pagewire.yaml."""
 
     strategy: TrialStrategy | None = Field(
@@ -39,9 +42,6 @@ class AnswerSettings(Wire):
     examples: int | None = Field(
         default=None, ge=0, le=MAX_EXAMPLES, description="Worked answers in the prompt, at most."
     )
-    hits: int | None = Field(
-        default=None, ge=1, le=MAX_HITS, description="Content hits that the sources are made of, at most."
-    )
     think: bool | None = Field(
         default=None,
         description="Whether the model thinks over the sources, step by step, before it writes; default: as the "
@@ -49,9 +49,6 @@ class AnswerSettings(Wire):
     )
     rerank: bool | None = Field(
         default=None, description="Whether the configured reranker reads the hits again; default: where there is one."
-    )
-    gate_threshold: float | None = Field(
-        default=None, gt=0, lt=1, description="Least score of a question that can be answered; higher refuses more."
     )
     sure_threshold: float | None = Field(
         default=None,

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Literal
 
 from text.measures import Measures, Unit, measures
@@ -27,6 +27,8 @@ DAY = 24 * 60  # minutes
 NOON = 12 * 60
 PHONE_DIGITS = 7  # of the shortest telephone number
 LONGEST_NUMBER = 40  # characters; longer ones are ignored
+MOST_WORDS = 4  # of a spelled number
+JOINTS = frozenset((" ", "-", "\u00a0", "\u2011"))  # between its words
 COUNTED = 3  # smallest spelled number; "one" and "two" are often idioms
 
 _DIGITS = {ord(ch): str(n) for zero in "٠۰०๐០၀０" for n in range(10) for ch in (chr(ord(zero) + n),)} | {
@@ -77,6 +79,7 @@ class Figure:
     unit: Unit | None = None
     said: str = ""
     spelled: bool = False
+    vague: bool = False  # it may mean something else: it bears others, and claims nothing itself
 
     def bears(self, other: Figure) -> bool:
         """Whether this figure supports the other one. A number without a unit matches any unit."""
@@ -282,10 +285,27 @@ def _numbers(reading: _Reading) -> None:
             if counted.unit is not None or not _LATIN.match(text, match.end()):
                 reading.take(counted)
     for lexicon in reading.lexicons:
-        for word in _WORD.finditer(text):
-            n = lexicon.numbers.get(word.group().casefold().rstrip("."))
-            if n is not None and reading.free(*word.span()):
-                reading.take(_counted(reading, word.start(), word.end(), frozenset([Fraction(n)]), spelled=True))
+        for start, end, n in _spelled(text, lexicon):
+            if reading.free(start, end):
+                reading.take(_counted(reading, start, end, frozenset([Fraction(n)]), spelled=True))
+
+
+def _spelled(text: str, lexicon: Measures) -> Iterator[tuple[int, int, int]]:
+    """Start, end and value of spelled numbers, of several words too: thirty-two, quatre-vingt-dix."""
+    run: list[re.Match[str]] = []
+    for word in chain(_WORD.finditer(text), [None]):
+        joined = word is not None and bool(run) and text[run[-1].end() : word.start()] in JOINTS
+        while run and not (joined and len(run) < MOST_WORDS):
+            found = next((n for n in range(len(run), 0, -1) if _of_words(run[:n]) in lexicon.numbers), 0)
+            if found:
+                yield run[0].start(), run[found - 1].end(), lexicon.numbers[_of_words(run[:found])]
+            del run[: found or 1]
+        if word is not None:
+            run.append(word)
+
+
+def _of_words(run: Sequence[re.Match[str]]) -> str:
+    return " ".join(word.group() for word in run).casefold().rstrip(".")
 
 
 def _unspaced(text: str, match: re.Match[str]) -> bool:

@@ -47,7 +47,7 @@ _CURRENCIES = (
     "AED ALL AUD BAM BGN BRL CAD CHF CNY CZK DKK EGP EUR GBP HUF ILS INR ISK JPY KRW MAD MDL MKD MXN NOK NZD PLN RON "
     "RSD RUB SAR SEK SYP THB TND TRY TWD UAH USD ZAR"
 )
-_CODES = frozenset(_CURRENCIES.split())
+CURRENCIES = frozenset(_CURRENCIES.split())
 _COUNTS = (1, 2, 3, 5)  # one number for each plural form in our languages
 _LONG = 3  # least letters of a word with an additional ending
 _ENDING = 2  # most letters of such an ending
@@ -76,7 +76,7 @@ class Measures:
 
     def unit(self, word: str) -> Unit | None:
         """The unit of a word, also of an inflected form: `Monaten`."""
-        if word in _CODES:
+        if word in CURRENCIES:
             return Unit(frozenset([word]))
         folded = word.casefold().rstrip(".")
         for cut in range(min(_ENDING, len(folded) - _LONG) + 1 if len(folded) > _LONG else 1):
@@ -117,7 +117,7 @@ def measures(lang: str) -> Measures:
 def _numbers(primary: str) -> Iterator[tuple[str, int]]:
     for n, forms in enumerate(table("numbers").get(primary, "").split(), start=2):
         for form in forms.split("/"):
-            yield form, n
+            yield form.replace("_", " "), n
 
 
 def _units(primary: str) -> Iterator[tuple[str, Unit]]:
@@ -137,7 +137,7 @@ def _units(primary: str) -> Iterator[tuple[str, Unit]]:
 def _currency_words(primary: str) -> Mapping[str, set[str]]:
     """Currencies by word; one word may mean several: dollars."""
     found: dict[str, set[str]] = {}
-    for code in sorted(_CODES):
+    for code in sorted(CURRENCIES):
         names = {get_currency_name(code, count=count, locale=primary) for count in _COUNTS}
         heads = {word for name in names for word in (re.split(r"[\s-]", name)[-1], re.split(r"[\s-]", name)[0])}
         long = {word for word in heads if len(word) > _LONG or not word.isascii()}

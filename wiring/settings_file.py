@@ -30,6 +30,7 @@ OTHER_NAMES = {
     "OPENAI_BASE_URL": "openai_base_url",
     "FORWARDED_ALLOW_IPS": "forwarded_allow_ips",
 }
+RENAMED = {"content_hits": "hits"}  # names of before, which are read until the next release
 MISNAMED = ("pagewire.yml", "Pagewire.yaml", "pagewire.yaml.txt")  # names that are not read
 COLON = "a colon in a value, which must stand in quotes then,"
 _COLON = re.compile(r"\s*[\w-]+:\s+[^\s'\"\[{|>&*!#].*:(\s|$)")
@@ -58,6 +59,7 @@ def load(env: Mapping[str, str] | None = None) -> Settings:
     said = {key: name for name, key in OTHER_NAMES.items() if key in others and key not in values}
     said |= {key: variable_of(key) for key in ours}
     values = _over(_over(others, values), ours)
+    values = _renamed(values)
     files = secret_files.put_in(values)
     try:
         return secret_files.keep_fresh(Settings.model_validate(values), files)
@@ -74,7 +76,7 @@ def _from_environment(env: Mapping[str, str], named: Set[str], path: Path) -> di
         key = name[len(PREFIX) :].lower()
         if key in FILE_ONLY:
             raise SettingsError(f"{name}: {key} are set in {path}, they do not fit into one variable")
-        if name != variable_of(key) or not (key in Settings.model_fields or key in FILE_SETTINGS):
+        if name != variable_of(key) or not (key in Settings.model_fields or key in FILE_SETTINGS or key in RENAMED):
             if name in named:
                 continue
             close = nearest(key, [*Settings.model_fields, *FILE_SETTINGS])
@@ -82,6 +84,14 @@ def _from_environment(env: Mapping[str, str], named: Set[str], path: Path) -> di
         if value:
             values[key] = _unquoted(name, value)
     return values
+
+
+def _renamed(values: dict[str, Any]) -> dict[str, Any]:
+    """With today's names. Raises: SettingsError: a setting has both names."""
+    for old, new in RENAMED.items():
+        if old in values and new in values:
+            raise SettingsError(f"{old} is called {new} now: set one of them")
+    return {RENAMED.get(name, name): value for name, value in values.items()}
 
 
 def _unquoted(name: str, value: str) -> str:

@@ -106,6 +106,7 @@ class SiteSearch:
         floors: Floors,
         content_hits: int,
         keyword_hits: int,
+        short_hits: int = 1,
         groups: Iterable[str] = (),
     ) -> Candidates:
         """Search all five fields by vector (unless None) and by keywords (unless `keyword_hits` is 0).
@@ -125,7 +126,7 @@ class SiteSearch:
         readings = await self._readings(text, live.name if live and by_language else "") if keyword_hits else []
         searches: list[dict[str, Any]] = []
         if vector is not None:
-            searches += [target, _knn(vector, floors, content_hits, visible)]
+            searches += [target, _knn(vector, floors, content_hits, short_hits, visible)]
         if keyword_hits:
             # Weight words by their frequency in the whole index. This is free with one shard.
             everywhere = {"search_type": "dfs_query_then_fetch"}
@@ -240,7 +241,9 @@ class SiteSearch:
         return [_hit(hit) for hit in answer["hits"]["hits"]]
 
 
-def _knn(vector: Vector32, floors: Floors, content_hits: int, visible: dict[str, Any]) -> dict[str, Any]:
+def _knn(
+    vector: Vector32, floors: Floors, content_hits: int, short_hits: int, visible: dict[str, Any]
+) -> dict[str, Any]:
     def clause(field: FieldName, k: int, floor: float) -> dict[str, Any]:
         return {
             "field": "embedding",
@@ -251,9 +254,9 @@ def _knn(vector: Vector32, floors: Floors, content_hits: int, visible: dict[str,
             "filter": [{"term": {"field": field}}, visible],
         }
 
-    clauses = [clause(field, 1, floors.short) for field in SHORT_FIELDS]
+    clauses = [clause(field, short_hits, floors.short) for field in SHORT_FIELDS]
     clauses.append(clause("content", content_hits, floors.content))
-    return {"knn": clauses, "size": content_hits + len(SHORT_FIELDS), **PLACE}
+    return {"knn": clauses, "size": content_hits + short_hits * len(SHORT_FIELDS), **PLACE}
 
 
 def _keywords(

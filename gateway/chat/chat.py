@@ -325,6 +325,7 @@ async def _read_to_the_end(
         stopped=answer.stopped,
         cut=answer.cut,
         left_out=answer.left_out,
+        doubted=answer.doubted,
         narrower=answer.narrower,
         tables=answer.tables,
         found=answer.found,

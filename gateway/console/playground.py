@@ -31,7 +31,8 @@ from pipelines.query.live.tuning import SiteTuning
 from pipelines.runtime.errors import Retryable
 from schemas.answer import Citation
 from schemas.example import MAX_SOURCE, MAX_SOURCES, NewExample, WorkedExample
-from schemas.query import MAX_PROMPT, Source
+from schemas.flow import FlowName
+from schemas.query import MAX_PROMPT, Source, Tuned
 from schemas.trial import MAX_EXAMPLES, MAX_TRIALS, TrialOrder, TrialReport, TrialResult, TrialStrategy
 
 log = structlog.get_logger(__name__)
@@ -39,7 +40,8 @@ log = structlog.get_logger(__name__)
 LETTERS = "ABC"
 STRATEGIES = get_args(TrialStrategy)
 # What can be set in a column: as fields of the form they have its number behind their name.
-FIELDS = ("strategy", "lang", "groups", "index", "model", "temperature", "examples", "prompt", "before", "answered")
+SET = ("flow", "strategy", "lang", "index", "model", "temperature", "examples", "prompt")  # as a trial calls it
+FIELDS = (*SET, "groups", "before", "answered")
 MAX_FORM = 1024 * 1024  # bytes: a question, and for each column one before it with its answer, and a prompt
 MAX_EXAMPLE_FORM = 256 * 1024  # bytes
 
@@ -235,8 +237,7 @@ def _columns(form: Mapping[str, str]) -> list[dict[str, str]]:
 def _settings(column: Mapping[str, str], view: View) -> dict[str, Any]:
     """A column as TrialSettings want it. An answer to nothing is no history: it is refused as one."""
     assert view.caller is not None
-    names = ("strategy", "lang", "index", "model", "temperature", "examples", "prompt")
-    given: dict[str, Any] = {name: column[name] for name in names if column[name]}
+    given: dict[str, Any] = {name: column[name] for name in SET if column[name]}
     if view.caller.groups:
         given["groups"] = [group.strip() for group in column["groups"].split(",") if group.strip()]
     if column["before"]:
@@ -264,15 +265,14 @@ async def _others(view: View) -> dict[str, str]:
     return {each.index: each.state for each in reversed(generations) if each.state != "live"}
 
 
-async def _strategy(view: View) -> str:
-    """That answers the site's visitors; as pagewire.yaml has it where nobody can tell what was made live."""
+async def _live(view: View) -> Tuned:
+    """By which the site's visitors are answered; as pagewire.yaml has it where nobody can tell what was made live."""
     tuning = SiteTuning(view.edge.settings)
     try:
         tuning.take(await view.edge.ports.texts.live(view.site))
     except Retryable as err:
         log.warning("what was made live of a site cannot be read", site=view.site, error=str(err))
-    live = tuning.of(view.site)
-    return (live and live.strategy) or view.edge.settings.site(view.site).strategy
+    return tuning.of(view.site) or Tuned()
 
 
 async def _page(
@@ -287,7 +287,7 @@ async def _page(
     kept: str = "",
 ) -> Response:
     assert view.caller is not None
-    site = view.edge.settings.site(view.site)
+    site, live = view.edge.settings.site(view.site), await _live(view)
     results = report.trials if report else ()
     return view.page(
         "playground.html",
@@ -298,8 +298,10 @@ async def _page(
         wrong=wrong,
         refused=refused,
         kept=kept,
+        flows=get_args(FlowName),
+        flow=view.edge.settings.flow_of(view.site, live).flow,
         strategies=STRATEGIES,
-        strategy=await _strategy(view),
+        strategy=live.strategy or site.strategy,
         languages_of_site=dict.fromkeys([*site.languages, *(each["lang"] for each in columns if each["lang"])]),
         models=view.edge.settings.models(view.site),
         indexes=await _others(view),

@@ -92,7 +92,7 @@ async def list_choices(site: str, caller: MayEdit, edge: TheEdge) -> TrialChoice
         reranker=settings.reranker != NO_RERANKER,
         live=live.index if live else None,
         indexes=tuple(each.index for each in generations),
-        hits=texts.settings.hits or settings.content_hits,
+        hits=settings.flow_of(site, texts.settings).hits,
         strategy=(texts.settings.strategy or settings.site(site).strategy) if known else "quote",
         system=_fingerprint(settings, site, texts, live),
     )
@@ -159,21 +159,8 @@ def _question(
             raise Problem(422, "invalid", f"prompt: {err}"[:MAX_DETAIL]) from None
     if wanted.rerank and edge.settings.reranker == NO_RERANKER:
         raise Problem(422, "invalid", "rerank: no reranker is configured that would read the hits")
-    trial = Trial(
-        strategy=wanted.strategy,
-        model=wanted.model,
-        temperature=wanted.temperature,
-        examples=wanted.examples,
-        index=indexes[wanted.index],
-        prompt=wanted.prompt,
-        prompt_name=wanted.prompt_name,
-        hits=wanted.hits,
-        order=wanted.order,
-        think=wanted.think,
-        rerank=wanted.rerank,
-        gate_threshold=wanted.gate_threshold,
-        sure_threshold=wanted.sure_threshold,
-    )
+    named = {name: getattr(wanted, name) for name in Trial.model_fields}
+    trial = Trial(**named | {"index": indexes[wanted.index]})
     groups = caller.groups if wanted.groups is None else wanted.groups
     question = new_question(edge, caller, site, text, wanted.lang)
     changed = {"trial": trial, "groups": groups, "history": wanted.history, "tuned": Tuned() if wanted.filed else None}

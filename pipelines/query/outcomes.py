@@ -138,7 +138,7 @@ def outcome(known: Known, end: Answered | Failed, first_word_at: datetime | None
         first_token_ms=max(0.0, first) if first is not None else None,  # the clocks of two machines
         stopped=answered.stopped if answered else False,
         cut=answered.cut if answered else False,
-        left_out=answered.left_out if answered else 0,
+        left_out=answered.left_out + len(answered.doubted) if answered else 0,
         failed=end.code if isinstance(end, Failed) else None,
         answer=answered.text[:ANSWER_CHARS] if answered else None,
         vector=retrieved.vector if retrieved else None,

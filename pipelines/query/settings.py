@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any
 
 from pydantic import Field
 
+from pipelines.query.flow import Flow, resolved
 from pipelines.runtime.chunking import ChunkerSettings
 from pipelines.runtime.settings import (
     JudgeName,
@@ -17,25 +18,13 @@ from pipelines.runtime.settings import (
     StepSettings,
     ToolCalling,
 )
-from schemas.query import MAX_HITS, Tuned
+from schemas.flow import FlowParts
+from schemas.query import Tuned
 
 
-class QuerySettings(SitesSettings, ChunkerSettings):
+class QuerySettings(FlowParts, SitesSettings, ChunkerSettings):
     """The query stages."""
 
-    content_hits: int = Field(default=10, ge=1, le=MAX_HITS, description="Content hits per question.")
-    gate: bool = Field(
-        default=True,
-        description="Answer a question that no page answers with a canned reply and the nearest pages, without asking "
-        "the answer's model; strategies that search themselves ask it all the same.",
-    )
-    gate_threshold: float | None = Field(
-        default=None,
-        gt=0,
-        lt=1,
-        description="Least score of a question that can be answered; higher refuses more. Default: the embedder's own, "
-        "chosen to refuse few that can (docs/reference/quality.md).",
-    )
     reranker: str = Field(
         default="none",
         pattern=r"^(none|(bge|onnx):\S.*)$",
@@ -43,9 +32,6 @@ class QuerySettings(SitesSettings, ChunkerSettings):
         "`onnx:FOLDER` (a cross-encoder as ONNX). It reads the best 20 hits and 24 sentences again, keeps 5 hits, and "
         "chooses the sentence to quote.",
     )
-    neighbours: int = Field(default=2, ge=0, le=10, description="Chunks before and after a content hit.")
-    short_question_words: int = Field(default=3, ge=0, description="Fewer words than this: keyword search.")
-    context_chars: int = Field(default=6_000, ge=200, description="Characters of sources an answer may read.")
     answer_tokens: int = Field(
         default=800, ge=50, description="Tokens a model may write for an answer; one that runs on is stopped."
     )
@@ -92,20 +78,25 @@ class QuerySettings(SitesSettings, ChunkerSettings):
     )
 
     def step(self, site: str, name: StepName) -> StepSettings:
-        """What is set for a step of a site; of `answer` always how much it may read and write."""
+        """What is set for a step of a site; of `answer` always how much it may write."""
         own, shared = self.sites.get(site, Site()), self.steps.get(name, StepSettings())
         found = own.steps.get(name, StepSettings())
         if name == "answer":
-            shared = shared.over(StepSettings(max_tokens=self.answer_tokens, context_chars=self.context_chars))
-            found = found.over(StepSettings(max_tokens=own.answer_tokens, context_chars=own.context_chars))
+            shared = shared.over(StepSettings(max_tokens=self.answer_tokens))
+            found = found.over(StepSettings(max_tokens=own.answer_tokens))
         return found.over(shared)
 
-    def under(self, tuned: Tuned) -> Self:
-        """As a question has the search."""
-        wanted = {"content_hits": tuned.hits, "gate_threshold": tuned.gate_threshold}
-        changed = {name: value for name, value in wanted.items() if value is not None}
-        return self.model_copy(update=changed) if changed else self
+    def flow_of(self, site: str, tuned: Tuned | None = None) -> Flow:
+        """How a question to a site is searched and answered.
 
-    def readable(self, site: str) -> int:
-        """Characters of sources that its answers may read."""
-        return self.step(site, "answer").context_chars or self.context_chars
+        Args:
+            tuned: the settings that it brings along (schemas.query.Question.under).
+        """
+        own = self.sites.get(site, Site())
+        return resolved(_layer(self, self.steps), _layer(own, own.steps), tuned.parts() if tuned else {})
+
+
+def _layer(parts: FlowParts, steps: Steps) -> dict[str, Any]:
+    """`context_chars` of the step `answer` is the flow's own."""
+    read = steps.get("answer", StepSettings()).context_chars
+    return parts.parts() | ({} if read is None else {"context_chars": read})

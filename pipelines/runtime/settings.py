@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pipelines.runtime.errors import UnknownSite
 from pipelines.runtime.near_names import some_of
 from schemas.base import GivenLang, Lang, SiteId
+from schemas.flow import FlowParts
 from schemas.privacy import QuestionLogging
 
 # The steps that call a model, with a prompt each.
@@ -138,7 +139,7 @@ def _known_to_read(steps: dict[StepName, StepSettings]) -> dict[StepName, StepSe
 Steps = Annotated[dict[StepName, StepSettings], AfterValidator(_known_to_read)]
 
 
-class Site(SettingsGroup):
+class Site(FlowParts, SettingsGroup):
     """One website, as the stages see it."""
 
     languages: tuple[GivenLang, ...] = Field(default=("en",), min_length=1, description="The first is the default.")
@@ -151,9 +152,6 @@ class Site(SettingsGroup):
     )
     judge: JudgeName | None = Field(
         default=None, description="Who judges its answers' sentences beside the rules; default: as for all sites."
-    )
-    context_chars: int | None = Field(
-        default=None, ge=200, description="Characters of sources that its answers may read; default: of all sites."
     )
     answer_tokens: int | None = Field(
         default=None, ge=50, description="Tokens a model may write for its answers; default: of all sites."

@@ -33,6 +33,7 @@ REFUSED: dict[str, set[str]] = {
         "rephrased courtesy",
         "retrieved",
         "retrieved for a courtesy",
+        "event sources",
         "event answer",
         "head",
         "head of what goes ahead",

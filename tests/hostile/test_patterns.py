@@ -15,7 +15,7 @@ from starlette.datastructures import FormData
 from connectors.cms.titles import title_in
 from gateway.console.playground import _columns
 from pipelines.evaluate import wording
-from pipelines.query.answer import cite, claims
+from pipelines.query.answer import amounts, cite, claims
 from pipelines.query.answer.grounding import Grounds
 from pipelines.query.extractive import days
 from pipelines.query.translate import protected
@@ -80,6 +80,9 @@ MADE: Mapping[Made, Maker] = {
     Made("connectors.cms.titles", "_cut"): Maker(_title),
     Made("gateway.console.playground", "_columns"): Maker(lambda: _columns(FormData({"columns": "2"})), "fullmatch"),
     Made("pipelines.evaluate.wording", "tokens"): Maker(lambda: wording.tokens("The pool is open.", "en")),
+    Made("pipelines.query.answer.amounts", "_pattern"): Maker(
+        lambda: [amounts._pattern.__wrapped__(name, ("de", "en", "fr")) for name in ("free", "free-perhaps", "one")]
+    ),
     Made("pipelines.query.answer.cite", "_mark"): Maker(lambda: re.compile(cite._ONE)),
     Made("pipelines.query.answer.claims", "_inside_words"): Maker(
         lambda: claims._inside_words.__wrapped__(("de", "en", "fr"))

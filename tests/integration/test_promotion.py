@@ -44,7 +44,7 @@ class Bench:
         self.elastic = elastic
         self.operator = operator
         self.models = {model.fingerprint: model for model in (OLD, SAME_LENGTH, OTHER_LENGTH)}
-        self.settings = Settings(sites={site: SiteSettings()}, content_hits=5, neighbours=1)
+        self.settings = Settings(sites={site: SiteSettings()}, hits=5, neighbours=1)
         self.searcher = Searcher(elastic.search, self, self.settings)
 
     async def for_site(self, site: str) -> FakeEmbedder:

@@ -16,6 +16,7 @@ export interface Answered {
   stopped: boolean;
   cut: boolean;
   left_out: number;
+  doubted: Doubted[];
   narrower: QuestionMeaning[];
   tables: WholeTable[];
   strategy: string;
@@ -97,6 +98,13 @@ export interface Done {
   type: "done";
 }
 
+export interface Doubted {
+  start: number;
+  end: number;
+  kind: "figure" | "belongs" | "name" | "negation" | "entailment";
+  said: string;
+}
+
 export interface Failed {
   type: "error";
   code: string;
@@ -158,6 +166,7 @@ export interface Source {
   url: string;
   field: "name" | "title" | "description" | "keywords" | "content";
   ord: number;
+  heading: string;
   text: string;
   score: number;
   cosine: number | null;

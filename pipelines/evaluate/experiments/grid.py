@@ -20,6 +20,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 from pipelines.evaluate.measures import MEASURES
 from pipelines.runtime.errors import WrongUse
 from schemas.base import SiteId, problems
+from schemas.flow import FlowParts
 from schemas.trial import TrialSettings
 
 MAX_ARMS = 200
@@ -27,20 +28,19 @@ BASE = "base"
 DIFFERENCE = 0.05  # of the figure's scale 0..1: smaller ones are not worth a change
 # What may be varied, as a grid calls it, and as a trial does.
 SETTINGS = {
+    **{name: name for name in FlowParts.model_fields},
     "strategy": "strategy",
     "prompt": "prompt",
     "model": "model",
     "temperature": "temperature",
-    "hits": "hits",
     "shots": "examples",
     "order": "order",
     "think": "think",
     "rerank": "rerank",
-    "gate_threshold": "gate_threshold",
     "sure_threshold": "sure_threshold",
     "index": "index",
 }
-OF_A_MODEL = frozenset({"prompt", "model", "temperature", "examples", "order", "think"})
+OF_A_MODEL = frozenset({"prompt", "model", "temperature", "examples", "order", "think", "sentence_check"})
 # What a question cannot bring along, and the command that makes an index of it.
 IN_AN_INDEX = {
     "chunk_size": "pagewire rebuild SITE --from changes --chunk-size 800",

@@ -30,6 +30,7 @@ from pipelines.query.answer.strategies.base import (
     Strategy,
     TakenBack,
     Task,
+    shortened,
     step,
 )
 from pipelines.query.extractive.confidence import graded
@@ -51,6 +52,7 @@ from schemas.answer import (
     Answered,
     Certainty,
     Done,
+    Doubted,
     Failed,
     PromptMessage,
     QuestionRephrased,
@@ -80,6 +82,7 @@ class _Made:
     certainty: Certainty | None = None
     cut: bool = False
     left_out: int = 0
+    doubted: tuple[Doubted, ...] = ()
     tables: list[WholeTable] = field(default_factory=list)
     prompt: tuple[ChatMessage, ...] = ()
     usage: Usage = field(default_factory=Usage)
@@ -140,6 +143,9 @@ class Answering:
             SourcesFound(grade=retrieved.grade, sources=retrieved.sources),
         )
         made = _Made(retrieved.sources, usage=retrieved.usage)
+        if retrieved.usage.completion_tokens:  # a model has rewritten it
+            did, ms = self._settings.flow_of(request.site, request.under).rephrase, retrieved.timings_ms.get("rephrase")
+            made.note(Step(kind="model", asked=did, said=shortened(retrieved.question), ms=ms or 0.0))
         if stopped.is_set():
             failed = None
         elif datetime.now(UTC) > request.deadline:
@@ -163,6 +169,7 @@ class Answering:
             stopped=stopped.is_set(),
             cut=made.cut,
             left_out=made.left_out,
+            doubted=made.doubted,
             narrower=() if stopped.is_set() else narrower(retrieved),
             tables=tuple(made.tables),
             strategy=made.strategy,
@@ -182,6 +189,7 @@ class Answering:
             stopped=answered.stopped,
             cut=answered.cut,
             left_out=made.left_out,
+            doubted=len(made.doubted),
             ms=round(ms),
         )
 
@@ -191,13 +199,15 @@ class Answering:
     def _task(self, retrieved: Retrieved) -> Task:
         request = retrieved.request
         site, limits = self._settings.site(request.site), self._settings.step(request.site, "answer")
+        flow = self._settings.flow_of(request.site, request.under)
         shown = " ".join([retrieved.question, *(source.text for source in retrieved.sources)])
         return Task(
             retrieved,
             site=site.title or request.site,
             language=self._phrases(request).name(request.lang),
             now=self._clock.now(site.zone),
-            budget=limits.context_chars or self._settings.context_chars,
+            budget=flow.context_chars,
+            check=flow.sentence_check,
             history_messages=self._settings.history_messages,
             room=limits.max_tokens or self._settings.answer_tokens,
             tool_calls=site.tool_calls or self._settings.tool_calls,
@@ -211,19 +221,21 @@ class Answering:
         if task.retrieved.courtesy is not None:
             return await self._reply(task, task.retrieved.courtesy, made, to, stopped)
         retrieved, phrases = task.retrieved, self._phrases(task.retrieved.request)
+        flow = self._settings.flow_of(retrieved.request.site, retrieved.request.under)
         name: str = retrieved.request.under.strategy or self._settings.site(retrieved.request.site).strategy
         strategy = self._strategies.get(name)
         if strategy is not None and self._spending is not None and self._spending.over(retrieved.request.site):
             # As if there were no model, whatever the search hoped from one.
             made.note(Step(kind="error", said=TokensSpent.code))
             strategy = None
-            if self._settings.gate and retrieved.sure is not None:
+            if flow.gate and retrieved.sure is not None:
                 least = retrieved.request.under.sure_threshold
                 grade = graded(retrieved.grade, retrieved.sure, writes=False, least=least)
                 retrieved = retrieved.model_copy(update={"grade": grade})
                 task = replace(task, retrieved=retrieved)
         refuses = refused(retrieved.grade)
-        if strategy is not None and (strategy.searches or (retrieved.sources and not refuses)):
+        reads = flow.retriever == "none" or (retrieved.sources and not refuses)
+        if strategy is not None and (strategy.searches or reads):
             made.strategy, made.extractive = name, False
             failure = await self._by_model(strategy, await self._exemplified(task), made, to, stopped)
             if stopped.is_set() or (failure is None and to.text):
@@ -235,7 +247,7 @@ class Answering:
                 # What a visitor needs is on the pages: quote them. What was streamed so far is taken back.
                 log.warning("the model failed, quoting instead", code=failure.code, error=str(failure))
                 await to.restart()
-        made.strategy, made.extractive, made.cut, made.left_out = "quote", True, False, 0
+        made.strategy, made.extractive, made.cut, made.left_out, made.doubted = "quote", True, False, 0, ()
         # What the strategy has found since is more than the gate knew.
         if made.sources and not (refuses and made.sources == retrieved.sources):
             # Evidence names the sources by number: what a strategy has found since has other numbers.
@@ -276,10 +288,13 @@ class Answering:
         return None
 
     async def _exemplified(self, task: Task) -> Task:
-        """With the worked answers that are most like the one wanted."""
+        """With the worked answers that are most like the one wanted, and what marks a sentence that is in doubt."""
+        retrieved = task.retrieved
+        if task.check == "mark":
+            note = self._phrases(retrieved.request).say("doubted", retrieved.request.lang)
+            task = replace(task, note=await self._said(note, retrieved.request))
         if self._examples is None:
             return task
-        retrieved = task.retrieved
         lang = retrieved.request.lang
         return replace(task, examples=await self._examples.pick("answer", retrieved.request, lang, retrieved.question))
 
@@ -303,7 +318,7 @@ class Answering:
         """Run the strategy, again where that may help. Returns: what failed in the end."""
         failures: list[ModelError] = []
         while not stopped.is_set():
-            made.cut, made.left_out = False, 0
+            made.cut, made.left_out, made.doubted = False, 0, ()
             seconds = (task.retrieved.request.deadline - datetime.now(UTC)).total_seconds() - QUOTING_TIME
             try:
                 async with aclosing(
@@ -358,7 +373,7 @@ async def _publish(piece: Piece, made: _Made, to: Publication) -> None:
         case CutShort():
             made.cut = True
         case LeftOut():
-            made.left_out = piece.sentences
+            made.left_out, made.doubted = piece.sentences, piece.marked
         case TakenBack():
             await to.restart()
         case WholeTable():

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from operator import attrgetter
 
+from pipelines.query.answer.amounts import FREE, limits, paying, spelled, unfigured
 from prompts.loader import table
 from text.figures import Figure, figures, weekdays_between
 from text.language import stopwords
@@ -27,6 +28,7 @@ _SEPARATOR = re.compile(
     r"|\s(?:and|but|that|which|und|aber|sondern|et|mais|qui|y|pero|e|ma|che|és|de|i|ale|oraz|și|dar|care)\s"
 )
 _START = attrgetter("start")
+COSTLESS = "gratis"  # stands for all that says that nothing is to be paid, where words are compared
 _CELLS = " | "  # between a table row's cells, so that nothing is read across them
 _ANSWER_WORD = re.compile(r"^\W*\w+,\s")  # No, you do not
 _NAME_WORD = re.compile(r"(?<!\w)[^\W\d_][\w'’-]*")
@@ -93,7 +95,8 @@ def sentence(markdown: str, langs: Sequence[str]) -> Sentence:
     """One sentence, or one row of a table: that is one statement, whose cells belong together."""
     row = markdown.lstrip().startswith("|")
     text = _CELLS.join(map(inline, cells(markdown))) if row else plain(markdown)
-    found = tuple(figures(text, langs))
+    said = list(spelled(text, figures(text, langs), langs))
+    found = tuple(sorted([*said, *unfigured(text, langs, said)], key=_START))
     whole = _clause(text, 0, len(text), found, langs)
     parts = [whole] if row else [_clause(text, begin, end, found, langs) for begin, end in _cuts(text, found)]
     return Sentence(text, found, tuple(_with_days(parts)), whole)
@@ -170,16 +173,26 @@ def _clause(text: str, begin: int, end: int, found: Sequence[Figure], langs: Seq
     denials, inside_words = _denials(tuple(langs)), _inside_words(tuple(langs))
     # What stands behind the clause tells a number's sign in it.
     read = _NUMBER_SIGN.sub(_blank, text[begin : end + 3])[: end - begin]
+    for figure in inside:
+        if figure.said == FREE:  # "pay nothing" denies nothing
+            at, until = figure.start - begin, figure.end - begin
+            read = read[:at] + COSTLESS.ljust(until - at)[: until - at] + read[until:]
     part = inside_words.sub(_blank, read)
+    named = part
+    for figure in inside:
+        if figure.kind == "number":  # neither a spelled number nor a unit says what it is of
+            at, until = figure.start - begin, figure.end - begin
+            named = named[:at] + " " * (until - at) + named[until:]
     spoken = words(part)
     answer = _ANSWER_WORD.match(part)
     return Clause(
         text=text[begin:end].strip(),
-        subject=_stems(word for word in spoken if word not in _dull(tuple(langs)) and not word.isdigit()),
+        subject=_stems(w for w in words(named) if w not in _dull(tuple(langs)) and not w.isdigit()),
         saying=_stems(word for word in spoken if word not in denials),
         figures=inside,
         days=weekdays_between(inside, text),
-        denies=part != read or any(word in denials for word in (words(part[answer.end() :]) if answer else spoken)),
+        denies=not limits(part, langs)
+        and (part != read or any(word in denials for word in (words(part[answer.end() :]) if answer else spoken))),
     )
 
 
@@ -204,7 +217,9 @@ def _stems(said: Iterable[str]) -> frozenset[str]:
 @cache
 def _dull(langs: tuple[str, ...]) -> frozenset[str]:
     """Words that say nothing of what a sentence is about."""
-    return _denials(langs).union(*(stopwords().get(lang.partition("-")[0], frozenset()) for lang in langs))
+    return _denials(langs).union(
+        paying(langs), *(stopwords().get(lang.partition("-")[0], frozenset()) for lang in langs)
+    )
 
 
 def _blank(match: re.Match[str]) -> str:

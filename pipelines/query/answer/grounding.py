@@ -15,16 +15,15 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 from pipelines.query.answer import claims
+from pipelines.query.answer.amounts import FREE, nearly
 from pipelines.query.answer.claims import Clause, Name, Passage, Sentence
+from schemas.answer import DoubtKind
 from schemas.query import Source
 from text.figures import COUNTED, Figure
 from text.language import spoken
 from text.words import words
-
-Kind = Literal["figure", "belongs", "name", "negation", "entailment"]
 
 SAME_SAYING = 0.6  # share of a clause's words that a passage's must have to speak of the same thing
 SAME_ENOUGH = 0.1  # less of them than the best one has, and another clause still speaks of it
@@ -41,13 +40,9 @@ _CODE = re.compile(r"(?<!\w)(?=[A-Z-]{0,30}\d)(?=\d{0,30}[A-Z])[A-Z\d-]{2,40}(?!
 
 @dataclass(frozen=True)
 class Doubt:
-    """What of a sentence its sources do not say, and in which way.
+    """What of a sentence its sources do not say, and in which way; of `entailment` only a judge speaks (judging)."""
 
-    `figure`: they have no such figure; `belongs`: they say it of something else; `name`: they name another, or none;
-    `negation`: they say the opposite; `entailment`: a judge says that they do not say it (judging).
-    """
-
-    kind: Kind
+    kind: DoubtKind
     said: str
 
 
@@ -79,7 +74,7 @@ class Grounds:
         # Words are compared within a language alone; of another language's names many are translated.
         alike = any(self._sources[n].lang.partition("-")[0] in langs for n in numbers)
         return (
-            _unsaid(said, told, self._repeated)
+            _unsaid(said, told, self._repeated, langs)
             or _of_something_else(said, passages, words=alike)
             or _no_such_code(said, [*told, self._asked])
             or (_other_name(named, [*told, self._asked], nouns=langs[-1] in NOUNS_ARE_CAPITALISED) if alike else None)
@@ -89,7 +84,9 @@ class Grounds:
     def _passage(self, n: int) -> Passage:
         if n not in self._read:
             source = self._sources[n]
-            self._read[n] = claims.passage(f"{source.title}\n\n{source.text}\n\n{source.url}", (source.lang,))
+            self._read[n] = claims.passage(
+                f"{source.title}\n\n{source.heading}\n\n{source.text}\n\n{source.url}", (source.lang,)
+            )
         return self._read[n]
 
     @cached_property
@@ -112,11 +109,13 @@ def _langs(lang: str, said: str) -> tuple[str, ...]:
     return (lang, *(heard if len(heard) == 1 else ()))
 
 
-def _unsaid(said: Sentence, told: Sequence[Passage], repeated: Sequence[Figure]) -> Doubt | None:
+def _unsaid(said: Sentence, told: Sequence[Passage], repeated: Sequence[Figure], langs: Sequence[str]) -> Doubt | None:
     """A figure that is in none of the passages, and is not `repeated` from the question."""
     if len(said.figures) > MOST_FIGURES:
         return Doubt("figure", said.text[said.figures[MOST_FIGURES].start :][:SHOWN])
     for figure in said.figures:
+        if figure.vague:
+            continue
         counted = figure.spelled and figure.unit is None  # three ways:
         if counted and (max(figure.numbers) < COUNTED or said.text.rstrip().endswith(":")):
             continue
@@ -128,25 +127,48 @@ def _unsaid(said: Sentence, told: Sequence[Passage], repeated: Sequence[Figure])
             borne = any(figure.said in passage.folded for passage in told)
         else:
             borne = any(other.bears(figure) for passage in told for other in passage.figures)
+            borne = borne or (counted and any(_counts_in(figure, said.text, passage) for passage in told))
+            borne = borne or any(
+                nearly(figure, said.text, langs, part.figures, part.text)
+                for passage in told
+                for part in passage.sentences
+            )
         if not borne and not any(other.bears(figure) for other in repeated):
             return Doubt("figure", said.text[figure.start : figure.end])
     return None
 
 
+def _counts_in(figure: Figure, text: str, passage: Passage) -> bool:
+    """Whether a number is a part of a word there: ten visits, Zehnerkarte."""
+    begins = f"{text[figure.start : figure.end].casefold()}er"
+    return any(word.startswith(begins) for word in passage.words)
+
+
 def _of_something_else(said: Sentence, passages: Sequence[Passage], *, words: bool) -> Doubt | None:
     """A figure that the passages say of another day, or, by `words`, next to the words of another figure."""
     theirs = [clause for passage in passages for clause in passage.clauses if clause.figures]
-    for mine in (clause for clause in said.clauses if clause.figures):
+    counting = [clause for clause in said.clauses if clause.figures]
+    # What stands before the one clause with figures says what they are of: "For minors, it lasts 5 years".
+    for mine in [said.whole] if len(counting) == 1 else counting:
         has = [[_has(clause, figure) for clause in theirs] for figure in mine.figures]
-        # One whose own figure the sentence says as well is no rival: 80 euros instead of 95.
-        strangers = [clause for clause, *any_of in zip(theirs, *has, strict=True) if not any(any_of)]
         for figure, where in zip(mine.figures, has, strict=True):
-            if figure.kind in ("weekday", "address", "phone") or not any(where):
+            if figure.kind in ("weekday", "address", "phone") or figure.vague or not any(where):
                 continue
             homes = [clause for clause, there in zip(theirs, where, strict=True) if there]
-            rivals = [clause for clause in strangers if _has_alike(clause, figure)]
+            # One whose own figure the sentence says as well is no rival: 80 euros instead of 95.
+            alike = [there for other, there in zip(mine.figures, has, strict=True) if other.family == figure.family]
+            rivals = [
+                clause
+                for clause, *any_of in zip(theirs, *alike, strict=True)
+                if not any(any_of) and _has_alike(clause, figure)
+            ]
             other_days = all(home.days and not home.days & mine.days for home in homes)
-            if (words and _nearer(mine, rivals, homes)) or (figure.kind == "time" and mine.days and other_days):
+            # Where a home has another figure of the sentence, the two belong together there as well.
+            others = [other for other in said.figures if other is not figure and not other.vague]
+            if any(_has(home, other) for home in homes for other in others if other.kind == "number"):
+                rivals = []
+            least = SHARED if figure.said == FREE else 1
+            if (words and _nearer(mine, rivals, homes, least)) or (figure.kind == "time" and mine.days and other_days):
                 return Doubt("belongs", said.text[figure.start : figure.end])
     return None
 
@@ -159,14 +181,15 @@ def _has_alike(clause: Clause, figure: Figure) -> bool:
     return any(other.family == figure.family for other in clause.figures)
 
 
-def _nearer(mine: Clause, rivals: Iterable[Clause], homes: Iterable[Clause]) -> bool:
+def _nearer(mine: Clause, rivals: Iterable[Clause], homes: Iterable[Clause], least: int) -> bool:
     """Whether a clause shares words with a rival that are not at home, and hardly any the other way round."""
     # A figure without words of its own goes on with those before it: at 15:30 and 16:30.
     if not all(home.subject for home in homes):
         return False
     at_home = {mine.subject & home.subject for home in homes}
     return any(
-        all(there - here and (here <= there or len(there - here) >= len(here - there) + NEARER) for here in at_home)
+        len(there) >= least
+        and all(there - here and (here <= there or len(there - here) >= len(here - there) + NEARER) for here in at_home)
         for there in {mine.subject & rival.subject for rival in rivals}
     )
 

@@ -156,4 +156,5 @@ def _windows(source: Source) -> list[str]:
         if stretches[-1] and len(stretches[-1]) + len(sentence) > WINDOW:
             stretches.append("")
         stretches[-1] = f"{stretches[-1]} {sentence}".strip()
-    return [f"{source.title}\n{stretch}" for stretch in stretches if stretch]
+    head = "\n".join(filter(None, [source.title, source.heading]))
+    return [f"{head}\n{stretch}" for stretch in stretches if stretch]

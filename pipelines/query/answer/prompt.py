@@ -65,9 +65,10 @@ def chat(
 
 def fenced(sources: Sequence[Source], token: str) -> str:
     """The sources, numbered, each between marks that no page can write (`prompts.loader.fence`)."""
-    return "\n".join(passage(token, source.n, source.title, source.text) for source in sources)
+    return "\n".join(passage(token, source.n, source.title, source.text, source.heading) for source in sources)
 
 
-def passage(token: str, n: int, title: str, text: str) -> str:
+def passage(token: str, n: int, title: str, text: str, heading: str = "") -> str:
     """One of them."""
-    return f'<source-{token} n="{n}">\nTitle: {" ".join(title.split())}\n\n{text}\n</source-{token}>'
+    head = "\n".join(filter(None, [f"Title: {' '.join(title.split())}", heading]))
+    return f'<source-{token} n="{n}">\n{head}\n\n{text}\n</source-{token}>'

@@ -1,9 +1,10 @@
-"""Sift: a model's sentence is shown when it is complete and its citations bear it out; else it is left out.
+"""Sift: a model's sentence is shown when it is complete; one that its citations do not bear out is marked or left out.
 
     piece ─▶ entities ─▶ links ─▶ citations (cite) ─▶ held until the next sentence begins ─▶ Grounds ─▶ Token, Citation
-                                                                                               └ Doubt ─▶ left out
+                                                                      Doubt ─▶ the same and a note, or left out ─┘
 
-So at most a sentence is held back, and no visitor sees a figure that its source contradicts, not even for a moment.
+So at most a sentence is held back, and no visitor sees a figure that its source contradicts without the note, not even
+for a moment.
 The work is linear in what the model writes.
 """
 
@@ -17,7 +18,7 @@ from pipelines.query.answer.entities import EntityReader
 from pipelines.query.answer.grounding import Doubt
 from pipelines.query.answer.judging import Check
 from pipelines.query.answer.links import LinkFilter
-from schemas.answer import Citation, Token
+from schemas.answer import Citation, Doubted, Token
 from schemas.query import Source
 from text.sentences import ended, split
 
@@ -34,23 +35,26 @@ class Sifter:
     However it is cut, what comes out is the same, but where a later line makes another thing of those above it, such as
     a term of a definition list.
 
-    `text` is the answer so far, `citations` point into it; `left_out` are the sentences that are not in it, and why;
-    `stated` those that are, with the numbers that they cite.
+    `text` is the answer so far, `citations` point into it; `left_out` are the sentences that are not in it, and why,
+    `doubted` those that are marked in it; `stated` all others, with the numbers that they cite.
 
     Args:
         grounds: None: nothing is checked.
+        note: what marks a sentence that is not borne out, in the visitor's language; empty: it is left out.
     """
 
-    def __init__(self, sources: Sequence[Source], grounds: Check | None, lang: str) -> None:
+    def __init__(self, sources: Sequence[Source], grounds: Check | None, lang: str, note: str = "") -> None:
         self._entities = EntityReader()
         self._links = LinkFilter(sources)
         self._parser = CitationParser(sources)
         self._grounds = grounds
         self._lang = lang
+        self._note = f" *({note})*" if note else ""
         self._said: list[str] = []  # what is shown
         self._length = 0  # characters of that
         self.citations: list[Citation] = []
         self.left_out: list[tuple[str, Doubt]] = []
+        self.doubted: list[Doubted] = []
         self.stated: list[tuple[str, tuple[int, ...]]] = []
         self._decided = 0  # so much of the parser's text is shown or left out
         self._in_prose = True  # what was decided last
@@ -62,6 +66,11 @@ class Sifter:
     @property
     def text(self) -> str:
         return "".join(self._said)
+
+    @property
+    def founded(self) -> bool:
+        """Whether a sentence without a doubt cites a source."""
+        return any(cited for _, cited in self.stated)
 
     @property
     def dropped(self) -> int:
@@ -134,7 +143,9 @@ class Sifter:
         open_ones = self._parser.citations[self._given :]  # all others end before
         cited = [c.n for c in open_ones if c.start < end and c.end > start]
         doubt = self._grounds.doubt(said, cited) if self._grounds else None
-        if doubt is not None:
+        if doubt is not None and self._note:
+            self._mark(said, start, end, doubt, events)
+        elif doubt is not None:
             self.left_out.append((said, doubt))
             gap = self._parser.part(self._decided, start)
             self._gap = max(self._gap, gap, key=lambda white: white.count("\n"))
@@ -147,6 +158,19 @@ class Sifter:
                 break
             self._cite(citation, events)
             self._given += 1
+
+    def _mark(self, said: str, start: int, end: int, doubt: Doubt, events: list[Token | Citation]) -> None:
+        """Show the sentence with the note behind it; of a table's row in its last cell."""
+        until = end - 1 if said.endswith("|") else end
+        self._show(self._parser.part(self._decided, until), self._decided, until, events)
+        behind = self._length
+        begun = behind - len(self._parser.part(start, until))
+        self.doubted.append(Doubted(start=begun, end=behind, kind=doubt.kind, said=doubt.said))
+        self._said.append(self._note)
+        self._length += len(self._note)
+        events.append(Token(text=self._note))
+        if until < end:
+            self._show(" |", until, end, events)
 
     def _show(self, text: str, start: int, end: int, events: list[Token | Citation]) -> None:
         if self._gap or not self._length:

@@ -16,10 +16,10 @@ from pipelines.query.extractive.confidence import FINE, NOT_SAID, NOTHING, GateI
 from pipelines.query.extractive.follow_ups import FollowUpResult, go_on, joined, stands_alone
 from pipelines.query.extractive.parts import AskedPart, by_part, parts
 from pipelines.query.extractive.ranking import Findings, weigh
+from pipelines.query.flow import Flow
 from pipelines.query.live.glossary import Glossary, widened
 from pipelines.query.search.ports import Chunks, Hit, Reranker
 from pipelines.query.search.search import Retrieval
-from pipelines.query.settings import QuerySettings
 from schemas.query import Gate, Grade, Rephrased, Sure
 
 Find = Callable[[str], Awaitable[Retrieval]]
@@ -76,7 +76,7 @@ async def looked(asked: Rephrased, find: Find, glossary: Glossary, chunks: Chunk
     return Look(asked, named(followed.question), followed.found, followed)
 
 
-async def assessed(look: Look, chunks: Chunks, settings: QuerySettings, *, in_parts: bool) -> Assessment:
+async def assessed(look: Look, chunks: Chunks, flow: Flow, *, in_parts: bool) -> Assessment:
     """Measure what was found.
 
     Args:
@@ -91,7 +91,7 @@ async def assessed(look: Look, chunks: Chunks, settings: QuerySettings, *, in_pa
     near = same_revision(found.near, hits)
     if look.keyword:
         # The whole text of the fields that matched, as it stands.
-        fields = dict.fromkeys((hit.index, hit.page_key, hit.field) for hit in hits[: settings.content_hits])
+        fields = dict.fromkeys((hit.index, hit.page_key, hit.field) for hit in hits[: flow.hits])
         near += same_revision([chunk for place in fields for chunk in await chunks.field(*place)], hits)
     if found.vector is None:
         return Assessment(hits, near, Findings(()), [])
@@ -107,7 +107,7 @@ async def assessed(look: Look, chunks: Chunks, settings: QuerySettings, *, in_pa
 
 
 async def answerable(
-    look: Look, weighed: Assessment, settings: QuerySettings, *, writes: bool
+    look: Look, weighed: Assessment, flow: Flow, *, writes: bool
 ) -> tuple[Grade, Gate | None, Sure | None]:
     """Whether there is an answer in it: by the gate's figures, by how sure the units are, by the parts.
 
@@ -124,13 +124,13 @@ async def answerable(
     if profile is not None and least is not None:
         profile = replace(profile, least_unit=least, least_page=least)
     sure = sureness(weighed.findings, profile) if look.followed is None else look.followed.sure(profile)
-    if settings.gate and not look.keyword:
-        seen, hits = look.found.candidates, look.found.hits[: settings.content_hits]
+    if flow.gate and not look.keyword:
+        seen, hits = look.found.candidates, look.found.hits[: flow.hits]
         units = weighed.findings.nearest
         read = GateInput(look.named, seen.dense, hits, seen.terms, seen.total, seen.by_language, units)
-        grade, gate = await judge(read, model.profile.gate, model, settings.gate_threshold)
+        grade, gate = await judge(read, model.profile.gate, model, flow.gate_threshold)
         far = sure is not None and look.followed is None and outside(read, gate, sure.signals["shared"])
-    if settings.gate and sure is not None and weighed.hits:
+    if flow.gate and sure is not None and weighed.hits:
         if far and not writes:
             return max(grade, NOT_SAID), gate, sure.model_copy(update={"of": "nothing"})
         grade = graded(grade, sure, writes, least)

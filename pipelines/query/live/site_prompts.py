@@ -30,6 +30,7 @@ PROMPTS = (
     "answer",
     "courtesy",
     "decide",
+    "expand",
     "judge",
     "react",
     "rephrase",

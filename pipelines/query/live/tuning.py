@@ -1,6 +1,6 @@
 """Tuning: how a site's questions are answered, where it is not as pagewire.yaml says: what was made live since.
 
-    pagewire.yaml: strategy, content_hits, gate_threshold, ...   what is not said below
+    pagewire.yaml: strategy, flow, hits, neighbours, ...         what is not said below
     versions that were made live (live_texts.py) ─▶ SiteTuning ─▶ the first stage marks each question with it ─▶ all
                                                                   others go by the mark (schemas.query.Question.under)
 
@@ -20,6 +20,7 @@ import structlog
 import yaml
 from pydantic import ValidationError
 
+from pipelines.query.flow import Flow
 from pipelines.runtime.settings import Site
 from prompts.loader import PromptError, plain
 from schemas.base import problems
@@ -36,11 +37,7 @@ NO_RERANKER = "none"
 class Configured(Protocol):
     """What pagewire.yaml says (wiring.settings.Settings)."""
 
-    @property
-    def content_hits(self) -> int: ...
-
-    @property
-    def gate_threshold(self) -> float | None: ...
+    def flow_of(self, site: str) -> Flow: ...
 
     @property
     def reranker(self) -> str: ...
@@ -116,9 +113,8 @@ def can_be_followed(wanted: AnswerSettings, settings: Configured, site: str) -> 
 
 def filed_settings(settings: Configured, name: str) -> str:
     """What pagewire.yaml says, written as settings that would change nothing. Raises: UnknownSite."""
-    said: dict[str, str | int | float] = {"strategy": settings.site(name).strategy}
-    if settings.reranker == NO_RERANKER:  # which keeps a number of hits of its own
-        said["hits"] = settings.content_hits
-    if settings.gate_threshold is not None:
-        said["gate_threshold"] = settings.gate_threshold
+    flow = settings.flow_of(name)
+    said = {"strategy": settings.site(name).strategy, "flow": flow.flow, "hits": flow.hits, **flow.departures}
+    if settings.reranker != NO_RERANKER:  # which keeps a number of hits of its own
+        del said["hits"]
     return yaml.safe_dump(said, sort_keys=False).strip()

@@ -14,7 +14,7 @@ from time import perf_counter
 
 import structlog
 
-from pipelines.query.extractive.courtesy import recognized
+from pipelines.query.extractive.courtesy import Utterance, recognized
 from pipelines.query.extractive.follow_ups import earlier
 from pipelines.query.giving_up import in_time
 from pipelines.query.live.site_prompts import SitePrompts
@@ -46,21 +46,27 @@ def rephrase_handler(
         if tuning is not None and request.tuned is None:  # a trial may say that nothing of it counts
             request = request.model_copy(update={"tuned": tuning.of(request.site)})
         began = perf_counter()
-        understood = recognized(request.question, request.lang, conversing=bool(request.history))
-        question, mode = understood.question, search_mode(understood.question, settings.short_question_words)
+        flow = settings.flow_of(request.site, request.under)
+        understood = Utterance(None, request.lang, request.question)
+        if flow.courtesies:
+            understood = recognized(request.question, request.lang, conversing=bool(request.history))
+        question, mode = understood.question, search_mode(understood.question, flow.short_question_words)
         before, spent = None, Usage()
         if understood.kind is not None:
             mode, request = "courtesy", request.model_copy(update={"lang": understood.lang})
         else:
             asked = request.model_copy(update={"question": question, "history": _questions(request.history)})
             rewritten = None
-            if mode == "semantic" or asked.history:
-                rewritten, spent = await rewrite(asked, settings, site_prompts, rewriter)
-            if rewritten is None:
+            # The original looks a word or two up as they are, whatever was said before.
+            if mode == "semantic" or (asked.history and flow.retriever != "original"):
+                rewritten, spent = await rewrite(asked, settings, flow, site_prompts, rewriter)
+            if rewritten is None and flow.retriever == "original":
+                pass  # it is searched as it is
+            elif rewritten is None:
                 before = earlier(question, asked.history)
             else:
                 question = rewritten
-                mode = mode if mode == "semantic" else search_mode(rewritten, settings.short_question_words)
+                mode = mode if mode == "semantic" else search_mode(rewritten, flow.short_question_words)
         timings = {"rephrase": (perf_counter() - began) * 1000}
         message = Rephrased(
             request=request,

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 
 import structlog
 
+from pipelines.query.flow import Flow
 from pipelines.query.live.glossary import terms_back
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.ports import ChatModels, ExamplePicker
@@ -120,7 +121,7 @@ def _unwrapped(line: str) -> str:
 
 
 async def rewrite(
-    request: Question, settings: QuerySettings, site_prompts: SitePrompts, rewriter: Rewriter | None
+    request: Question, settings: QuerySettings, flow: Flow, site_prompts: SitePrompts, rewriter: Rewriter | None
 ) -> tuple[str | None, Usage]:
     """The question as the model puts it, None without a rewriter, or when it fails; and what was spent on it.
 
@@ -130,7 +131,8 @@ async def rewrite(
     if rewriter is None:
         return None, Usage()
     site, prompt_set = settings.site(request.site), site_prompts.of(request.site)
-    prompt, lang = site_prompts.asked(request, "rephrase"), site.languages[0]
+    repeats, lang = flow.rephrase == "repeat", site.languages[0]
+    prompt = site_prompts.asked(request, "rephrase" if repeats else "expand")
     asks = values(
         request,
         site=site.title or request.site,
@@ -141,7 +143,8 @@ async def rewrite(
     )
     try:
         async with asyncio.timeout(PATIENCE):
-            shots = await rewriter.examples.pick("rephrase", request, lang)
+            # Examples of repeated questions would teach it to repeat.
+            shots = await rewriter.examples.pick("rephrase", request, lang) if repeats else None
             messages = prompt.messages(asks, lang, shots)
             model = rewriter.models.of(request.site, "rephrase", request.request_id)
             completion = await model.complete(messages, max_tokens=OUTPUT_TOKENS)

@@ -1,7 +1,8 @@
 """Retrieve: the sources an answer may read, and whether there is an answer in them.
 
-query.rephrased ─▶ look ─▶ assess ─▶ (reread) ─▶ grade ─▶ widen ─▶ query.retrieved
-                   hits    units      reranker    gate     neighbours, whole tables
+query.rephrased ─┬─▶ look ─▶ assess ─▶ (reread) ─▶ grade ─▶ widen ─┬─▶ query.retrieved
+                 │   hits    units      reranker    gate     neighbours, whole tables
+                 └─▶ the original way (original.py), or none ─────┘
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from typing import Any, TypeVar
 from pipelines.query.extractive.assessment import Assessment, Find, Look, answerable, assessed, looked, same_revision
 from pipelines.query.extractive.confidence import FINE, UNCLEAR
 from pipelines.query.extractive.tables import whole_tables
+from pipelines.query.flow import Flow
 from pipelines.query.live.glossary import Glossary
+from pipelines.query.retrieve.original import original
 from pipelines.query.search.ports import Chunks, Hit, Reranker
-from pipelines.query.search.search import Searcher
+from pipelines.query.search.search import Retrieval, Searcher
 from pipelines.query.search.widen import passages, wanted
 from pipelines.query.settings import QuerySettings
+from schemas.flow import Retriever
 from schemas.http import SearchKind
 from schemas.ingest import Vector32
 from schemas.query import (
@@ -35,6 +39,7 @@ from schemas.query import (
 
 RERANKED, KEPT = 20, 5  # hits read by the reranker, and left of them
 LOOKED_INTO = 30  # hits whose units are measured
+KINDS: Mapping[Retriever, SearchKind] = {"vectors": "vector", "keywords": "keyword"}  # of the others it is hybrid
 
 T = TypeVar("T")
 
@@ -75,13 +80,18 @@ async def retrieve(
     if asked.courtesy is not None:
         pages = await _pages_alone(asked, searcher, laps)
         return _retrieved(asked, laps, courtesy=asked.courtesy, grade=FINE, sources=(), found=pages)
-    settings = settings.under(request.under)
+    flow = settings.flow_of(request.site, request.under)
+    if flow.retriever == "none":
+        return _retrieved(asked, laps, grade=FINE, sources=())
+    if flow.retriever == "original":
+        return await _by_original(asked, searcher, chunks, flow, laps)
     words = settings.site(request.site).glossary if glossary is None else glossary
-    look = await laps.of("search", looked(asked, _find(asked, searcher, settings, reranker), words, chunks))
-    found = await laps.of("evidence", assessed(look, chunks, settings, in_parts=reranker is None and not writes))
-    best = await laps.of("rerank" if reranker else "evidence", _ordered(look, found, settings, reranker))
-    grade, gate, sure = await laps.of("gate", answerable(look, found, settings, writes=writes))
-    sources, tables = await laps.of("widen", _read(best, look, chunks, settings, whole=grade < UNCLEAR and not writes))
+    look = await laps.of("search", looked(asked, _find(asked, searcher, flow, reranker), words, chunks))
+    found = await laps.of("evidence", assessed(look, chunks, flow, in_parts=reranker is None and not writes))
+    best = await laps.of("rerank" if reranker else "evidence", _ordered(look, found, flow, reranker))
+    grade, gate, sure = await laps.of("gate", answerable(look, found, flow, writes=writes))
+    whole = grade < UNCLEAR and not writes
+    sources, tables = await laps.of("widen", _read(best, look, chunks, flow, settings.chunker.size, whole=whole))
     evidence = best.findings.cited(sources)
     alone = look.found.vector if look.named == look.asked.question and look.followed is None else None
     return _retrieved(
@@ -94,8 +104,22 @@ async def retrieve(
         sure=sure,
         parts=tuple(part.cited(sources) for part in found.parts),
         tables=tables,
-        vector=_vector(look),
+        vector=_vector(request, look.found),
         found=_pages(best.ranked) if request.trial else await _pages_alone(look.asked, searcher, laps, alone),
+    )
+
+
+async def _by_original(asked: Rephrased, searcher: Searcher, chunks: Chunks, flow: Flow, laps: _Laps) -> Retrieved:
+    made = await laps.of("search", original(asked, searcher, chunks, flow))
+    request = _spoken_to(asked.request, made.sources, ())
+    return _retrieved(
+        asked.model_copy(update={"request": request}),
+        laps,
+        grade=made.grade,
+        sources=made.sources,
+        gate=made.gate,
+        vector=_vector(request, made.found),
+        found=_pages(made.found.hits) if request.trial else await _pages_alone(asked, searcher, laps),
     )
 
 
@@ -110,44 +134,45 @@ def _retrieved(asked: Rephrased, laps: _Laps, **what: Any) -> Retrieved:
     )
 
 
-def _find(asked: Rephrased, searcher: Searcher, settings: QuerySettings, reranker: Reranker | None) -> Find:
+def _find(asked: Rephrased, searcher: Searcher, flow: Flow, reranker: Reranker | None) -> Find:
     return partial(
         searcher.find,
         asked.request.site,
-        kind="hybrid",
-        size=max(LOOKED_INTO, RERANKED if reranker else 0, settings.content_hits),
+        kind=KINDS.get(flow.retriever, "hybrid"),
+        size=max(LOOKED_INTO, RERANKED if reranker else 0, flow.hits),
         groups=asked.request.groups,
-        around=settings.neighbours,
+        flow=flow,
         lang=asked.request.lang,
         guessed=asked.request.guessed,
         by_words=asked.mode == "keyword",
     )
 
 
-async def _ordered(look: Look, found: Assessment, settings: QuerySettings, reranker: Reranker | None) -> Assessment:
+async def _ordered(look: Look, found: Assessment, flow: Flow, reranker: Reranker | None) -> Assessment:
     """Raises: Permanent: of the reranker."""
     if reranker is None or look.keyword:
-        return found.ordered(settings.content_hits)
+        return found.ordered(flow.hits)
     return await found.reread(look.asked.question, reranker, look.asked.request.under.hits or KEPT)
 
 
 async def _read(
-    best: Assessment, look: Look, chunks: Chunks, settings: QuerySettings, *, whole: bool
+    best: Assessment, look: Look, chunks: Chunks, flow: Flow, size: int, *, whole: bool
 ) -> tuple[tuple[Source, ...], tuple[SourceTable, ...]]:
     """Sources of the best hits and of what is near them; what else stands around is read if there is room for it.
 
     Args:
+        size: characters of a chunk, at most.
         whole: whether the tables are read, too, of whose rows some may be quoted.
     """
-    hits, room = best.hits[: settings.content_hits], settings.readable(look.asked.request.site)
+    hits, room = best.hits[: flow.hits], flow.context_chars
     near = same_revision(best.near, hits)
     if look.keyword:
         sources = passages(best.hits, best.near, room, whole_fields=True)
     else:
         sources = passages(hits, near, room)
-        if hits and room - sum(len(source.text) for source in sources) >= settings.chunker.size:
+        if hits and room - sum(len(source.text) for source in sources) >= size:
             seen = {hit.place for hit in near}
-            rest = [place for place in wanted(hits, settings.neighbours) if place not in seen]
+            rest = [place for place in wanted(hits, flow.neighbours) if place not in seen]
             around = [*near, *await chunks.chunks(hits[0].index, rest)]
             sources = passages(hits, same_revision(around, hits), room)
     if not whole:
@@ -185,9 +210,8 @@ def _spoken_to(request: Question, sources: Sequence[Source], evidence: Sequence[
     return request.model_copy(update={"lang": best}) if request.guessed and best else request
 
 
-def _vector(look: Look) -> QuestionVector | None:
+def _vector(request: Question, found: Retrieval) -> QuestionVector | None:
     """What the question was searched by, for the question log: made once, it groups questions by meaning later."""
-    found = look.found
-    if look.asked.request.logged_as is None or found.vector is None or found.model is None:
+    if request.logged_as is None or found.vector is None or found.model is None:
         return None
     return QuestionVector.of(found.model.fingerprint, found.vector)

@@ -12,6 +12,7 @@ from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import Retryable
 from schemas.ingest import UnitKind, Vector32
 from schemas.page import FieldName
+from schemas.query import Source
 
 ChunkKey = tuple[str, FieldName, int]  # page key, field, ord
 
@@ -64,8 +65,25 @@ class Hit(Candidate):
 
     @property
     def shown(self) -> tuple[str, str]:
-        """Title and URL: what all chunks have in common that may stand in one source."""
+        """What all chunks have in common that may stand in one source."""
         return self.title, self.url
+
+    def source(self, n: int, text: str, heading: str = "") -> Source:
+        """A source of this number whose best hit it is."""
+        return Source(
+            n=n,
+            page_id=self.page_id,
+            lang=self.lang,
+            title=self.title,
+            url=self.url,
+            field=self.field,
+            ord=self.ord,
+            heading=heading,
+            text=text,
+            score=self.score,
+            cosine=self.cosine,
+            revision=self.revision,
+        )
 
 
 @dataclass(frozen=True)
@@ -226,6 +244,7 @@ class SearchIndex(Chunks, Protocol):
         floors: Floors,
         content_hits: int,
         keyword_hits: int,
+        short_hits: int = 1,
         groups: Iterable[str] = (),
     ) -> Candidates:
         """Search all five fields by vector (unless None) and by keywords (unless `keyword_hits` is 0).

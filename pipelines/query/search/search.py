@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pipelines.query.flow import Flow
 from pipelines.query.ports import IndexNotTried
 from pipelines.query.search.fuse import fuse, known_share, standing
 from pipelines.query.search.ports import (
@@ -216,7 +217,7 @@ class Searcher:
         kind: SearchKind,
         size: int,
         groups: Iterable[str] = (),
-        around: int = 0,
+        flow: Flow | None = None,
         lang: str | None = None,
         guessed: bool = False,
         by_words: bool = False,
@@ -224,7 +225,7 @@ class Searcher:
         """The best chunks, at most `size`, and what they were chosen from.
 
         Args:
-            around: chunks on each side of a hit that may be read with it.
+            flow: says what may be read with a hit, and how near it must be; default: nothing, and as the site has it.
             lang: the visitor's, which pages had better be in, if the site has any.
             guessed: whether neither the visitor nor the question's words say so.
             by_words: whether hits by vector alone count for less than those that have the words.
@@ -234,9 +235,9 @@ class Searcher:
         """
         self._settings.site(site)
         try:
-            return await self._find(site, text, kind, size, groups, around, lang, guessed, by_words)
+            return await self._find(site, text, kind, size, groups, flow, lang, guessed, by_words)
         except QueryModelOutdated:  # a rebuild was promoted between two looks at the index
-            return await self._find(site, text, kind, size, groups, around, lang, guessed, by_words)
+            return await self._find(site, text, kind, size, groups, flow, lang, guessed, by_words)
 
     async def _find(
         self,
@@ -245,7 +246,7 @@ class Searcher:
         kind: SearchKind,
         size: int,
         groups: Iterable[str],
-        around: int,
+        flow: Flow | None,
         lang: str | None,
         guessed: bool,
         by_words: bool,
@@ -253,7 +254,7 @@ class Searcher:
         languages = self._settings.site(site).languages
         prefers = preferred(lang, languages, text) if lang and len(languages) > 1 else None
         depth = max(size, DEPTH) * (len(languages[:MOST_LANGUAGES]) if prefers else 1)
-        model, vector, found = await self._candidates(site, text, kind, depth, groups)
+        model, vector, found = await self._candidates(site, text, kind, depth, groups, flow=flow)
         known = known_share(found.terms, found.total)
         best = fuse(found.dense, found.keyword, known, size=None if prefers else size)
         if prefers:
@@ -261,11 +262,38 @@ class Searcher:
             said_in = language_of(text, (prefers, *languages))
             inherits = said_in != prefers and said_in in languages
             best = in_language(best, prefers, by_words=by_words and bool(found.keyword), inherits=inherits)[:size]
-        near = nearest(best, around, math.ceil(ROOM * self._settings.readable(site) / self._settings.chunker.size))
+        room = math.ceil(ROOM * flow.context_chars / self._settings.chunker.size) if flow else 0
+        near = nearest(best, flow.neighbours, room) if flow else []
         places = [*(each.place for each in best), *near]
         read = {hit.place: hit for hit in (await self._index.chunks(best[0].index, places) if best else ())}
         hits = of_one_revision(scored(best, read))
         return Retrieval(hits, found, model, [read[place] for place in near if place in read], vector)
+
+    async def nearest(self, site: str, text: str, flow: Flow, *, groups: Iterable[str] = ()) -> Retrieval:
+        """The best chunks of each field by vector, in the order of their cosines, and what is around them.
+
+        Raises:
+            UnknownSite, Retryable.
+        """
+        self._settings.site(site)
+        try:
+            return await self._nearest(site, text, flow, groups)
+        except QueryModelOutdated:  # as in `find`
+            return await self._nearest(site, text, flow, groups)
+
+    async def _nearest(self, site: str, text: str, flow: Flow, groups: Iterable[str]) -> Retrieval:
+        model, vector, found = await self._candidates(site, text, "vector", flow.hits, groups, flow=flow)
+        best = found.dense
+        known = {each.place for each in best}
+        near = [
+            (each.page_key, each.field, ord_)
+            for each in best
+            for ord_ in range(max(0, each.ord - flow.neighbours), each.ord + flow.neighbours + 1)
+        ]
+        places = [*known, *dict.fromkeys(place for place in near if place not in known)]
+        read = {hit.place: hit for hit in (await self._index.chunks(best[0].index, places) if best else ())}
+        hits = of_one_revision(scored(best, read))
+        return Retrieval(hits, found, model, [hit for place, hit in read.items() if place not in known], vector)
 
     async def _candidates(
         self,
@@ -275,14 +303,20 @@ class Searcher:
         depth: int,
         groups: Iterable[str],
         vector: Vector32 | None = None,
+        *,
+        flow: Flow | None = None,
     ) -> tuple[SearchEmbedder | None, Vector32 | None, Candidates]:
+        flow = flow or self._settings.flow_of(site)
         model, floors, fingerprint = None, Floors(0.0, 0.0), ""
         if kind == "keyword":
             vector = None
         else:
             model = await self._models.for_site(site)
             vector = await model.query(text) if vector is None else vector
-            floors = Floors(model.profile.short_floor, model.profile.content_floor)
+            floors = Floors(
+                model.profile.short_floor if flow.short_floor is None else flow.short_floor,
+                model.profile.content_floor if flow.content_floor is None else flow.content_floor,
+            )
             fingerprint = model.fingerprint
         found = await self._index.candidates(
             site,
@@ -292,6 +326,7 @@ class Searcher:
             floors=floors,
             content_hits=depth,
             keyword_hits=depth if kind != "vector" else 0,
+            short_hits=flow.short_hits,
             groups=groups,
         )
         return model, vector, found

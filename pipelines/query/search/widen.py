@@ -9,6 +9,9 @@ is worth what its hit is, less a standard deviation for each chunk that it is aw
     = by worth                  A3 B0 A2 A4 B1 A7 A1 A5 ... until the budget is spent
     = sources                   [1] A1..A8      [2] B0..B2
 
+A short field is no source of its own where content of its page is one: it is that one's heading, and a title that
+stands there anyway costs nothing. So the same characters hold more content.
+
 A source never goes on into an attachment, nor from one of its pages to the next: its link opens what it quotes.
 
 On XQuAD the answer is more often within the budget so than with all hits first: docs/reference/quality.md.
@@ -87,6 +90,9 @@ def passages(
     taken: dict[ChunkKey, _Piece] = {}
     left = budget
     for rank, chunk, distance in _ordered(hits, neighbours, whole_fields):
+        if chunk.field != "content" and _same(chunk.text, chunk.title):
+            taken[chunk.place] = _Piece(rank, chunk.text, hit=not distance, shown=chunk.shown)
+            continue
         if distance:
             if _connected(chunk, taken, hits) and len(chunk.text) <= left:
                 taken[chunk.place] = _Piece(rank, chunk.text, hit=False, shown=chunk.shown)
@@ -141,42 +147,68 @@ def _distance(hit: Hit, neighbour: Hit) -> int | None:
     return neighbour.ord + 1 if neighbour.field == "content" else None
 
 
+_Window = list[tuple[ChunkKey, _Piece]]
+
+
 def _sources(hits: Sequence[Hit], taken: dict[ChunkKey, _Piece]) -> tuple[Source, ...]:
-    """Merge cores that touch, order by best hit, number."""
-    windows: list[list[tuple[ChunkKey, _Piece]]] = []
+    """Merge cores that touch, give short fields to the best passage of their page, order by best hit, number."""
+    shorts: dict[tuple[str, tuple[str, str]], _Window] = {}
+    windows: list[_Window] = []
     for place, piece in sorted(taken.items(), key=lambda entry: entry[0]):
+        page_key, field, ord_ = place
+        if field != "content":
+            shorts.setdefault((page_key, piece.shown), []).append((place, piece))
+            continue
         if windows:
-            (page_key, field, ord_), last = windows[-1][-1]
-            if last.whole and place == (page_key, field, ord_ + 1) and piece.shown == last.shown:
+            before, last = windows[-1][-1]
+            if last.whole and before == (page_key, field, ord_ - 1) and piece.shown == last.shown:
                 windows[-1].append((place, piece))
                 continue
         windows.append([(place, piece)])
-    sources: list[Source] = []
+    ranked: list[tuple[tuple[int, bool], _Window, _Window]] = []  # standing, content, short fields above it
     for window in sorted(windows, key=_standing):
-        (_, field, ord_), best = min(window, key=lambda entry: (not entry[1].hit, entry[1].rank))
+        above = shorts.pop((window[0][0][0], window[0][1].shown), [])
+        ranked.append((_standing([*window, *above]), window, above))
+    ranked += [(_standing(alone), [], alone) for alone in shorts.values()]
+    sources: list[Source] = []
+    for _, window, above in sorted(ranked, key=lambda each: each[0]):
+        (_, field, ord_), _ = min(window or above, key=_better)
+        _, best = min([*window, *above], key=_better)
         hit = hits[best.rank]
-        text = "".join(piece.text for _, piece in window).strip()
-        if not text:
+        text = "".join(piece.text for _, piece in window) if window else _short_text(above)
+        if not text.strip():
             continue
-        sources.append(
-            Source(
-                n=len(sources) + 1,
-                page_id=hit.page_id,
-                lang=hit.lang,
-                title=hit.title,
-                url=hit.url,
-                field=field,
-                ord=ord_,
-                text=text,
-                score=hit.score,
-                cosine=hit.cosine if best.hit else None,
-                revision=hit.revision,
-            )
-        )
+        made = hit.source(len(sources) + 1, text.strip(), _heading(above, hit.title) if window else "")
+        cosine = hit.cosine if best.hit else None
+        sources.append(made.model_copy(update={"field": field, "ord": ord_, "cosine": cosine}))
     return tuple(sources)
 
 
-def _standing(window: list[tuple[ChunkKey, _Piece]]) -> tuple[int, bool]:
+def _better(entry: tuple[ChunkKey, _Piece]) -> tuple[bool, int]:
+    return not entry[1].hit, entry[1].rank
+
+
+def _heading(above: _Window, title: str) -> str:
+    """The short fields by their names, a line each; none that says what the title does."""
+    fields: dict[str, str] = {}
+    for (_, field, _), piece in above:
+        fields[field] = fields.get(field, "") + piece.text
+    return "\n".join(
+        f"{field.capitalize()}: {' '.join(text.split())}" for field, text in fields.items() if not _same(text, title)
+    )
+
+
+def _short_text(above: _Window) -> str:
+    """Of a page with no content: each of its short fields once."""
+    texts = [" ".join(piece.text.split()) for _, piece in above]
+    return "\n\n".join(dict.fromkeys(texts))
+
+
+def _same(text: str, title: str) -> bool:
+    return text.split() == title.split()
+
+
+def _standing(window: _Window) -> tuple[int, bool]:
     """Windows stand in the order of their best hit; one without a hit just after the hit that wanted it."""
     rank = min(piece.rank for _, piece in window)
     return rank, not any(piece.hit and piece.rank == rank for _, piece in window)
@@ -187,10 +219,10 @@ def fit(sources: Sequence[Source], budget: int) -> tuple[Source, ...]:
     kept: list[Source] = []
     left = budget
     for source in sources:
-        text = _fitting(source.text, left, source.lang, first=not kept)
+        text = _fitting(source.text, left - len(source.heading), source.lang, first=not kept)
         if text:
             kept.append(source.model_copy(update={"text": text}))
-            left -= len(text)
+            left -= len(source.heading) + len(text)
         if text != source.text:
             break
     return tuple(kept)

@@ -193,7 +193,7 @@ async def test_settings_are_changed_with_what_is_in_force_beside_them(
     editor: httpx.AsyncClient, fakes: FakePorts
 ) -> None:
     page = page_of(await editor.get(f"{SETTINGS}?site=town"))
-    assert form_of(page)["text"].startswith("strategy: plain\nhits: ")
+    assert form_of(page)["text"].startswith("strategy: plain\nflow: pagewire\nhits: ")
     assert set(said(page, ".facts dd")) == {"as pagewire.yaml has it"}
     page = page_of(await send(editor, SETTINGS, form_of(page) | {"text": f"hits: '{EVIL}'"}), 422)
     assert "hits: Input should be a valid integer" in said(page, "[role=alert]")[0]
@@ -205,7 +205,7 @@ async def test_settings_are_changed_with_what_is_in_force_beside_them(
     assert [each for each in said(page, ".facts dd") if each != "as pagewire.yaml has it"] == ["4", "false"]
     listed = page_of(await editor.get("/console/texts?site=town&ui=de"))
     assert listed.select("main a[href='/console/texts/settings/answers?site=town']")
-    assert said(listed, ".facts dd").count("wie in pagewire.yaml") == 7
+    assert said(listed, ".facts dd").count("wie in pagewire.yaml") == 19
 
 
 async def test_a_bad_glossary_is_refused_with_what_is_wrong(editor: httpx.AsyncClient, fakes: FakePorts) -> None:

@@ -91,7 +91,7 @@ async def test_a_glossary_is_a_text_like_the_others(client: httpx.AsyncClient) -
 
 async def test_settings_are_a_text_like_the_others(client: httpx.AsyncClient) -> None:
     path = f"{TEXTS}/settings/answers"
-    assert (await history(client, path))["text"].startswith("strategy: plain\nhits: ")
+    assert (await history(client, path))["text"].startswith("strategy: plain\nflow: pagewire\nhits: ")
     made = await client.post(f"{path}/candidates", json={"text": "hits: 4", "note": "quicker"})
     assert made.status_code == 201, made.text
     assert (await client.get(TEXTS)).json()["settings_live"] is None

@@ -248,7 +248,7 @@ async def test_what_can_be_tried_is_told(client: httpx.AsyncClient, fakes: FakeP
         return answer
 
     assert (await told_with(question_timeout=9.0))["system"] == told["system"]
-    for changes in ({"content_hits": 4}, {"llm_model": "newer"}, {"neighbours": 0}):
+    for changes in ({"hits": 4}, {"llm_model": "newer"}, {"neighbours": 0}):
         assert (await told_with(**changes))["system"] != told["system"]
     quoting = await told_with(llm_model=None, reranker="onnx:/weights")
     assert (quoting["models"], quoting["reranker"], quoting["strategy"]) == ([], True, "quote")

@@ -357,7 +357,7 @@ def test_a_step_is_set_for_a_site_then_for_all() -> None:
             "sites": {"town": {"answer_tokens": 200, "steps": {"answer": {"model": "big"}}}, "village": {}},
         }
     )
-    answer = StepSettings(model="big", temperature=0.5, max_tokens=200, context_chars=4_000)
+    answer = StepSettings(model="big", temperature=0.5, max_tokens=200)
     assert settings.step("town", "answer") == answer
     assert settings.step("village", "answer") == answer.model_copy(update={"model": None, "max_tokens": 300})
     assert settings.step("village", "think") == StepSettings(max_tokens=50)
@@ -378,3 +378,14 @@ def test_a_site_says_where_its_index_is_to_be_else_all_do(file: Path) -> None:
         "not yet": Placement(shared=True, shards=2),
     }
     assert load({"PAGEWIRE_SITE_INDEX": "own"}).placement("shop") == Placement(shared=False, shards=2)
+
+
+def test_a_setting_is_read_by_its_name_of_before_and_never_by_both(file: Path) -> None:
+    file.write_text("content_hits: 4\nsites: {town: {flow: original}, club: {neighbours: 1}}")
+    settings = load({})
+    assert (settings.hits, load({"PAGEWIRE_CONTENT_HITS": "6"}).hits) == (4, 6)
+    # A layer that names a flow leaves nothing of those below it.
+    assert {site: settings.flow_of(site).hits for site in settings.sites} == {"town": 10, "club": 4}
+    assert settings.flow_of("club").departures == {"hits": 4, "neighbours": 1}
+    with pytest.raises(SettingsError, match="content_hits is called hits now"):
+        load({"PAGEWIRE_HITS": "5"})

@@ -37,7 +37,8 @@ from pipelines.query.rephrase.rewrite import conversation
 from pipelines.query.search.widen import fit
 from pipelines.runtime.settings import JudgeName, StepName, StepSettings, ToolCalling
 from prompts.loader import ChatMessage, Example, Prompt, fence
-from schemas.answer import Citation, SourcesFound, Step, StepKind, Token, Usage, WholeTable
+from schemas.answer import Citation, Doubted, SourcesFound, Step, StepKind, Token, Usage, WholeTable
+from schemas.flow import SentenceCheck
 from schemas.page import FieldName
 from schemas.query import Retrieved, Source
 
@@ -59,9 +60,11 @@ class CutShort:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Sentences that the model wrote and that are not in the answer: their sources do not bear them out."""
+    """Sentences that the model wrote and that its sources do not bear out: how many are not in the answer, and those
+    that are marked in it."""
 
     sentences: int
+    marked: tuple[Doubted, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,8 @@ class Task:
     tool_calls: ToolCalling = "auto"
     until: float = math.inf  # by perf_counter: then the visitor has to get something else
     judge: JudgeName = "none"
+    check: SentenceCheck = "drop"
+    note: str = ""  # marks what is not borne out, in the visitor's language
     thinks: bool | None = None  # over the sources before it writes; None: as the strategy does
 
     @property
@@ -311,8 +316,9 @@ async def cited(
     Raises:
         ModelError.
     """
-    checked = grounds if sources else None
-    sifter = Sifter(sources, checked, task.retrieved.request.lang)
+    checked = grounds if sources and task.check != "off" else None
+    note = task.note if task.check == "mark" else ""
+    sifter = Sifter(sources, checked, task.retrieved.request.lang, note)
     cut, written = False, ""
     async with aclosing(model.stream(messages, max_tokens=task.room)) as deltas:
         async for delta in deltas:
@@ -330,14 +336,14 @@ async def cited(
         for piece in told:
             yield piece
         if refuted:
-            sifter = Sifter(sources, Refuted(checked, refuted), task.retrieved.request.lang)
+            sifter = Sifter(sources, Refuted(checked, refuted), task.retrieved.request.lang, note)
             kept = [event async for event in _sifted(sifter, written)] + sifter.finish(cut=cut)
-            for again in [TakenBack(), *kept] if sifter.citations else ():
+            for again in [TakenBack(), *kept] if sifter.founded else ():
                 yield again
-    if sifter.left_out:
-        yield LeftOut(len(sifter.left_out))
+    if sifter.left_out or sifter.doubted:
+        yield LeftOut(len(sifter.left_out), tuple(sifter.doubted))
         yield step("model", "check", _reasons(sifter), began)
-        if not sifter.citations:
+        if not sifter.founded:
             raise ModelUnfounded(f"nothing that its sources bear out: {_reasons(sifter)}")
     if not sifter.text and cut:
         raise ModelThoughtOut(f"{task.room} tokens were not enough for its first word")
@@ -372,4 +378,6 @@ async def _refuted(
 
 
 def _reasons(sifter: Sifter) -> str:
-    return shortened("left out: " + "; ".join(f"{doubt.kind} {doubt.said!r}" for _, doubt in sifter.left_out))
+    doubts = [f"{each.kind} {each.said!r}" for each in sifter.doubted]
+    doubts += [f"{doubt.kind} {doubt.said!r}" for _, doubt in sifter.left_out]
+    return shortened(f"{'left out' if sifter.left_out else 'marked'}: {'; '.join(doubts)}")

@@ -77,7 +77,7 @@ def test_a_prompt_is_a_file_beside_the_grid(tmp_path: Path) -> None:
     [
         ({"vary": {"chunk_size": [400]}}, r"rebuild SITE --from changes --chunk-size 800`, and vary `index"),
         ({"base": {"embedder": "x"}}, r"rebuild SITE --from chunks --embedder NAME`"),
-        ({"vary": {"colour": ["red"]}}, "no setting 'colour'; there are strategy, prompt"),
+        ({"vary": {"colour": ["red"]}}, "no setting 'colour'; there are flow, retriever"),
         ({"vary": {}}, "vary"),
         ({"vary": {"hits": []}}, "hits has no values"),
         ({"only": [{"colour": "red"}]}, "a rule names 'colour'"),

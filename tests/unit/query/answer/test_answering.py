@@ -49,6 +49,7 @@ from prompts.loader import ChatMessage, Example, ToolCall, load, written
 from schemas.answer import Answered, AnswerEvent, Citation, Done, Event, Failed, Restart, Token, Usage
 from schemas.base import Message
 from schemas.example import ExampleKind
+from schemas.flow import SentenceCheck
 from schemas.query import CourtesyKind, Evidence, Gate, Question, Retrieved, Source, Sure, Trial, Tuned
 from schemas.topics import Topic
 from tests.asking import retrieved, source
@@ -183,14 +184,33 @@ async def test_a_model_that_was_still_thinking_is_given_more_room_once() -> None
     assert answered(await answer(asked(POOL), FakeChat(cut("")))).extractive
 
 
-async def test_what_its_source_does_not_bear_out_is_never_shown() -> None:
+@pytest.mark.parametrize(
+    ("check", "text", "left_out", "said"),
+    [
+        ("drop", "It is closed on Sundays.", 1, "left out: figure '99 euros'"),
+        (
+            "mark",
+            "A ticket costs 99 euros. *(so auf der Seite nicht gefunden)* It is closed on Sundays.",
+            0,
+            "marked: figure '99 euros'",
+        ),
+        ("off", "A ticket costs 99 euros. It is closed on Sundays.", 0, ""),
+    ],
+)
+async def test_what_its_source_does_not_bear_out_is_marked_left_out_or_not_looked_at(
+    check: SentenceCheck, text: str, left_out: int, said: str
+) -> None:
     model = FakeChat(["A ticket costs ", "99 euros [2]. It is ", "closed on Sundays [1]."])
-    events = await answer(asked(POOL, TICKETS), model)
+    settings = Settings(sites={"town": SiteSettings(sentence_check=check)}, llm_model="fake")
+    events = await answer(asked(POOL, TICKETS, lang="de"), model, settings=settings)
     final = answered(events)
-    assert streamed(events) == final.text == "It is closed on Sundays."
-    assert (final.left_out, final.extractive) == (1, False)
-    assert [(s.n, s.cited) for s in final.sources] == [(1, True), (2, False)]
-    assert "left out: figure '99 euros'" in [step.said for step in final.trace]
+    assert streamed(events) == final.text == text
+    assert (final.left_out, final.extractive) == (left_out, False)
+    assert [final.text[each.start : each.end] for each in final.doubted] == (
+        ["A ticket costs 99 euros."] if check == "mark" else []
+    )
+    assert [(s.n, s.cited) for s in final.sources] == [(1, True), (2, check != "drop")]
+    assert [step.said for step in final.trace if step.asked == "check"] == ([said] if said else [])
 
 
 async def test_a_model_whose_sources_bear_nothing_out_is_replaced_by_quotes() -> None:
@@ -679,7 +699,7 @@ async def test_what_a_sites_judge_refutes_is_not_in_the_answer(named: JudgeName)
     sender, question = FakeSender(), asked(POOL)
     model = FakeChat("The pool is closed on Sundays [1]. Swimmers love the blue slide [1].")
     means = StrategyContext(model, SITE_PROMPTS, NoPages(), {"model": Judge(Refutes(), 0.5, 5.0)})
-    settings = Settings(sites={"town": SiteSettings(judge=named)}, llm_model="fake")
+    settings = Settings(sites={"town": SiteSettings(judge=named, sentence_check="drop")}, llm_model="fake")
     answering = Answering(settings, SITE_PROMPTS, strategies(means))
     await answering.answer(question, Publication(sender, question.request, 1), asyncio.Event())
     events = [s.message for s in sender.sent if isinstance(s.message, AnswerEvent)]

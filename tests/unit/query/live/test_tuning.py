@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from adapters.fake_texts import FakeTextStore
 from pipelines.query.live.live_texts import LiveTexts
@@ -13,6 +14,7 @@ from pipelines.query.live.tuning import SiteTuning, filed_settings, read_setting
 from prompts.loader import PromptError
 from schemas.query import Trial, Tuned
 from schemas.text_version import NewText, TextChange, TextVersion
+from schemas.trial import AnswerSettings
 from tests.asking import NOON, question
 from wiring.settings import Settings, SiteSettings
 
@@ -23,11 +25,23 @@ ALL = """strategy: retrieval-gate
 model: small
 temperature: 0.25
 examples: 0
-hits: 8
 think: true
 rerank: false
-gate_threshold: 0.4
 sure_threshold: 0.2
+flow: original
+retriever: vectors
+short_floor: 0.6
+content_floor: 0.1
+hits: 8
+short_hits: 2
+neighbours: 1
+short_question_words: 2
+context_chars: 4000
+rephrase: repeat
+sentence_check: drop
+courtesies: true
+gate: true
+gate_threshold: 0.4
 """
 
 
@@ -47,17 +61,9 @@ def taken(*versions: TextVersion, settings: Settings = SETTINGS) -> SiteTuning:
 
 
 def test_all_settings_are_read() -> None:
-    assert read_settings(ALL).model_dump() == {
-        "strategy": "retrieval-gate",
-        "model": "small",
-        "temperature": 0.2,
-        "examples": 0,
-        "hits": 8,
-        "think": True,
-        "rerank": False,
-        "gate_threshold": 0.4,
-        "sure_threshold": 0.2,
-    }
+    written = yaml.safe_load(ALL) | {"temperature": 0.2}
+    assert read_settings(ALL).model_dump() == written
+    assert set(written) == set(AnswerSettings.model_fields)
     assert read_settings("{}").model_dump(exclude_none=True) == {}
 
 
@@ -73,10 +79,10 @@ def test_all_settings_are_read() -> None:
         ("temperature: .nan", "temperature: Input should be"),
         ("gate_threshold: 1", "gate_threshold: Input should be less than 1"),
         ("strategy: oracle", "strategy: Input should be 'quote', 'plain'"),
-        ("shots: 3", "no setting 'shots' can be changed here; there are: strategy, model"),
+        ("shots: 3", "no setting 'shots' can be changed here; there are: flow, retriever"),
         ("prompt: x", "no setting 'prompt'"),
         ("1: 2", "no setting 1 "),
-        ("hits", "must be lines such as `hits: 8`; there are: strategy"),
+        ("hits", "must be lines such as `hits: 8`; there are: flow"),
         ("- hits", "must be lines"),
         ("hits: 8\n---\nhits: 9", "one YAML document"),
         ("hits: &a 8\nexamples: *a", "settings"),
@@ -139,9 +145,9 @@ def test_what_can_be_followed_no_more_counts_for_nothing_and_stops_nobody() -> N
 
 def test_what_pagewire_yaml_says_can_be_read_as_settings() -> None:
     filed = read_settings(filed_settings(SETTINGS, "town")).model_dump(exclude_none=True)
-    assert filed == {"strategy": "react", "hits": 10, "gate_threshold": 0.3}
+    assert filed == {"strategy": "react", "flow": "pagewire", "hits": 10, "gate_threshold": 0.3}
     reading = Settings(sites=SITES, reranker="onnx:models/reranker")  # keeps hits of its own number
-    assert filed_settings(reading, "village") == "strategy: plain"
+    assert filed_settings(reading, "village") == "strategy: plain\nflow: pagewire"
 
 
 def test_a_trial_goes_before_what_is_live() -> None:
@@ -150,3 +156,5 @@ def test_a_trial_goes_before_what_is_live() -> None:
     assert live.under == Tuned(hits=4, think=True)
     tried = live.model_copy(update={"trial": Trial(think=False, examples=0, index="pagewire-town-000001")})
     assert tried.under == Tuned(hits=4, think=False, examples=0)
+    switched = live.model_copy(update={"trial": Trial(flow="original", neighbours=1)})
+    assert switched.under == Tuned(flow="original", neighbours=1, think=True)  # nothing is left of the flow below

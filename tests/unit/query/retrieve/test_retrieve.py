@@ -24,12 +24,13 @@ from pipelines.query.search.ports import (
 from pipelines.query.search.search import DEPTH, Searcher, in_language, language_by_words, preferred
 from pipelines.query.search.widen import passages
 from pipelines.runtime.errors import UnknownSite
+from schemas.flow import Retriever
 from schemas.page import FieldName
 from schemas.query import Earlier, Rephrased, Retrieved, Trial, Tuned
 from tests.asking import question
 from wiring.settings import Settings, SiteSettings
 
-SETTINGS = Settings(sites={"town": SiteSettings()}, content_hits=3, neighbours=1)
+SETTINGS = Settings(sites={"town": SiteSettings()}, hits=3, neighbours=1)
 PAGE = "town:en:pool"
 
 
@@ -597,3 +598,41 @@ async def test_a_reranker_reads_a_question_that_leans_with_what_it_leans_on() ->
     made = await retrieve(after("And children?", PAGE), searcher(index), index, SETTINGS, Reading())
     assert made.question == "What does the pool cost? And children?"
     assert [each.text for each in made.evidence] == ["Adults pay 5."]
+
+
+@pytest.mark.parametrize(
+    ("retriever", "vector", "keyword_hits", "texts"),
+    [
+        ("hybrid", True, DEPTH, {"By meaning.", "By words."}),
+        ("vectors", True, 0, {"By meaning."}),
+        ("keywords", False, DEPTH, {"By words."}),
+        ("original", True, 0, {"By meaning."}),
+    ],
+)
+async def test_a_retriever_makes_its_own_search(
+    retriever: Retriever, vector: bool, keyword_hits: int, texts: set[str]
+) -> None:
+    index = FakeIndex([hit(0, "By meaning.", cosine=0.8)], [hit(5, "By words.", bm25=3.0)])
+    request = question().model_copy(update={"trial": Trial(retriever=retriever, neighbours=0, content_floor=0.6)})
+    rephrased = asked().model_copy(update={"request": request})
+    retrieved = await retrieve(rephrased, searcher(index), index, SETTINGS, writes=True)
+    [how] = index.searches
+    assert (how["vector"] is not None, how["keyword_hits"]) == (vector, keyword_hits)
+    assert {source.text for source in retrieved.sources} == texts
+    if vector:
+        assert how["floors"] == Floors(0.3, 0.6)
+
+
+async def test_nothing_is_searched_where_the_flow_has_no_retriever() -> None:
+    request = question().model_copy(update={"trial": Trial(retriever="none")})
+    rephrased = asked().model_copy(update={"request": request})
+    made = await retrieve(rephrased, None, FakeIndex(), SETTINGS)  # type: ignore[arg-type]
+    assert (made.grade, made.sources) == (FINE, ())
+
+
+async def test_the_original_gate_grades_by_figures() -> None:
+    far = FakeIndex([hit(0, "Far.", cosine=0.2)])
+    request = question().model_copy(update={"trial": Trial(flow="original", gate=True)})
+    made = await retrieve(asked().model_copy(update={"request": request}), searcher(far), far, SETTINGS)
+    assert made.gate is not None
+    assert made.grade == made.gate.by_figures >= UNCLEAR

@@ -117,12 +117,25 @@ def test_a_neighbour_that_touches_nothing_is_left_out() -> None:
     assert source.text == core("a", 0).strip()
 
 
-def test_a_title_hit_brings_the_beginning_of_its_page_as_the_next_source() -> None:
-    hits = [hit("a", 0, "Library", "title"), chunk("b", 4)]
+def test_a_short_field_is_the_heading_of_its_pages_best_passage() -> None:
+    hits = [hit("a", 0, "A", "title"), hit("a", 0, "All about\nit. ", "description"), chunk("b", 4), chunk("a", 7)]
     sources = passages(hits, [chunk("a", 0), chunk("a", 1)], 5_000)
-    assert [(s.page_id, s.field) for s in sources] == [("a", "title"), ("a", "content"), ("b", "content")]
-    assert sources[1].text == (core("a", 0) + core("a", 1)).strip()
-    assert sources[1].cosine is None
+    assert [(s.n, s.page_id, s.field, s.ord) for s in sources] == [
+        (1, "a", "content", 0),
+        (2, "b", "content", 4),
+        (3, "a", "content", 7),
+    ]
+    first, *others = sources
+    assert (first.heading, first.text) == ("Description: All about it.", (core("a", 0) + core("a", 1)).strip())
+    assert (first.cosine, [each.heading for each in others]) == (0.9, ["", ""])
+
+
+def test_a_title_costs_nothing_and_short_fields_without_content_are_one_source() -> None:
+    hits = [hit("a", 0, "A", "title"), hit("a", 0, "A", "name"), hit("a", 0, "All about it.", "description")]
+    [source] = passages(hits, [], len("All about it."))
+    assert (source.field, source.heading, source.text) == ("title", "", "All about it.\n\nA")
+    [source] = passages([hits[0], chunk("a", 3)], [], len(core("a", 3)))
+    assert source.text == core("a", 3).strip()
 
 
 def test_the_hit_that_does_not_fit_is_cut_at_a_sentence_and_lower_ones_are_dropped() -> None:

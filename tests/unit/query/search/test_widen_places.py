@@ -52,5 +52,5 @@ def test_hits_side_by_side_at_different_places_are_sources_of_their_own() -> Non
 
 
 def test_a_hit_in_the_title_opens_the_page_not_its_attachment() -> None:
-    assert shown(chunk(0, 0.9, "title")) == [("/fees", "Core 0."), ("/fees", "Core 0. Core 1.")]
+    assert shown(chunk(0, 0.9, "title")) == [("/fees", "Core 0. Core 1.")]
     assert shown(chunk(4, 0.9), whole=True) == [("/a.pdf#page=2", "Core 4.")]

@@ -16,7 +16,7 @@ from schemas.query import Retrieved
 from tests.asking import retrieved
 from wiring.settings import Settings, SiteSettings
 
-SETTINGS = Settings(sites={"town": SiteSettings()}, content_hits=3, neighbours=1)
+SETTINGS = Settings(sites={"town": SiteSettings()}, hits=3, neighbours=1)
 PROMPTS = SitePrompts()
 
 

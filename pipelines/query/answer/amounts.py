@@ -1,0 +1,180 @@
+"""Amounts: what a text says without a figure, and what stands before one that is not exact.
+
+    "pay nothing", "exempt" ─▶ a price of 0        "a week", "half an hour" ─▶ 7 days, 30 minutes
+    "about 48,000"          ─▶ borne by 48,250      "up to 5" ─▶ borne by "under 6"
+
+The words stand in prompts/amounts.yaml.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+
+from prompts.loader import table
+from text.figures import Figure
+from text.measures import CURRENCIES, Unit, measures
+
+FREE = "free"  # `said` of a price of 0 that no figure says
+ROUNDED = Fraction(1, 20)  # a rounded figure's distance from the exact one, at most, in parts of the greater
+BEFORE = 24  # characters before a figure in which words on it may stand
+GAP = 60  # characters between the parts of a phrase
+
+_ANY_PRICE = Unit(frozenset(CURRENCIES))
+_NEXT_WORD = re.compile(r"[ \u00a0]?([^\W\d_]+)")
+_CENTS = re.compile(r"[ \u00a0]")
+
+
+def unfigured(text: str, langs: Sequence[str], taken: Sequence[Figure]) -> Iterator[Figure]:
+    """Amounts that the text says without a figure. Those that only may be meant are `vague`: they claim nothing."""
+    covered = sorted((each.start, each.end) for each in taken)
+    for phrases, vague in (("free", False), ("free-perhaps", True)):
+        for match in _pattern(phrases, tuple(langs)).finditer(text):
+            # Of "pay for a card nothing" the last word, of "no charge" both.
+            start = match.start(match.lastindex) if match.lastindex else match.start()
+            if _open(start, match.end(), covered):
+                insort(covered, (start, match.end()))
+                yield Figure(
+                    "number",
+                    start,
+                    match.end(),
+                    numbers=frozenset([Fraction(0)]),
+                    unit=_ANY_PRICE,
+                    said=FREE,
+                    vague=vague,
+                )
+    for match in _pattern("parts", tuple(langs)).finditer(text):
+        number, unit = _parts(tuple(langs))[_spaced(match.group())]
+        if _open(match.start(), match.end(), covered):
+            insort(covered, match.span())
+            yield Figure(
+                "number", *match.span(), numbers=frozenset([number]), unit=unit, vague=unit.base == {"percent"}
+            )
+    for match in _pattern("one", tuple(langs)).finditer(text):
+        word = _NEXT_WORD.match(text, match.end())
+        one = next(filter(None, (measures(lang).unit(word[1]) for lang in langs)), None) if word else None
+        if word and one and not one.base & _ANY_PRICE.base and _open(match.start(), word.end(), covered):
+            insort(covered, (match.start(), word.end()))
+            yield Figure("number", match.start(), word.end(), numbers=frozenset([Fraction(1)]), unit=one, vague=True)
+
+
+def spelled(text: str, found: Sequence[Figure], langs: Sequence[str]) -> Iterator[Figure]:
+    """The figures, `two euros fifty` as one price; an hour in words (half past six) claims nothing."""
+    price: Figure | None = None
+    for each in found:
+        counted = each.spelled and each.unit is None
+        if price and counted and _CENTS.fullmatch(text, price.end, each.start):
+            numbers = frozenset(whole + part / 100 for whole in price.numbers for part in each.numbers)
+            yield replace(price, end=each.end, numbers=numbers)
+            price = None
+            continue
+        if price:
+            yield price
+        price = each if each.spelled and each.family == "price" else None
+        if price is None:
+            before = text[max(0, each.start - BEFORE) : each.start]
+            yield replace(each, vague=True) if counted and _ends("clock", tuple(langs), before) else each
+    if price:
+        yield price
+
+
+def nearly(claimed: Figure, text: str, langs: Sequence[str], others: Iterable[Figure], other_text: str) -> bool:
+    """Whether figures bear one that is said to be rounded, or the next one: under 6 is up to 5.
+
+    Args:
+        text: that it stands in.
+        others: figures of a passage's sentence, `other_text`.
+    """
+    if claimed.kind != "number":
+        return False
+    before = text[max(0, claimed.start - BEFORE) : claimed.start]
+    about, under, to = (_ends(name, tuple(langs), before) for name in ("about", "under", "to"))
+    if not (about or under or to):
+        return False
+    for other in others:
+        if other.kind != "number" or not _comparable(claimed, other):
+            continue
+        if about and any(_rounded(a, b) for a in _values(claimed) for b in _values(other)):
+            return True
+        there = other_text[max(0, other.start - BEFORE) : other.start]
+        step = (
+            1 if to and _ends("under", tuple(langs), there) else -1 if under and _ends("to", tuple(langs), there) else 0
+        )
+        if step and any(number + step in other.numbers for number in claimed.numbers):
+            return True
+    return False
+
+
+@cache
+def paying(langs: tuple[str, ...]) -> frozenset[str]:
+    """Words of paying, which do not say what a price is of."""
+    return frozenset(_phrases("pay", langs))
+
+
+def limits(words: str, langs: Sequence[str]) -> bool:
+    """Whether a clause speaks of more than something: with a denial it is a limit."""
+    return bool(_pattern("more", tuple(langs)).search(words))
+
+
+def _open(start: int, end: int, covered: Sequence[tuple[int, int]]) -> bool:
+    """Whether none of the ranges, which are in order and apart, has a part of this one."""
+    behind = bisect_left(covered, (end, 0))
+    return behind == 0 or covered[behind - 1][1] <= start
+
+
+def _comparable(one: Figure, other: Figure) -> bool:
+    return one.unit is None or other.unit is None or bool(one.unit.base & other.unit.base)
+
+
+def _values(figure: Figure) -> Iterator[Fraction]:
+    return (number * (figure.unit.factor if figure.unit else 1) for number in figure.numbers)
+
+
+def _rounded(claimed: Fraction, exact: Fraction) -> bool:
+    return abs(claimed - exact) <= ROUNDED * max(claimed, exact)
+
+
+def _spaced(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+@cache
+def _phrases(name: str, langs: tuple[str, ...]) -> tuple[str, ...]:
+    said = table("amounts")
+    lines = (said.get(f"{name}.{lang.partition('-')[0]}", "") for lang in langs)
+    return tuple(phrase for line in lines for each in line.split(",") if (phrase := each.strip()))
+
+
+@cache
+def _endings(name: str, langs: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f" {phrase}" for phrase in _phrases(name, langs))
+
+
+@cache
+def _parts(langs: tuple[str, ...]) -> dict[str, tuple[Fraction, Unit]]:
+    found = {}
+    for phrase in _phrases("parts", langs):
+        said, _, meant = phrase.partition("=")
+        number, unit = meant.split()
+        found[said.strip()] = (Fraction(number), Unit(frozenset([unit])))
+    return found
+
+
+@cache
+def _pattern(name: str, langs: tuple[str, ...]) -> re.Pattern[str]:
+    """Any of the phrases, the longest first; the last part of one with a gap is a group."""
+    phrases = [phrase.partition("=")[0].strip() for phrase in _phrases(name, langs)]
+    made = []
+    for phrase in sorted(phrases, key=len, reverse=True):
+        parts = [r"\s".join(map(re.escape, part.split())) for part in phrase.split("~")]
+        made.append(parts[0] if len(parts) == 1 else rf"{parts[0]}\b[^.,;:!?]{{0,{GAP}}}?\b({parts[1]})")
+    return re.compile(rf"(?<![\w-])(?:{'|'.join(made) or '(?!)'})(?![\w-])", re.IGNORECASE)
+
+
+def _ends(name: str, langs: tuple[str, ...], before: str) -> bool:
+    """Whether what stands before a figure ends with one of the phrases."""
+    return (" " + before.casefold().rstrip(" .(\u00a0")).endswith(_endings(name, langs))
