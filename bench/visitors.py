@@ -3,7 +3,8 @@
 sites/SITE/visitors/*.yaml ─▶ asked over HTTP, turn by turn ─▶ judged by facts, pages and what must not be said ─▶ table
 
 Two invented sites: the town that `pagewire demo` shows, and a bicycle shop (`radhaus`) whose pages and questions were
-written by people who had not seen this code. Each set is split by a seed into a part to tune on and a hold-out: of the
+written by people who had not seen this code; and one that nobody here wrote (`npm-docs`, bench/manual.py), asked what
+people asked in public issues. Each set is split by a seed into a part to tune on and a hold-out: of the
 hold-out only sums are shown, so that nobody chooses anything by it. Nothing here asks a model to judge.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -24,6 +25,7 @@ import yaml
 from rich.progress import track
 
 from adapters.elastic.tenancy import place
+from bench import manual
 from bench.report import interval, report
 from bench.system import CLOCK, system
 from pipelines.evaluate import dataset
@@ -35,13 +37,14 @@ from wiring.settings import Settings
 
 SITE = "demo"
 ROOTS: Mapping[str, Path] = {SITE: DEMO, "radhaus": DEMO.parent / "radhaus"}
-LANGUAGES = ["de", "en"]  # of both sites
+MANUAL = "npm-docs"
+LANGUAGES = ["de", "en"]  # of all sites
 HOLD_OUT = 1 / 3
 SEED = 20_261_123  # of the split; another one would let tuned questions into the hold-out
 LONGEST = 900  # characters of a useful answer
 
 Part = Literal["tune", "hold-out", "all"]
-Site = Literal["demo", "radhaus"]  # of `ROOTS`
+Site = Literal["demo", "radhaus", "npm-docs"]
 
 
 class Case(dataset.Case):
@@ -84,8 +87,19 @@ class Verdict:
 
 def cases(site: str = SITE) -> list[Case]:
     """All that are asked of one site, in a stable order. Raises: ValidationError."""
-    files = sorted((ROOTS[site] / "visitors").glob("*.yaml"))
+    files = sorted((DEMO.parent / site / "visitors").glob("*.yaml"))
     return [Case.model_validate(each) for file in files for each in yaml.safe_load(file.read_text(encoding="utf-8"))]
+
+
+def unfounded(every: Iterable[Case], texts: Mapping[str, str]) -> list[str]:
+    """What a case says of its pages and does not stand there: "id: fact on page". `texts`: by the page's id."""
+    return [
+        f"{case.id}: {fact} on {page}"
+        for case in every
+        for page in case.pages
+        for fact in case.facts
+        if not says(texts.get(page, ""), fact)
+    ]
 
 
 def part_of(every: Sequence[Case], part: Part) -> list[Case]:
@@ -134,10 +148,12 @@ def main(
         Part, typer.Option(help="`tune` to look at, `hold-out` to report (its single answers are not shown), or `all`.")
     ] = "tune",
     show: Annotated[bool, typer.Option("--show", help="Print the questions that were not answered usefully.")] = False,
-    site: Annotated[Site, typer.Option(help="`demo`, the sample site, or `radhaus`, a bicycle shop.")] = "demo",
+    site: Annotated[
+        Site, typer.Option(help="`demo`, `radhaus` (a bicycle shop), or `npm-docs` (npm's manual).")
+    ] = "demo",
     shared: Annotated[bool, typer.Option("--shared", help="The site shares its index with the other one.")] = False,
 ) -> None:
-    """Everyday questions on an invented site: useful answers, wrong material, false refusals, per kind and language."""
+    """Everyday questions on a website: useful answers, wrong material, false refusals, per kind and language."""
     wanted = part_of(cases(site), part)
     verdicts = asyncio.run(_asked(site, wanted, shared))
     clocked = sum(case.now is not None for case in wanted)
@@ -238,7 +254,7 @@ def _neighbour(site: str, other: str) -> str:
 
 async def fill(site: str, url: str, client: httpx.AsyncClient, pages: str | None = None) -> None:
     """The site's pages, all searchable. `pages`: whose, if the site is called otherwise here."""
-    for document in page_documents(ROOTS[pages or site], f"{url}/site"):
+    for document in _documents(pages or site, f"{url}/site"):
         page = PageDocument.model_validate(document)
         answer = await client.put(
             f"/sites/{site}/pages/{page.id}?wait=searchable&timeout=120",
@@ -246,6 +262,16 @@ async def fill(site: str, url: str, client: httpx.AsyncClient, pages: str | None
             headers={"Content-Type": "application/json"},
         )
         assert answer.status_code == 200, answer.text
+
+
+def _documents(site: str, base_url: str) -> Iterator[Mapping[str, Any]]:
+    if site != MANUAL:
+        yield from page_documents(ROOTS[site], base_url)
+        return
+    found = list(manual.documents(base_url))
+    wrong = unfounded(cases(site), {page["id"]: manual.text(page) for page in found})
+    assert not wrong, wrong
+    yield from found
 
 
 async def _shown(client: httpx.AsyncClient, site: str, case: Case) -> Shown:
