@@ -11,7 +11,7 @@ from schemas.base import Lang, Message, PageId, SiteId, Wire
 from schemas.conversation import Feedback
 from schemas.page import FieldName
 from schemas.query import Became as Became
-from schemas.query import CourtesyKind, Gate, Grade, QuestionVector, RequestId, SearchMode, Sure
+from schemas.query import CorrectedBy, CourtesyKind, Gate, Grade, QuestionVector, RequestId, SearchMode, Sure
 
 
 class Hit(Wire):
@@ -49,6 +49,8 @@ class Outcome(Wire):
         description="Whether who asked has access groups, so that pages of `hits` may be for some only; null: an "
         "earlier version logged it, which did not say.",
     )
+    corrections: tuple[str, ...] = Field(default=(), description="Ids of the editors' corrections that were used.")
+    corrected: CorrectedBy | None = Field(default=None, description="How one of them has decided the answer.")
     strategy: str = Field(default="", description="A strategy's name, or `quote`; empty: it failed before.")
     extractive: bool = Field(default=False, description="True when no model wrote the answer.")
     model: str | None = None

@@ -227,6 +227,27 @@ class SiteSearch:
                 raise QueryModelOutdated(f"index {index} is not there any more") from None
         return [_hit(hit) for hit in sorted(answer["hits"]["hits"], key=lambda hit: order[hit["_id"]])]
 
+    async def page(self, site: str, page_id: str, *, groups: Iterable[str] = ()) -> list[Hit]:
+        """The chunks of a page in all its languages that these groups can find: language by language, in order.
+
+        Raises:
+            ElasticsearchDown.
+        """
+        own = [{"term": {"kind": "chunk"}}, {"term": {"page_id": page_id}}, visible_to(groups)]
+        with explained(f"reading page {page_id} of site {site}"):
+            try:
+                answer = await self._es.search(
+                    index=self._indexes.target(site),
+                    query={"bool": {"filter": own}},
+                    sort=["page_key", "field", "ord"],
+                    size=MAX_FIELD_CHUNKS,
+                    track_total_hits=False,
+                    source_includes=SOURCE,
+                )
+            except NotFoundError:  # the site has no page yet
+                return []
+        return [_hit(hit) for hit in answer["hits"]["hits"]]
+
     async def field(self, index: str, page_key: str, field: FieldName) -> list[Hit]:
         """All chunks of one field in an index, in order."""
         with explained(f"reading {field} of {page_key}"):

@@ -2,11 +2,13 @@
 
 query.rephrased ─▶ look ─▶ assess ─▶ (reread) ─▶ grade ─▶ widen ─▶ query.retrieved
                    hits    units      reranker    gate     neighbours, whole tables
+              └─▶ corrected: an editor has said what the answer is, or where it stands
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
@@ -15,6 +17,7 @@ from pipelines.query.extractive.assessment import Assessment, Find, Look, answer
 from pipelines.query.extractive.confidence import FINE, UNCLEAR
 from pipelines.query.extractive.tables import whole_tables
 from pipelines.query.live.glossary import Glossary
+from pipelines.query.retrieve.corrected import Corrector, Found, corrected
 from pipelines.query.search.ports import Chunks, Hit, Reranker
 from pipelines.query.search.search import Searcher
 from pipelines.query.search.widen import passages, wanted
@@ -51,12 +54,14 @@ async def retrieve(
     *,
     writes: bool = False,
     glossary: Glossary | None = None,
+    corrector: Corrector | None = None,
 ) -> Retrieved:
-    """Search, judge and widen; of a courtesy nothing is searched.
+    """Search, judge and widen; of a courtesy nothing is searched, nor where an editor has said what the answer is.
 
     Args:
         writes: whether a model writes the answer: it may find in the sources what no unit says by itself.
         glossary: by which a question is searched; default: as the site's setting has it.
+        corrector: finds what editors have corrected; default: nothing.
 
     Raises:
         UnknownSite, Retryable. Permanent: of the reranker.
@@ -65,12 +70,25 @@ async def retrieve(
     if asked.courtesy is not None:
         pages = await _pages_alone(asked, searcher, laps)
         return _retrieved(asked, laps, courtesy=asked.courtesy, grade=FINE, sources=(), found=pages)
+    said: Found | None = None
+    understood: tuple[str, ...] = ()
+    if corrector is not None:
+        said = await laps.of("corrections", corrector.of(asked, searcher))
+        understood = corrector.understood(request.site, asked.question)
+        if said is not None and said.decides:
+            pages = await _pages_alone(asked, searcher, laps)
+            right = corrected(said, ())
+            return _retrieved(asked, laps, grade=FINE, sources=said.sources, corrected=right, found=pages)
     settings = settings.under(request.under)
     words = settings.site(request.site).glossary if glossary is None else glossary
     look = await laps.of("search", looked(asked, _find(asked, searcher, settings, reranker), words, chunks))
+    others = look.found.hits
+    look = said.first(look) if said is not None else look
     found = await laps.of("evidence", assessed(look, chunks, settings, in_parts=reranker is None and not writes))
     best = await laps.of("rerank" if reranker else "evidence", _ordered(look, found, settings, reranker))
     grade, gate, sure = await laps.of("gate", answerable(look, found, settings, writes=writes))
+    if said is not None:
+        grade, gate, best = FINE, None, _with_others(best, others, said, settings)
     sources, tables = await laps.of("widen", _read(best, look, chunks, settings, whole=grade < UNCLEAR and not writes))
     evidence = best.findings.cited(sources)
     alone = look.found.vector if look.named == look.asked.question and look.followed is None else None
@@ -84,6 +102,7 @@ async def retrieve(
         sure=sure,
         parts=tuple(part.cited(sources) for part in found.parts),
         tables=tables,
+        corrected=corrected(said, understood),
         vector=_vector(look),
         found=_pages(best.ranked) if request.trial else await _pages_alone(look.asked, searcher, laps, alone),
     )
@@ -118,6 +137,14 @@ async def _ordered(look: Look, found: Assessment, settings: QuerySettings, reran
     if reranker is None or look.keyword:
         return found.ordered(settings.content_hits)
     return await found.reread(look.asked.question, reranker, look.asked.request.under.hits or KEPT)
+
+
+def _with_others(best: Assessment, others: Sequence[Hit], said: Found, settings: QuerySettings) -> Assessment:
+    """The page that an editor has named, and behind it half as much of what was found besides."""
+    own = best.hits[: settings.content_hits - settings.content_hits // 2]
+    behind = [hit for hit in others if hit.page_id != said.hits[0].page_id]
+    hits = [*own, *behind][: settings.content_hits]
+    return replace(best, hits=hits, ranked=[*own, *behind], near=[hit for hit in said.hits if hit not in own])
 
 
 async def _read(
