@@ -224,8 +224,7 @@ def undo(site: Site, id: Id, note: Note = "", json: Json = False) -> None:
 
 @app.command()
 def cases(site: Site) -> None:
-    """The cases of evaluations that the corrections in force make, as NDJSON. `pagewire eval run` asks them with every
-    dataset.
+    """The cases of evaluations that the corrections in force make, as NDJSON. `pagewire check` asks them, too.
 
     Example: pagewire corrections cases town > corrected.ndjson
     """

@@ -41,6 +41,7 @@ MAX_LANGUAGES = 3  # most frequent languages of an index by which a question is 
 KNOWN_LANGUAGES = 50  # languages of an index that are looked up
 LANGUAGES_TTL = 60.0  # seconds for which the languages of an index are cached
 MAX_FIELD_CHUNKS = 500  # of a field's full text
+MAX_PAGE_CHUNKS = 2_000  # of a page in all its languages
 
 
 def cosine_of(score: float) -> float:
@@ -240,7 +241,7 @@ class SiteSearch:
                     index=self._indexes.target(site),
                     query={"bool": {"filter": own}},
                     sort=["page_key", "field", "ord"],
-                    size=MAX_FIELD_CHUNKS,
+                    size=MAX_PAGE_CHUNKS,
                     track_total_hits=False,
                     source_includes=SOURCE,
                 )

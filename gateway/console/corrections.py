@@ -91,7 +91,9 @@ async def show_correction(view: OnSite, correction: CorrectionId) -> Response:
     """The form with what is in force, and its history."""
     assert view.caller is not None
     found = await corrections(view.edge).history(view.site, correction, view.caller.groups)
-    newest = next(one.correction for one in found.versions if one.correction is not None)
+    newest = next((one.correction for one in found.versions if one.correction is not None), None)
+    if newest is None:
+        raise Problem(404, "unknown-correction", f"no version of correction {correction} can be read here")
     form = _of(newest) | {"over": str(found.live.version if found.live else 0)}
     return await _form_page(view, newest.kind, form, found=found)
 
@@ -209,32 +211,35 @@ async def _form_page(
     assert view.caller is not None
     languages = view.edge.settings.site(view.site).languages
     said = {name: form.get(name, "") for name in FIELDS}
+    newest = next((one.correction for one in found.versions if one.correction), None) if found else None
     return view.page(
         "correction.html",
         status,
         kind=kind,
         form=said | {"reach": said["reach"] or "alike"},
-        pages=await _pages(view, said),
+        pages=await _pages(view, said, trial.correction if trial else newest),
         wrong=wrong,
         trial=trial,
         mark=mark,
         id=found.id if found else id,
         found=found,
+        newest=newest,
         may_edit=view.caller.may("edit"),
         spoken=dict.fromkeys([*languages, *([said["lang"]] if said["lang"] else [])]),
     )
 
 
-async def _pages(view: View, form: Mapping[str, str]) -> list[tuple[str, str, str, bool]]:
+async def _pages(view: View, form: Mapping[str, str], known: Correction | None) -> list[tuple[str, str, str, bool]]:
     """The pages to choose from: those that were found for the question, and the one that is chosen."""
     assert view.caller is not None
     found: list[tuple[str, str, str, bool]] = []
     if form["asked"]:
         logged = await view.edge.questions(view.caller).get(view.site, form["asked"])
         found = pages_of(logged.outcome.hits) if logged is not None else []
-    chosen = form["page"]
+    chosen, page = form["page"], known.page if known is not None else None
     if chosen and chosen not in [id for id, *_ in found]:
-        found.append((chosen, chosen, form["lang"], False))
+        title = page.title if page is not None and page.page_id == chosen else ""
+        found.append((chosen, title, form["lang"], False))
     return found
 
 

@@ -18,6 +18,7 @@ from schemas.case import NewCase
 from schemas.chat_switch import ChatOrder
 from schemas.completion import CompletionChunk, CompletionRequest
 from schemas.conversation import FeedbackOrder, Rename
+from schemas.correction import NewCorrection
 from schemas.evaluation import NewRun
 from schemas.example import NewExample
 from schemas.http import BulkLine, ChatRequest, VisitorTokenOrder
@@ -43,6 +44,7 @@ HAND_READ: tuple[type[BaseModel], ...] = (
     RepairOrder,
     RebuildOrder,
     NewCase,
+    NewCorrection,
     NewExample,
     NewKey,
     NewText,

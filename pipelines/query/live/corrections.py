@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from hashlib import sha256
-from itertools import count
+from itertools import count, islice
 
 import structlog
 from pydantic import ValidationError
@@ -28,6 +28,7 @@ from text.words import words
 log = structlog.get_logger(__name__)
 
 SHORT = 6  # letters
+CHUNKS = 500  # of a page's content that tell whether it has changed; a view of a page has no more
 MAX_CORRECTIONS = 500  # of a site, in force; each is compared with each question
 
 
@@ -57,9 +58,12 @@ class CorrectionSet:
         return any(one.said.reach != "same" for one in self.kept if one.said.questions)
 
     @cached_property
-    def in_words(self) -> Mapping[tuple[str, ...], Kept]:
-        """The newest correction of each question, by the question's words."""
-        return {asked_words(question): one for question, one in reversed(self.asked)}
+    def in_words(self) -> Mapping[tuple[str, ...], Sequence[Kept]]:
+        """The corrections of each question, by its words, the newest first."""
+        found: dict[tuple[str, ...], list[Kept]] = {}
+        for question, one in self.asked:
+            found.setdefault(asked_words(question), []).append(one)
+        return found
 
     @cached_property
     def synonyms(self) -> tuple[Kept, ...]:
@@ -156,7 +160,7 @@ def page_content(texts: Iterable[str]) -> str:
     Args:
         texts: of the chunks of its content, in order.
     """
-    return sha256(" ".join("".join(texts).split()).encode()).hexdigest()[:16]
+    return sha256(" ".join("".join(islice(texts, CHUNKS)).split()).encode()).hexdigest()[:16]
 
 
 def with_synonyms(glossary: Glossary, synonyms: Iterable[Correction]) -> Glossary:

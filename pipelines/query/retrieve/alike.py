@@ -21,6 +21,7 @@ from text.likeness import Likeness
 
 # Least likeness of a question that a correction answers: docs/decisions/040-corrections.md.
 LEAST: Mapping[Reach, float] = {"same": 1.0, "alike": 0.77, "wide": 0.62}
+ASKED = 64  # words that are compared; a question says what it is about in fewer
 MEANING = 0.5  # of the likeness; the rest are the words
 
 
@@ -45,7 +46,7 @@ class AskedQuestion:
         """The words that say what it is about: "car" is one, though it is French for "because"."""
         said = telling(self.text, self._langs)
         foreign = [word for word in said if word not in telling(self.text) and len(word) > 1]
-        return [*self._asked[1], *foreign] or said
+        return ([*self._asked[1], *foreign] or said)[:ASKED]
 
     @cached_property
     def numbers(self) -> frozenset[str]:

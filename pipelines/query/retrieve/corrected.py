@@ -16,9 +16,9 @@ import structlog
 from cachetools import LRUCache
 
 from pipelines.query.extractive.assessment import Look
-from pipelines.query.extractive.follow_ups import stands_alone
+from pipelines.query.extractive.follow_ups import signs, stands_alone
 from pipelines.query.extractive.ranking import apart
-from pipelines.query.live.corrections import CorrectionSet, Kept, SiteCorrections, page_content
+from pipelines.query.live.corrections import CorrectionSet, Kept, SiteCorrections, asked_words, page_content
 from pipelines.query.retrieve.alike import LEAST, MEANING, AskedQuestion, alike
 from pipelines.query.search.ports import Hit, SearchEmbedder
 from pipelines.query.search.search import Searcher
@@ -30,6 +30,7 @@ from schemas.query import Corrected, Rephrased, Source
 
 log = structlog.get_logger(__name__)
 
+LOOKED_INTO = 30  # chunks of a page whose units are measured, the nearest by meaning
 COMPARED = 8  # questions of corrections, the nearest by meaning, whose words are compared
 TRIED = 3  # corrections whose pages are looked at
 BATCH = 16  # questions embedded at a time
@@ -80,7 +81,7 @@ class Found:
             near = sorted(near, key=lambda hit: -max((float(unit.vector @ vector) for unit in hit.units), default=-1.0))
         hits = [replace(hit, score=SURE) for hit in near]
         asked = look.asked.model_copy(update={"mode": "semantic"})  # its words need not stand on the page
-        return replace(look, asked=asked, found=replace(found, hits=hits, near=[]), followed=None)
+        return replace(look, asked=asked, found=replace(found, hits=hits[:LOOKED_INTO], near=[]), followed=None)
 
 
 class Corrector:
@@ -97,24 +98,16 @@ class Corrector:
 
     async def of(self, asked: Rephrased, searcher: Searcher) -> Found | None:
         """Raises: Retryable. Permanent: of the embedder."""
-        request, known = asked.request, self._corrections.of(asked.request.site)
+        known = self._corrections.of(asked.request.site)
         if not known.asked or (asked.earlier is not None and not stands_alone(asked.question, asked.earlier.signs)):
             return None
-        for said in (await self._alike(known, asked, searcher))[:TRIED]:
-            correction = said.said
-            if correction.page is None:
-                return Found(said)
-            hits = await searcher.page(request.site, correction.page.page_id, groups=request.groups)
-            if own := _usable(said, hits, request.lang):
-                return Found(said, own)
-        return None
-
-    async def _alike(self, known: CorrectionSet, asked: Rephrased, searcher: Searcher) -> list[Kept]:
+        found = await _first(_in_the_same_words(known, asked), asked, searcher)
+        if found is not None or not known.compared:
+            return found
         question = AskedQuestion(asked.question, asked.request.lang)
-        if not known.compared:
-            return [known.in_words[question.words]] if question.words in known.in_words else []
         model, vector = await searcher.embedded(asked.request.site, asked.question)
-        return [each for _, each in await self.alike(asked.request.site, known, question, vector, model)]
+        near = await self.alike(asked.request.site, known, question, vector, model)
+        return await _first([each for _, each in near], asked, searcher)
 
     async def alike(
         self, site: str, known: CorrectionSet, question: AskedQuestion, vector: Vector32, model: SearchEmbedder
@@ -123,8 +116,7 @@ class Corrector:
         ones the newest."""
         questions, matrix = await self._matrix(site, known, model)
         cosines = matrix @ centred(vector[None], model)[0]
-        same = known.in_words.get(question.words)
-        best: dict[str, tuple[float, Kept]] = {same.id: (1.0, same)} if same is not None else {}
+        best = {same.id: (1.0, same) for same in known.in_words.get(question.words, ())}
         for place in np.argsort(-cosines, kind="stable")[:COMPARED]:
             (own, each), cosine = questions[place], float(cosines[place])
             if cosine < FLOOR:
@@ -161,6 +153,26 @@ class Corrector:
         for some in (missing[i : i + BATCH] for i in range(0, len(missing), BATCH)):
             made = await asyncio.gather(*map(model.query, some))
             self._vectors.update({(model.fingerprint, text): row for text, row in zip(some, made, strict=True)})
+
+
+def _in_the_same_words(known: CorrectionSet, asked: Rephrased) -> Sequence[Kept]:
+    """The newest first. A model may have put the visitor's words into others: those that need no conversation count."""
+    request, words = asked.request, [asked_words(asked.question)]
+    if not request.history or stands_alone(request.question, signs(request.question)):
+        words.append(asked_words(request.question))
+    return [one for each in dict.fromkeys(words) for one in known.in_words.get(each, ())]
+
+
+async def _first(corrections: Sequence[Kept], asked: Rephrased, searcher: Searcher) -> Found | None:
+    """The first whose page is there for this visitor. Raises: Retryable."""
+    request = asked.request
+    for said in corrections[:TRIED]:
+        if said.said.page is None:
+            return Found(said)
+        hits = await searcher.page(request.site, said.said.page.page_id, groups=request.groups)
+        if own := _usable(said, hits, request.lang):
+            return Found(said, own)
+    return None
 
 
 def centred(vectors: Matrix32, model: SearchEmbedder) -> Matrix32:

@@ -20,7 +20,7 @@ from pipelines.query.search.ports import Candidates, Hit, HitUnit
 from pipelines.query.search.search import Searcher
 from schemas.correction import Correction
 from schemas.page import FieldName
-from schemas.query import Earlier, Rephrased, Retrieved
+from schemas.query import Earlier, Rephrased, Retrieved, Turn
 from schemas.text_version import TextVersion
 from tests.asking import NOON, question
 from wiring.settings import Settings, SiteSettings
@@ -167,6 +167,18 @@ async def test_what_is_asked_in_other_words_is_answered_by_its_reach() -> None:
     assert (await found(live(REFUSED | {"reach": "same"}), "what does a LIBRARY card cost")).corrected is not None
 
 
+async def test_words_that_a_model_has_put_into_others_count_as_they_were() -> None:
+    for history, said, text, used in (
+        ((), CARD, "library card price list", True),
+        ((Turn(question="x", answer="y"),), CARD, "library card price list", True),
+        ((Turn(question="x", answer="y"),), "And on Sundays?", "Is the pool open on Sundays?", False),
+    ):
+        request = question(said).model_copy(update={"history": history})
+        asked = Rephrased(request=request, question=text, mode="semantic")
+        corrector = Corrector(live(REFUSED | {"questions": [said]}))
+        assert (await corrector.of(asked, Searcher(Index(), Models(), SETTINGS)) is not None) == used  # type: ignore[arg-type]
+
+
 async def test_for_whom_its_page_is_it_is_answered() -> None:
     retrieved = await found(live(FIXED), index=Index(*PAGES, hidden=["library"]), groups=("members",))
     assert retrieved.corrected is not None
@@ -205,12 +217,11 @@ def test_alike_is_what_wants_the_same_of_the_same_thing() -> None:
 
 
 async def test_500_corrections_cost_no_more_than_a_product_of_matrices() -> None:
-    """Where nothing is near, and where all are about the same thing: a loop over all costs 50 times more."""
+    """Where nothing is near, and where all are about the same thing: a loop over all costs 50 times as much as one."""
     about = [f"What does the library card of house {n} cost?" for n in range(500)]
     far = [f"Thing {n}?" for n in range(500)]
-    one, *many = (
-        Corrector(live(*(REFUSED | {"questions": [text]} for text in texts))) for texts in ([CARD], about, far)
-    )
+    made = ([REFUSED | {"questions": [text]} for text in texts] for texts in (about[:1], about, far))
+    one, *many = (Corrector(live(*each)) for each in made)
     searcher = Searcher(Index(*PAGES), Models(), SETTINGS)  # type: ignore[arg-type]
     asked = Rephrased(request=question(CARD), question=CARD, mode="semantic")
 
