@@ -22,6 +22,7 @@ from gateway.operators.corrections import corrections
 from pipelines.query.live.correction_changes import BadCorrection
 from pipelines.query.live.text_changes import TextChanged
 from schemas.correction import (
+    MAX_ASKED,
     Correction,
     CorrectionHistory,
     CorrectionKind,
@@ -76,7 +77,7 @@ async def show_form(
             raise Problem(404, "unknown-question", f"the log of site {view.site} has no question {question}")
         outcome = logged.outcome
         form = {"asked": question, "lang": _lang(view, outcome.asked_in)}
-        form["questions"] = outcome.rephrased or outcome.question or ""
+        form["questions"] = " ".join((outcome.rephrased or outcome.question or "").split())[:MAX_ASKED]
     return await _form_page(view, kind, form)
 
 
