@@ -128,6 +128,11 @@ class FakeOutcomes:
         fitting = [one for one in found if since <= one.asked_at < until]
         return sorted(fitting, key=lambda one: (-one.asked_at.timestamp(), one.request_id))[:most]
 
+    async def corrections_used(self, site: str) -> dict[str, int]:
+        self._fail()
+        kept = [one.outcome for (of, _), one in self.kept.items() if of == site and one.outcome is not None]
+        return Counter(id for outcome in kept for id in outcome.corrections)
+
     def _of(self, site: str, request_id: str, at: datetime) -> _Kept:
         return self.kept.setdefault((site, request_id), _Kept(site, at))
 
@@ -153,6 +158,7 @@ def _asked(id: str, outcome: Outcome, feedback: Feedback | None) -> GroupableQue
         became=outcome.became,
         grade=outcome.grade,
         left_out=outcome.left_out,
+        corrected=outcome.corrected is not None,
         rating=feedback.rating if feedback else None,
         hits=tuple(AskedHit(hit.page_id, hit.lang, hit.title, hit.url, hit.cosine, hit.cited) for hit in outcome.hits),
         restricted=outcome.restricted,

@@ -1,10 +1,10 @@
-"""`pagewire check`: a site's own example questions, asked as visitors ask them."""
+"""`pagewire check`: a site's own example questions, and what its editors have put right, asked as visitors ask."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +15,8 @@ from rich.progress import track
 from cli.output import NOT_SO, err, explained, out, print_json, rows, table
 from cli.wired import connected, logged
 from pipelines.conversations.ask import Asker
+from pipelines.evaluate.corrected_cases import corrected_cases
+from pipelines.evaluate.dataset import Case
 from pipelines.query.extractive.replies import refused
 from pipelines.runtime.errors import WrongUse
 from schemas.answer import Answered, Event, Failed, SourcesFound
@@ -44,9 +46,9 @@ def check(
     lang: Annotated[str | None, typer.Option(help="Only the questions in this language.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Ask the questions that the chat offers to begin with (`chat.examples` of the site). Exit code 1 when one of them
-    is refused, fails, or is answered without citing a page: run it after an import. Answers are asked for as a visitor
-    without groups gets them.
+    """Ask the questions that the chat offers to begin with (`chat.examples` of the site), and those of the site's
+    corrections. Exit code 1 when one of them is refused, fails, or is answered without citing a page, or a corrected
+    one not as an editor has said: run it after an import. Answers are asked for as a visitor without groups gets them.
 
     Example: pagewire check town
 
@@ -54,8 +56,7 @@ def check(
     """
     with explained():
         settings = logged()
-        questions = chosen(example_questions(settings, site), site, lang)
-        checked = asyncio.run(ask_all(settings, site, questions))
+        checked = asyncio.run(ask_all(settings, site, lang))
     failed = [each for each in checked if each.problem]
     if json:
         print_json(
@@ -64,7 +65,7 @@ def check(
     else:
         lines = [(each.lang, each.question, each.problem or "fine", each.page) for each in checked]
         out.print(rows(table("lang", "question", "", "page"), lines))
-        out.print(f"{len(checked) - len(failed)} of {len(checked)} are answered from a page")
+        out.print(f"{len(checked) - len(failed)} of {len(checked)} are answered as they should be")
     if failed:
         raise typer.Exit(NOT_SO)
 
@@ -84,12 +85,21 @@ def chosen(questions: Mapping[str, Sequence[str]], site: str, lang: str | None) 
     return found
 
 
-async def ask_all(settings: Settings, site: str, questions: Sequence[tuple[str, str]]) -> list[Checked]:
+async def ask_all(settings: Settings, site: str, lang: str | None) -> list[Checked]:
     """One after the other, with a progress bar on standard error. Raises: PagewireError."""
     async with connected(settings) as clients:
+        found = corrected_cases(await (await clients.correction_changes()).list(site, ()))
+        corrected = [case for case in found.cases if lang in (None, case.lang)]
+        examples = example_questions(settings, site)
+        questions: list[tuple[str, str, Case | None]] = [(case.lang or "", case.question, case) for case in corrected]
+        if examples or not corrected:
+            questions = [*((own, text, None) for own, text in chosen(examples, site, lang)), *questions]
         asker = await clients.asker()
-        shown = track(questions, "asking", console=err, transient=True)
-        return [judged(lang, text, await _events(asker, settings, site, lang, text)) for lang, text in shown]
+        checked = []
+        for own, text, case in track(questions, "asking", console=err, transient=True):
+            events = await _events(asker, settings, site, own, text)
+            checked.append(judged(own, text, events) if case is None else judged_as(case, events))
+        return checked
 
 
 async def _events(asker: Asker, settings: Settings, site: str, lang: str, text: str) -> list[Event]:
@@ -111,6 +121,20 @@ async def _events(asker: Asker, settings: Settings, site: str, lang: str, text: 
     except TimeoutError:
         pass  # judged by what is missing
     return events
+
+
+def judged_as(case: Case, events: Sequence[Event]) -> Checked:
+    """As `judged`, of a question that an editor has corrected: fine where its answer is as the editor has said."""
+    checked = judged(case.lang or "", case.question, events)
+    answer = next((each for each in events if isinstance(each, Answered)), None)
+    if answer is None:
+        return checked
+    cited = {source.page_id for source in answer.sources if source.cited}
+    if case.expect == "refuse":
+        return replace(checked, problem="answered, but an editor refuses it" if cited else "")
+    if not cited.isdisjoint(case.pages):
+        return checked
+    return replace(checked, problem=f"not from the page of its correction, {', '.join(case.pages)}")
 
 
 def judged(lang: str, question: str, events: Sequence[Event]) -> Checked:

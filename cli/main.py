@@ -73,6 +73,10 @@ COMMANDS = {
         "cli.examples:app",
         "Worked examples of how questions are rewritten for the search, and of good answers.",
     ),
+    "corrections": (
+        "cli.corrections:app",
+        "Put answers right: the page that is right, the answer itself, what a word means, what is not answered.",
+    ),
     "prompts": (
         "cli.prompts:app",
         "Prompts, settings, replies, contact and glossary of a site, changed while it runs, with a history.",

@@ -43,6 +43,7 @@ from pipelines.operate.last_uses import LastUses
 from pipelines.operate.rebuild.rebuild import NothingThere, StillLive
 from pipelines.operate.status import StatusReader
 from pipelines.query.examples import ExampleComparison
+from pipelines.query.log.correction_trials import CorrectionTrials
 from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import Numbers, grouped
 from pipelines.query.log.notes import Notes
@@ -599,6 +600,7 @@ class FakePorts:
             examples=self.examples,
             alike=ExampleComparison(self.examples, FakeModels()),
             texts=self.texts,
+            correction_trials=CorrectionTrials(self.outcomes, FakeModels(), self.now),
             keys=AccessKeys(self.keys, self.filed, self.now),
             uses=LastUses(self.states, self.now),
             runs=ConnectorRuns(self.states, self.now),

@@ -82,6 +82,7 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
                 examples=clients.examples(),
                 alike=clients.example_likeness(),
                 texts=clients.texts(),
+                correction_trials=await clients.correction_trials(),
                 keys=await clients.access_keys(watching=True),
                 uses=await clients.last_uses(noting=True),
                 runs=await clients.connector_runs(),

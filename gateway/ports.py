@@ -26,6 +26,7 @@ from pipelines.operate.last_uses import LastUses
 from pipelines.operate.status import StatusReader
 from pipelines.query.examples import ExampleComparison
 from pipelines.query.live.live_texts import TextStore
+from pipelines.query.log.correction_trials import CorrectionTrials
 from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.notes import Notes
 from pipelines.query.log.ports import QuestionReader
@@ -51,6 +52,7 @@ class Ports:
     examples: ElasticExamples
     alike: ExampleComparison
     texts: TextStore
+    correction_trials: CorrectionTrials
     keys: AccessKeys
     uses: LastUses
     runs: ConnectorRuns

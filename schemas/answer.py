@@ -43,6 +43,11 @@ class Token(Wire):
 #   place  the page that is most likely to answer, and what stands there
 #   pages  at most titles of pages
 Certainty = Literal["said", "place", "pages"]
+# Who has put an answer's words together:
+#   model      a language model, from the sources
+#   quotation  the page itself: its words are quoted
+#   site       people: the site's fixed words, and answers that its editors have corrected
+GeneratedBy = Literal["model", "quotation", "site"]
 
 
 class Citation(Wire):
@@ -116,6 +121,7 @@ class TrialFindings(Wire):
     prompt: tuple[PromptMessage, ...] = Field(
         default=(), description="From which the model wrote the answer, with the sources as it saw them."
     )
+    corrections: tuple[str, ...] = Field(default=(), description="Ids of the editors' corrections that were used.")
     index: str | None = Field(
         default=None, description="The index that was searched, where one was named; null: the live one."
     )
@@ -134,6 +140,11 @@ class Answered(Wire):
         default=None,
         description="Where no model wrote it: an answer is `said`, a `place` on a page is shown, or `pages` are named; "
         "null of a model's answer, and of a courtesy.",
+    )
+    generated_by: GeneratedBy | None = Field(
+        default=None,
+        description="`model`, `quotation` of a page, or `site`: fixed words, or what an editor has corrected; null: "
+        "written before answers said so.",
     )
     stopped: bool = Field(default=False, description="True when the visitor stopped it: the text is what came before.")
     cut: bool = Field(

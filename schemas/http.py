@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
-from schemas.answer import Certainty, Citation, Doubted, QuestionMeaning, Step, Usage, WholeTable
+from schemas.answer import Certainty, Citation, Doubted, GeneratedBy, QuestionMeaning, Step, Usage, WholeTable
 from schemas.base import GivenLang, Lang, PageId, Revision, Wire
 from schemas.page import FieldName, Group, PageDocument
 from schemas.query import MAX_QUESTION, MAX_RANKED, FoundPage, Grade, RequestId, SearchMode, Source
@@ -180,6 +180,10 @@ class ChatResponse(Wire):
         default=None,
         description="Where no model wrote it: an answer is `said`, a `place` on a page is shown, or `pages` are named; "
         "null of a model's answer, and of a courtesy.",
+    )
+    generated_by: GeneratedBy | None = Field(
+        default=None,
+        description="`model`, `quotation` of a page, or `site`: fixed words, or what an editor has corrected.",
     )
     stopped: bool = Field(description="The visitor stopped it: the answer is what came before.")
     cut: bool = Field(description="The limit of what its model may write ended it: the last whole sentence, and …")

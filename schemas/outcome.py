@@ -11,7 +11,7 @@ from schemas.base import Lang, Message, PageId, SiteId, Wire
 from schemas.conversation import Feedback
 from schemas.page import FieldName
 from schemas.query import Became as Became
-from schemas.query import CourtesyKind, Gate, Grade, QuestionVector, RequestId, SearchMode, Sure
+from schemas.query import CorrectedBy, CourtesyKind, Gate, Grade, QuestionVector, RequestId, SearchMode, Sure
 
 
 class OutcomeSource(Wire):
@@ -51,6 +51,8 @@ class Outcome(Wire):
     )
     via: str = Field(default="", exclude_if=lambda via: not via, description="As in the question.")
     client: str = Field(default="", exclude_if=lambda name: not name, description="As in the question.")
+    corrections: tuple[str, ...] = Field(default=(), description="Ids of the editors' corrections that were used.")
+    corrected: CorrectedBy | None = Field(default=None, description="How one of them has decided the answer.")
     strategy: str = Field(default="", description="A strategy's name, or `quote`; empty: it failed before.")
     extractive: bool = Field(default=False, description="True when no model wrote the answer.")
     model: str | None = None

@@ -300,6 +300,19 @@ class QuestionVector(Wire):
         return unit
 
 
+CorrectedBy = Literal["page", "answer", "refusal"]  # a page that comes first, a fixed answer, a refusal
+
+
+class Corrected(Wire):
+    """What an editor has put right about a question's answer (schemas.correction)."""
+
+    ids: tuple[str, ...] = Field(description="Of the corrections that were used.")
+    kind: CorrectedBy | None = Field(
+        default=None, description="Of the one that decides the answer; null: only words were understood by them."
+    )
+    text: str = Field(default="", description="What visitors read; empty: the answer comes from the page.")
+
+
 class Retrieved(Message):
     """`query.retrieved`: the sources an answer may use."""
 
@@ -315,6 +328,7 @@ class Retrieved(Message):
     parts: tuple[Part, ...] = Field(default=(), description="Of a question that asks two things, each by itself.")
     tables: tuple[SourceTable, ...] = Field(default=(), description="Those whose rows may be quoted, if not too long.")
     vector: QuestionVector | None = Field(default=None, description="Null where its outcome is not logged.")
+    corrected: Corrected | None = Field(default=None, description="Null: no editor has corrected it.")
     index: str | None = Field(
         default=None, description="Name of the index that was searched because a trial wants it; null: the live one."
     )

@@ -15,8 +15,8 @@ MAX_NOTE = 500  # characters
 # Names of texts. `canned`, `errors`: a sentence and its language, `nothing-found.de`. `contact`: a language, `de`.
 # `glossary`: only `terms`; `settings`: only `answers`; both YAML as in pagewire.yaml.
 EditedKind = Literal["prompts", "canned", "errors", "contact", "glossary", "settings"]
-# `privacy` has only `rules`, JSON; editors cannot change it.
-TextKind = Literal[EditedKind, "privacy"]
+# `privacy` has only `rules`, JSON; editors cannot change it. `corrections`: one a text, JSON, by its id.
+TextKind = Literal[EditedKind, "privacy", "corrections"]
 TextName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{0,63}(\.[A-Za-z0-9-]{2,35})?$")]
 Note = Annotated[str, StringConstraints(max_length=MAX_NOTE, strip_whitespace=True)]
 Version = Annotated[int, Field(ge=1, le=999_999)]

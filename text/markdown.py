@@ -71,6 +71,7 @@ _INLINE = re.compile(
 )
 # Characters that must be escaped: inside a line, and at its beginning.
 _LITERAL = re.compile(rf"({_ADDRESS}|{_NAME})|\\(?=[^\w\s]|_|\Z)|[*`]|~~++|(?<!\w)_++|_++(?![^\W_])|\](?=\()")
+_TAG = re.compile(r"(?<!\\)<(?=[a-z/!?])(?!https?://)", re.IGNORECASE)
 _BAR = re.compile(r"(?<!\\)\|")
 _BRACKET = re.compile(r"(?<!\\)[\[\]]")
 _LITERAL_LINE = re.compile(r"^(\s*(?:\d{1,9}(?=[.)](?:\s|$)))?)([-+:.)](?=\s|$)|#{1,6}(?=\s|$)|[>|])")
@@ -140,6 +141,11 @@ def _shown(mark: re.Match[str]) -> str:
     if code is None:
         return mark["kept"] or mark["literal"] or ""
     return code[1:-1] if code[0] == code[-1] == " " and code.strip() else code
+
+
+def as_text(markdown: str) -> str:
+    """The Markdown with its HTML escaped, so that every reader of Markdown shows it as it is written."""
+    return _TAG.sub(r"\\<", markdown)
 
 
 def cells(row: str) -> list[str]:

@@ -29,6 +29,7 @@ from pipelines.query.answer.strategies.finder import PageFinder
 from pipelines.query.answer.strategies.registry import strategies
 from pipelines.query.examples import Examples
 from pipelines.query.giving_up import apology, asked, rephrased, retrieved, while_chat_on, with_deadline
+from pipelines.query.live.corrections import SiteCorrections
 from pipelines.query.live.live_texts import LiveTexts
 from pipelines.query.live.site_privacy import SitePrivacy
 from pipelines.query.live.site_prompts import SitePrompts
@@ -39,6 +40,7 @@ from pipelines.query.masks import Masks
 from pipelines.query.outcomes import Known, Outcomes
 from pipelines.query.rephrase.handler import rephrase_handler
 from pipelines.query.rephrase.rewrite import Rewriter
+from pipelines.query.retrieve.corrected import Corrector
 from pipelines.query.retrieve.handler import retrieve_handler
 from pipelines.query.search.search import Searcher
 from pipelines.query.spending import Spending
@@ -105,14 +107,21 @@ def rephrase_stage(
 
 def retrieve_stage(settings: Settings, elastic: Elastic, models: Models, switch: ChatSwitches) -> Stage:
     log, site_prompts = KafkaLogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
-    privacy = SitePrivacy(settings.sites)
-    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts, privacy)
+    privacy, corrections = SitePrivacy(settings.sites), SiteCorrections()
+    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts, privacy, corrections)
     outcomes = Outcomes(settings, privacy)
     guard = _guard(settings, site_prompts, log, outcomes, switch)
     searcher = Searcher(elastic.search, models, settings, SiteIndexes(elastic, models))
     reranker = make_reranker(settings.reranker, settings.nice)
-    writes = settings.llm_model is not None
-    handler = retrieve_handler(settings, searcher, elastic.search, reranker, writes=writes, site_prompts=site_prompts)
+    handler = retrieve_handler(
+        settings,
+        searcher,
+        elastic.search,
+        reranker,
+        writes=settings.llm_model is not None,
+        site_prompts=site_prompts,
+        corrector=Corrector(corrections),
+    )
 
     async def setup() -> None:
         if reranker is not None:

@@ -84,6 +84,18 @@ class SiteSettings(ConnectedSite):
         description="Origins whose pages may embed the chat, such as `https://www.example.org`: scheme, host, and the "
         "port where it is not the usual one.",
     )
+    edit_link: str = Field(
+        default="",
+        pattern=r"^(https?://\S+)?$",
+        description="Where a page is edited in its CMS, for the editors' console: "
+        "`https://cms.example.org/edit?post={id}`. `{id}` is the page's id, `{lang}` its language, `{url}` its "
+        "address.",
+    )
+    author_mail: str = Field(
+        default="",
+        pattern=r"^([^\s@,;]+@[^\s@,;]+)?$",
+        description="Mail address of the pages' author: the console offers editors a message to it about a page.",
+    )
     chat: ChatSettings = Field(
         default=ChatSettings(), description="Whether and how often visitors are answered, see below."
     )

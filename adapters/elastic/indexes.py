@@ -61,7 +61,7 @@ SYSTEM = {
     PLACES: "012_places.json",
     STATES: "013_states.json",
 }
-ADDED_TO_SYSTEM = {OUTCOMES: ("labelled_by",)}  # fields that came after the index
+ADDED_TO_SYSTEM = {OUTCOMES: ("labelled_by", "corrections")}  # fields that came after the index
 INFO_TTL = 2.0  # seconds until a reader notices by itself that another index was promoted
 # Of what is in an index; counts up when older software must not touch it. Of one site's, and of shared ones.
 OWN_FORMAT, FORMAT = 2, 3

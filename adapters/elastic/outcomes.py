@@ -50,12 +50,13 @@ LENGTHY = ("outcome.vector", "outcome.answer", f"outcome.{LABELS}")  # fields th
 # The fields for grouping questions
 GROUPED = (
     *("request_id", "asked_at", "asked_in", "question", "rephrased", "became", "rating"),
-    *(f"outcome.{name}" for name in ("grade", "left_out", "vector")),
+    *(f"outcome.{name}" for name in ("grade", "left_out", "vector", "corrected")),
     *(f"outcome.hits.{name}" for name in ("page_id", "lang", "title", "url", "cosine", "cited")),
 )
 GROUPED_BATCH = 500  # questions read at once: a few milliseconds of parsing
 VERDICT = "verdict"
 BATCH = 1_000  # documents in a request
+MOST_CORRECTIONS = 5_000  # of a site that are counted, also those that were taken back
 CONFLICTS = 5  # retries: two workers may write one question while a partition moves
 
 
@@ -203,6 +204,20 @@ class ElasticOutcomes:
         questions = newest(self._es, site, query, most, GROUPED_BATCH, source_includes=GROUPED)
         return [_asked(source) async for source in questions]
 
+    async def corrections_used(self, site: str) -> dict[str, int]:
+        """Raises: ElasticsearchDown."""
+        with explained(f"counting the corrections of site {site} that were used"):
+            try:
+                answer = await self._es.search(
+                    index=OUTCOMES,
+                    size=0,
+                    query={"term": {"site": site}},
+                    aggregations={"used": {"terms": {"field": "corrections", "size": MOST_CORRECTIONS}}},
+                )
+            except NotFoundError:  # there are no questions yet
+                return {}
+        return {bucket["key"]: bucket["doc_count"] for bucket in answer["aggregations"]["used"]["buckets"]}
+
     async def _source(self, site: str, request_id: str) -> dict[str, Any]:
         with explained("reading a logged question"):
             try:
@@ -257,6 +272,7 @@ def _of_outcome(event: OutcomeEvent, outcome: Outcome) -> dict[str, Any]:
         "lang": outcome.lang,
         "became": outcome.became,
         "pages": cited_pages(outcome),
+        "corrections": outcome.corrections,
         "question": outcome.question,
         "rephrased": outcome.rephrased,
         "outcome": rest,
@@ -295,6 +311,7 @@ def _asked(source: dict[str, Any]) -> GroupableQuestion:
         became=source["became"],
         grade=outcome.get("grade"),
         left_out=outcome.get("left_out", 0),
+        corrected=bool(outcome.get("corrected")),
         rating=source.get("rating"),
         hits=tuple(
             AskedHit(hit["page_id"], hit["lang"], hit["title"], hit["url"], hit.get("cosine"), hit["cited"])

@@ -41,6 +41,7 @@ MAX_LANGUAGES = 3  # most frequent languages of an index by which a question is 
 KNOWN_LANGUAGES = 50  # languages of an index that are looked up
 LANGUAGES_TTL = 60.0  # seconds for which the languages of an index are cached
 MAX_FIELD_CHUNKS = 500  # of a field's full text
+MAX_PAGE_CHUNKS = 2_000  # of a page in all its languages
 
 
 def cosine_of(score: float) -> float:
@@ -227,6 +228,27 @@ class SiteSearch:
             except NotFoundError:
                 raise QueryModelOutdated(f"index {index} is not there any more") from None
         return [_hit(hit) for hit in sorted(answer["hits"]["hits"], key=lambda hit: order[hit["_id"]])]
+
+    async def page(self, site: str, page_id: str, *, groups: Iterable[str] = ()) -> list[Hit]:
+        """The chunks of a page in all its languages that these groups can find: language by language, in order.
+
+        Raises:
+            ElasticsearchDown.
+        """
+        own = [{"term": {"kind": "chunk"}}, {"term": {"page_id": page_id}}, visible_to(groups)]
+        with explained(f"reading page {page_id} of site {site}"):
+            try:
+                answer = await self._es.search(
+                    index=self._indexes.target(site),
+                    query={"bool": {"filter": own}},
+                    sort=["page_key", "field", "ord"],
+                    size=MAX_PAGE_CHUNKS,
+                    track_total_hits=False,
+                    source_includes=SOURCE,
+                )
+            except NotFoundError:  # the site has no page yet
+                return []
+        return [_hit(hit) for hit in answer["hits"]["hits"]]
 
     async def field(self, index: str, page_key: str, field: FieldName) -> list[Hit]:
         """All chunks of one field in an index, in order."""

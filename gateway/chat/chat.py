@@ -322,6 +322,7 @@ async def _read_to_the_end(
         sources=answer.sources,
         extractive=answer.extractive,
         certainty=answer.certainty,
+        generated_by=answer.generated_by,
         stopped=answer.stopped,
         cut=answer.cut,
         left_out=answer.left_out,

@@ -10,7 +10,9 @@ from babel.dates import format_date
 from fastapi import APIRouter, Response
 
 from gateway.console.chart import bars
+from gateway.console.corrections import OUT_OF_FORCE
 from gateway.console.view import ConsoleRoute, OnSite, View
+from gateway.operators.corrections import corrections
 from schemas.outcome import QuestionCounts, QuestionFilter
 
 DAYS = 14
@@ -24,7 +26,11 @@ async def overview(view: OnSite) -> Response:
     """Stages are those of all sites: whoever does not operate them sees what is wrong with the site."""
     assert view.caller is not None
     everything = view.caller.operates
-    status, days = await asyncio.gather(view.edge.ports.status.status([view.site]), _days(view))
+    status, days, corrected = await asyncio.gather(
+        view.edge.ports.status.status([view.site]),
+        _days(view),
+        corrections(view.edge).list(view.site, view.caller.groups),
+    )
     mine = next((site for site in status.sites if site.site == view.site), None)
     away = [name for name, there in (("Kafka", status.kafka), ("Elasticsearch", status.elasticsearch)) if not there]
     problems = [*(status.problems if everything else ()), *([mine.problem] if mine and mine.problem else [])]
@@ -35,6 +41,7 @@ async def overview(view: OnSite) -> Response:
         stages=status.stages if everything else (),
         away=away,
         problems=problems,
+        out_of_force=sum(one.state in OUT_OF_FORCE for one in corrected.corrections),
         days=days,
         kinds=KINDS,
         total=total,

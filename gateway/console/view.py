@@ -56,6 +56,7 @@ NAVIGATION = (
     Screen("overview", HOME),
     Screen("questions", "/console/questions"),
     Screen("gaps", "/console/gaps"),
+    Screen("corrections", "/console/corrections"),
     Screen("evaluations", "/console/evaluations"),
     Screen("one-page", "/console/page"),
     Screen("playground", "/console/playground", scope="edit"),
@@ -135,6 +136,21 @@ class View:
         """The address of this page with other parameters; None and "" take one away."""
         parameters = dict(self.request.query_params) | changes
         return "?" + urlencode({name: value for name, value in parameters.items() if value})
+
+    def edit_link(self, page_id: str, lang: str, url: str) -> str:
+        """Where a page is edited in its CMS; empty where nobody has said where."""
+        said = self.edge.settings.site(self.site).edit_link
+        for name, value in (("{id}", page_id), ("{lang}", lang), ("{url}", url)):
+            said = said.replace(name, quote(value, safe=""))
+        return said
+
+    def author_mail(self, title: str, url: str, asked: str) -> str:
+        """A link that begins a message to whoever writes the pages; empty where nobody has said who does."""
+        to = self.edge.settings.site(self.site).author_mail
+        if not to:
+            return ""
+        subject, body = self.say("mail-subject", title=title), self.say("mail-body", asked=asked, title=title, url=url)
+        return f"mailto:{quote(to, safe='@')}?{urlencode({'subject': subject, 'body': body}, quote_via=quote)}"
 
     def at(self, when: datetime) -> str:
         """A moment, by the clocks of the site; what is of no site, by UTC."""

@@ -19,6 +19,7 @@ from schemas.changed import ChangedOrder
 from schemas.chat_switch import ChatOrder
 from schemas.completion import CompletionChunk, CompletionRequest
 from schemas.conversation import FeedbackOrder, Rename
+from schemas.correction import NewCorrection
 from schemas.evaluation import NewRun
 from schemas.example import NewExample
 from schemas.http import BulkLine, ChatRequest, VisitorTokenOrder
@@ -45,6 +46,7 @@ HAND_READ: tuple[type[BaseModel], ...] = (
     RepairOrder,
     RebuildOrder,
     NewCase,
+    NewCorrection,
     NewExample,
     NewKey,
     NewText,

@@ -45,6 +45,7 @@ STATUS_OF_CODE = {
     "would-delete": 409,
     "too-many-texts": 409,
     "unknown-text": 404,
+    "unknown-correction": 404,
     "audit-running": 409,
     "log-lost": 409,
     "no-such-index": 404,

@@ -129,6 +129,8 @@ def outcome(known: Known, end: Answered | Failed, first_word_at: datetime | None
         restricted=bool(request.groups),
         via=request.via,
         client=request.client,
+        corrections=retrieved.corrected.ids if retrieved and retrieved.corrected else (),
+        corrected=retrieved.corrected.kind if retrieved and retrieved.corrected else None,
         strategy=answered.strategy if answered else "",
         extractive=answered.extractive if answered else False,
         model=answered.usage.model if answered else None,

@@ -50,7 +50,7 @@ def test_the_questions_that_the_sample_site_offers_are_answered_from_its_pages(s
     failing = check(system, site, {"en": ["Which submarine won the opera prize on Jupiter?", *offered["en"][:1]]})
     assert failing.returncode == 1
     assert "refused" in failing.stdout
-    assert "1 of 2 are answered from a page" in failing.stdout
+    assert "1 of 2 are answered as they should be" in failing.stdout
 
 
 def test_a_dataset_is_evaluated_over_http_and_compared_with_an_earlier_run(system: System, site: str) -> None:

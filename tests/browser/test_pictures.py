@@ -89,9 +89,12 @@ ASKED = {
 }
 KEY = "key-of-the-acceptance-ring"
 EXAMPLE = {"kind": "answer", "question": "Is a library card free?", "output": "For children it is."}
+CORRECTION = {"kind": "answer", "page": "library", "questions": ["Is a card free?"], "text": "For children it is."}
 # Of the console, besides those on the way from a question to its page: what it takes until they are whole.
 SCREENS = {
     "gaps": ("/console/gaps", ".rows li"),
+    "corrections": ("/console/corrections", ".rows li"),
+    "new-correction": ("/console/corrections/new?kind=answer", "#questions"),
     "evaluations": ("/console/evaluations", ".chart rect"),
     "examples": ("/console/examples", ".rows li"),
     "new-example": ("/console/examples/new?kind=answer", "#question"),
@@ -214,9 +217,10 @@ async def _from_a_question_to_its_page(page: Page, camera: Camera) -> None:
 
 
 async def _made_by_programs(demo: str) -> dict[str, tuple[str, str]]:
-    """An example, a key, two published runs. Returns: screens that have an id in their address."""
+    """An example, a correction, a key, two published runs. Returns: screens that have an id in their address."""
     async with httpx.AsyncClient(base_url=f"{demo}/v1/admin", headers=bearer(KEY), timeout=60) as client:
         (await client.post("/sites/demo/examples", json=EXAMPLE)).raise_for_status()
+        corrected = (await client.post("/sites/demo/corrections", json=CORRECTION)).raise_for_status().json()
         key = await client.post("/keys", json={"name": "press-office", "scopes": ["edit"], "site": "demo"})
         runs = [new_run(days, said, dataset="demo") for days, said in ((0, BEFORE), (1, AFTER))]
         published = [
@@ -226,6 +230,7 @@ async def _made_by_programs(demo: str) -> dict[str, tuple[str, str]]:
     before, after = (each["id"] for each in published)
     return {
         "key": (f"/console/keys/{key.raise_for_status().json()['id']}", ".facts"),
+        "correction": (f"/console/corrections/{corrected['id']}", ".rows li"),
         "evaluation": (f"/console/evaluations/{after}", "tbody tr"),
         "evaluation-pair": (f"/console/evaluations/compare?before={before}&after={after}", "ins"),
     }

@@ -293,3 +293,18 @@ async def test_what_is_too_old_goes_with_its_feedback(store: Store, site: str) -
     assert await store.get(site, "request-0001") is None
     assert await store.get(site, "request-0002") is not None
     assert await store.expire({site: NOON + timedelta(seconds=1)}) == {site: 2}
+
+
+async def test_what_corrections_have_answered_is_counted_for_each_site_alone(store: Store, site: str) -> None:
+    assert await store.corrections_used(site) == {}
+    used: list[tuple[str, ...]] = [("c1",), ("c1", "w1"), (), ("c1",)]
+    for n, ids in enumerate(used):
+        said = outcome(n, corrections=ids, corrected="answer" if ids else None)
+        await store.put(happened(site, n, said))
+        await store.put(happened(site, n, said))  # twice is once
+    await store.put(happened(f"{site}x", 9, outcome(corrections=("c1",))))
+
+    await listed(store, site, len(used))
+    assert await store.corrections_used(site) == {"c1": 3, "w1": 1}
+    since, until_then = NOON - timedelta(days=1), NOON + timedelta(days=1)
+    assert [one.corrected for one in await store.asked(site, since, until_then, 9)] == [True, False, True, True]

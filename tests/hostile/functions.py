@@ -36,14 +36,18 @@ from pipelines.query.extractive import certainty, confidence, follow_ups, quotat
 from pipelines.query.extractive.card import card
 from pipelines.query.extractive.quote import by_words
 from pipelines.query.extractive.ranking import weigh
+from pipelines.query.live.corrections import CorrectionSet, Kept, SiteCorrections
 from pipelines.query.masks import Masks
 from pipelines.query.ports import Completion
 from pipelines.query.rephrase import rewrite
+from pipelines.query.retrieve.alike import AskedQuestion, alike
+from pipelines.query.retrieve.corrected import Corrector
 from pipelines.query.search.ports import Candidates
 from pipelines.query.search.search import Retrieval
 from pipelines.query.search.widen import passages
 from prompts.loader import load
 from schemas.answer import Usage
+from schemas.correction import Correction
 from schemas.ingest import Chunk, Chunker, ChunkUnit, PageChunks
 from schemas.page import PageDocument, PageMeta
 from schemas.query import Evidence, Turn
@@ -78,6 +82,12 @@ OURS = frozenset(_OUR_NAMES.split())
 CHUNKER = Chunker(mode="content", size=1_000, overlap=0.2)
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 GLOSSARY = {f"term{n}": {"de": f"Name{n}", "en": [f"thing{n}", f"other thing{n}"]} for n in range(200)}
+CORRECTIONS = CorrectionSet(
+    tuple(
+        Kept(f"w{n}", NOW, Correction(kind="synonym", lang="en", word=f"word{n}", means=f"thing{n}", both=n % 2 > 0))
+        for n in range(500)
+    )
+)
 SOURCES = [source(1, "The pool is open daily. A ticket is 4 euros.", lang="en")]
 VALUES: Mapping[str, Any] = {
     "chunker": CHUNKER,
@@ -254,6 +264,13 @@ CALLS: Mapping[str, Call] = {
     "pipelines.query.extractive.follow_ups.names_another": lambda text: follow_ups.names_another(
         text, HITS, [*HITS, *NEAR], [NEAR[0].page_key]
     ),
+    "pipelines.query.live.corrections.CorrectionSet.understood": lambda text: CORRECTIONS.understood(text),
+    "pipelines.query.retrieve.alike.alike": lambda text: alike(
+        AskedQuestion(text, "de"), AskedQuestion("Was kostet ein Ausweis?", "de"), 0.9
+    ),
+    "pipelines.query.retrieve.corrected.Corrector.understood": lambda text: Corrector(SiteCorrections()).understood(
+        "town", text
+    ),
     "pipelines.query.search.widen.passages": lambda text: passages(hits_of(text), NEAR, 24_000),
     "text.encodings.decoded": _decoded,
     "text.folding.normalized": lambda text: normalized("NFKD", text),
@@ -294,6 +311,9 @@ LEFT_OUT: Mapping[str, str] = {
     "text.html_tree.ContentTree.handle_endtag": "with html.to_markdown",
     "text.loss.measured": "with convert.convert",
     "pipelines.query.answer.tools.calendar.Calendar.day": "refuses what is none of ten words",
+    "pipelines.query.retrieve.corrected.corrected": "ids of corrections",
+    "pipelines.query.live.corrections.is_understood": "as CorrectionSet.understood",
+    "pipelines.query.live.corrections.read_correction": "an editor's",
     "pipelines.query.live.glossary.read_glossary": "an operator's",
     "pipelines.query.live.site_privacy.read_rules": "an operator's",
     "pipelines.query.live.site_prompts.PromptSet.changed": "an operator's",

@@ -384,3 +384,20 @@ async def test_pages_are_listed_and_found_by_their_address_by_those_who_may(benc
     asked = ("pool", "secret", "gone")
     assert await view.readable(bench.site, asked, ("board",)) == {("pool", "en")}
     assert await view.readable(bench.site, asked, ("staff",)) == {("pool", "en"), ("secret", "en")}
+
+
+async def test_one_page_is_read_in_all_its_languages_by_those_who_may(bench: Bench) -> None:
+    assert await bench.search.page(bench.site, "pool") == []  # there is no index yet
+    await bench.save("pool", {"title": [("Pool", 0.5)], "content": [("Open ", 0.95), ("daily.", 0.9)]})
+    await bench.save("pool", {"content": [("Täglich.", 0.9)]}, lang="de")
+    await bench.save("secret", {"content": [("dogs", 0.95)]}, groups=("staff",))
+    await bench.save("nobody", {"content": [("cats", 0.95)]}, groups=())
+    read = [(hit.lang, hit.field, hit.text) for hit in await bench.search.page(bench.site, "pool")]
+    assert read == [
+        ("de", "content", "Täglich."),
+        ("en", "content", "Open "),
+        ("en", "content", "daily."),
+        ("en", "title", "Pool"),
+    ]
+    for page, groups, found in (("secret", (), 0), ("secret", ("staff",), 1), ("nobody", ("staff",), 0)):
+        assert len(await bench.search.page(bench.site, page, groups=groups)) == found

@@ -276,7 +276,8 @@ export class Turn {
   #footnotes(extractive: boolean): HTMLElement[] {
     const { say, subheading } = this.context;
     const notes: HTMLElement[] = [];
-    if (extractive && this.#citations.length) {
+    // What an editor has written cites its page, and quotes nothing.
+    if (extractive && this.#citations.some(({ quote }) => quote)) {
       notes.push(element("p", { className: "note", textContent: say("quoted") }));
     }
     const cited = this.#numbered();

@@ -13,6 +13,7 @@ export interface Answered {
   sources: Source[];
   extractive: boolean;
   certainty: "said" | "place" | "pages" | null;
+  generated_by: "model" | "quotation" | "site" | null;
   stopped: boolean;
   cut: boolean;
   left_out: number;
@@ -204,6 +205,7 @@ export interface TrialFindings {
   gate: Gate | null;
   sure: Sure | null;
   prompt: PromptMessage[];
+  corrections: string[];
   index: string | null;
   found: FoundPage[];
 }

@@ -51,9 +51,11 @@ from prompts.phrases import Phrases
 from schemas.answer import (
     Answered,
     Certainty,
+    Citation,
     Done,
     Doubted,
     Failed,
+    GeneratedBy,
     PromptMessage,
     QuestionRephrased,
     SourcesFound,
@@ -63,7 +65,8 @@ from schemas.answer import (
     Usage,
     WholeTable,
 )
-from schemas.query import CourtesyKind, Question, Retrieved, Source
+from schemas.query import Corrected, CourtesyKind, Question, Retrieved, Source
+from text.markdown import as_text
 
 log = structlog.get_logger(__name__)
 
@@ -80,6 +83,7 @@ class _Made:
     strategy: str = "quote"
     extractive: bool = True
     certainty: Certainty | None = None
+    corrected: bool = False  # its words are an editor's
     cut: bool = False
     left_out: int = 0
     doubted: tuple[Doubted, ...] = ()
@@ -87,6 +91,12 @@ class _Made:
     prompt: tuple[ChatMessage, ...] = ()
     usage: Usage = field(default_factory=Usage)
     trace: list[Step] = field(default_factory=list)
+
+    @property
+    def generated_by(self) -> GeneratedBy:
+        if not self.extractive:
+            return "model"
+        return "quotation" if self.certainty in ("said", "place") and not self.corrected else "site"
 
     def note(self, step: Step) -> None:
         if len(self.trace) < TRACE_STEPS:
@@ -166,11 +176,12 @@ class Answering:
             sources=sources,
             extractive=made.extractive,
             certainty=made.certainty,
+            generated_by=made.generated_by,
             stopped=stopped.is_set(),
             cut=made.cut,
             left_out=made.left_out,
             doubted=made.doubted,
-            narrower=() if stopped.is_set() else narrower(retrieved),
+            narrower=() if stopped.is_set() or retrieved.corrected is not None else narrower(retrieved),
             tables=tuple(made.tables),
             strategy=made.strategy,
             trace=tuple(made.trace),
@@ -220,6 +231,9 @@ class Answering:
         """Publish the text. Returns: the code of what the visitor must be told instead."""
         if task.retrieved.courtesy is not None:
             return await self._reply(task, task.retrieved.courtesy, made, to, stopped)
+        if (right := task.retrieved.corrected) is not None and right.text:
+            await _corrected(right, made, to)
+            return None
         retrieved, phrases = task.retrieved, self._phrases(task.retrieved.request)
         flow = self._settings.flow_of(retrieved.request.site, retrieved.request.under)
         name: str = retrieved.request.under.strategy or self._settings.site(retrieved.request.site).strategy
@@ -358,10 +372,20 @@ def _findings(retrieved: Retrieved, answered: Answered, made: _Made) -> TrialFin
         became=became(retrieved, answered),
         gate=retrieved.gate,
         sure=retrieved.sure,
+        corrections=retrieved.corrected.ids if retrieved.corrected else (),
         prompt=tuple(PromptMessage(role=message.role, text=message.content) for message in made.prompt),
         index=retrieved.index,
         found=retrieved.found,
     )
+
+
+async def _corrected(right: Corrected, made: _Made, to: Publication) -> None:
+    """Publish an editor's words; an answer cites the page that it is about."""
+    text = as_text(right.text)
+    made.strategy, made.certainty, made.corrected = "correction", "said", True
+    await to.put(Token(text=text))
+    if made.sources:
+        await to.put(Citation(n=1, start=0, end=len(text)))
 
 
 async def _publish(piece: Piece, made: _Made, to: Publication) -> None:

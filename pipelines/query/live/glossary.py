@@ -13,6 +13,7 @@ while the system runs (text_changes.py) is held to more than the file, for it co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import accumulate
 from typing import Any
@@ -46,7 +47,7 @@ def terms(glossary: Glossary, lang: str, text: str) -> str:
 
 def terms_back(glossary: Glossary, text: str) -> str:
     """For the rewriting of a question: what it calls things, in any language, and what the site calls them."""
-    holds = _holding(text)
+    holds = holding(text)
     lines = (
         f"{name}: {term}"
         for term, names in glossary.items()
@@ -58,7 +59,7 @@ def terms_back(glossary: Glossary, text: str) -> str:
 
 def widened(glossary: Glossary, lang: str, text: str) -> str:
     """A question as it is searched: after it, what the site and the visitor's language call the things it names."""
-    holds = _holding(text)
+    holds = holding(text)
     meant = (
         term
         for term, names in glossary.items()
@@ -66,7 +67,7 @@ def widened(glossary: Glossary, lang: str, text: str) -> str:
     )
     searched = text
     for name in [name for term in meant for name in (term, called(term, glossary, lang))][:TERMS]:
-        if not _holding(searched)(name):
+        if not holding(searched)(name):
             searched += f" {name}"
     return searched
 
@@ -159,12 +160,17 @@ def _names(those: str | Sequence[str]) -> Sequence[str]:
 
 
 def _named(glossary: Glossary, text: str) -> Iterator[str]:
-    holds = _holding(text)
+    holds = holding(text)
     found = [term for term in glossary if holds(term)]
     yield from found[:TERMS]
 
 
-def _holding(text: str) -> Callable[[str], bool]:
+class WholeWord(str):
+    """A name that is found only where the word ends with it, but for an s. Of a short one that says: "Perso" is no
+    part of "Person"."""
+
+
+def holding(text: str) -> Callable[[str], bool]:
     """Tells whether a word of the text begins with a term. Without a pattern: to compile one for each of a large
     glossary's terms takes longer than an answer may wait.
     """
@@ -175,15 +181,23 @@ def _holding(text: str) -> Callable[[str], bool]:
         before = folded[at - 1 : at]
         return at in whole and not (before.isalnum() or before == "_")
 
+    def ends(at: int) -> bool:
+        rest = folded[at : at + 2]
+        return not rest[:1].isalnum() or (rest[0] == "s" and not rest[1:].isalnum())
+
     def holds(term: str) -> bool:
         sought = _folded(term)
         at = folded.find(sought)
-        while at >= 0 and not (begins(at) and at + len(sought) in whole):
+        while at >= 0:
+            end = at + len(sought)
+            if begins(at) and end in whole and (ends(end) or not isinstance(term, WholeWord)):
+                return True
             at = folded.find(sought, at + 1)
-        return at >= 0
+        return False
 
     return holds
 
 
+@lru_cache(maxsize=1 << 14)  # a large glossary is looked through for each question
 def _folded(text: str) -> str:
     return text.translate(_SAME).casefold()

@@ -15,12 +15,14 @@ from typing import Self
 
 import structlog
 
+from pipelines.query.live.corrections import read_correction, with_synonyms
 from pipelines.query.live.glossary import Glossary, read_glossary
 from pipelines.query.ports import PromptNotTried
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.settings import Site, SitesSettings
 from prompts.loader import Prompt, PromptError, load, tried
 from prompts.phrases import Phrases
+from schemas.correction import Correction
 from schemas.query import Question
 from schemas.text_version import MAX_SENTENCE, TextKind, TextVersion
 
@@ -52,6 +54,7 @@ class PromptSet:
     phrases: Phrases
     contact: Mapping[str, str] = field(default_factory=dict)  # by language; it goes before the site's setting
     glossary: Glossary | None = None  # it takes the place of the site's setting
+    synonyms: tuple[Correction, ...] = ()
 
     @classmethod
     def load(cls, overrides: Path | None = None) -> Self:
@@ -67,6 +70,10 @@ class PromptSet:
     def glossary_of(self, site: Site) -> Glossary:
         return site.glossary if self.glossary is None else self.glossary
 
+    def searched_by(self, site: Site) -> Glossary:
+        """The glossary with editors' synonyms, which are understood and never said."""
+        return with_synonyms(self.glossary_of(site), self.synonyms) if self.synonyms else self.glossary_of(site)
+
     def changed(self, kind: TextKind, name: str, text: str) -> PromptSet:
         """With a text in place of what is said here.
 
@@ -81,6 +88,9 @@ class PromptSet:
             if name != GLOSSARY:
                 raise PromptError(f"no glossary {name!r}; a site has one, {GLOSSARY!r}")
             return replace(self, glossary=read_glossary(text))
+        if kind == "corrections":
+            correction = read_correction(text)
+            return replace(self, synonyms=(*self.synonyms, correction)) if correction.kind == "synonym" else self
         if len(text) > MAX_SENTENCE:
             raise PromptError(f"{name}: more than {MAX_SENTENCE:,} characters")
         if kind == "contact":

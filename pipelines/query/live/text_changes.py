@@ -16,6 +16,7 @@ from datetime import datetime
 
 from pydantic import ValidationError
 
+from pipelines.query.live.corrections import MAX_CORRECTIONS, read_correction
 from pipelines.query.live.glossary import written_glossary
 from pipelines.query.live.live_texts import TextStore
 from pipelines.query.live.site_privacy import PRIVACY, filed_rules, read_rules, written_rules
@@ -217,6 +218,8 @@ class TextChanges:
         try:
             if place.kind == "privacy":
                 read_rules(text)
+            elif place.kind == "corrections":
+                read_correction(text)
             elif place.kind == "settings":
                 can_be_followed(read_settings(text), self._settings, place.site)
             else:
@@ -232,11 +235,20 @@ class TextChanges:
             version = made(known)
             if version in known.versions:
                 return version
-            if not known.versions and len(await self._store.live(place.site)) >= MAX_TEXTS:
-                raise TooManyTexts(f"{MAX_TEXTS:,} texts of site {place.site} were changed already")
+            if not known.number:
+                await self._room(place, known)
             if await self._store.add(version):
                 return version
         raise Retryable(f"{place} of site {place.site} is changed by others all the time; try again")
+
+    async def _room(self, place: Place, known: _Known) -> None:
+        """Raises: TooManyTexts."""
+        live = await self._store.live(place.site)
+        if place.kind == "corrections":
+            if sum(one.kind == place.kind and one.text is not None for one in live) >= MAX_CORRECTIONS:
+                raise TooManyTexts(f"site {place.site} has {MAX_CORRECTIONS:,} corrections already; take some back")
+        elif not known.versions and sum(one.kind != "corrections" for one in live) >= MAX_TEXTS:
+            raise TooManyTexts(f"{MAX_TEXTS:,} texts of site {place.site} were changed already")
 
     async def _known(self, place: Place) -> _Known:
         site = self._settings.site(place.site)
@@ -276,7 +288,7 @@ class TextChanges:
 
 def _files(place: Place, site: Site) -> PromptSet:
     """Raises: SettingsError; not of what no wrong file of prompts must keep from being changed."""
-    own = site.prompts if place.kind not in ("privacy", "settings") else None
+    own = site.prompts if place.kind not in ("privacy", "settings", "corrections") else None
     return SitePrompts({place.site: own} if own else {}).of(place.site)
 
 
@@ -286,6 +298,8 @@ def _filed(place: Place, settings: Configured, files: PromptSet) -> str | None:
     name, _, lang = place.name.partition(".")
     spoken = place.name if place.kind == "contact" else lang
     wrong = UnknownText(f"no text {place} is said by site {place.site}")
+    if place.kind == "corrections":
+        return None
     if place.kind == "prompts":
         if place.name not in files.prompts:
             raise wrong

@@ -75,14 +75,15 @@ def _most(texts: Sequence[str | None]) -> str:
 
 
 def misses(one: GroupableQuestion) -> frozenset[Miss]:
-    """What was wrong with the answer. Who likes a page or an answer was helped by it, however unsure it was."""
+    """What was wrong with the answer. Who likes a page or an answer was helped by it, however unsure it was; what an
+    editor has said is as it should be, if nobody dislikes it."""
     found: set[Miss] = set()
-    if one.became == "refused":
+    if one.became == "refused" and not one.corrected:
         found.add("refused")
     if one.rating == "down":
         found.add("disliked")
     if one.rating != "up":
-        if one.became == "page":
+        if one.became == "page" and not one.corrected:
             found.add("unsure")
         if one.left_out:
             found.add("unfounded")

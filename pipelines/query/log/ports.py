@@ -72,6 +72,7 @@ class GroupableQuestion:
     became: Became
     grade: int | None = None
     left_out: int = 0
+    corrected: bool = False  # an editor has said what the answer is
     rating: Literal["up", "down"] | None = None
     hits: tuple[AskedHit, ...] = ()
     restricted: bool | None = None  # as in schemas.outcome
@@ -102,4 +103,8 @@ class QuestionReader(Protocol):
         Args:
             most: of them.
         """
+        ...
+
+    async def corrections_used(self, site: str) -> Mapping[str, int]:
+        """How many questions each correction has answered, by its id."""
         ...

@@ -7,7 +7,7 @@ pages. Of a page that is gone nobody can tell any more, so it is shown to nobody
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
@@ -69,6 +69,10 @@ class ReadableQuestions:
             else replace(one, hits=tuple(hit for hit in one.hits if (hit.page_id, hit.lang) in allowed))
             for one in found
         ]
+
+    async def corrections_used(self, site: str) -> Mapping[str, int]:
+        """Raises: Retryable."""
+        return await self.questions.corrections_used(site)
 
     async def _readable(self, site: str, page_ids: Collection[str]) -> frozenset[PageName]:
         return await self.rights.readable(site, page_ids, self.groups) if page_ids else frozenset()

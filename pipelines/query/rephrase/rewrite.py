@@ -138,7 +138,7 @@ async def rewrite(
         site=site.title or request.site,
         language=prompt_set.phrases.name(lang),
         history_messages=settings.history_messages,
-        terms=terms_back(prompt_set.glossary_of(site), request.question),
+        terms=terms_back(prompt_set.searched_by(site), request.question),
         chars=settings.step(request.site, "rephrase").context_chars or MAX_HISTORY,
     )
     try:

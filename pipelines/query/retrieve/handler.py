@@ -4,11 +4,14 @@ query.rephrased ─▶ retrieve ─▶ query.retrieved"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import structlog
 
 from pipelines.query.giving_up import in_time
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.ports import IndexNotTried, RerankerNotTried
+from pipelines.query.retrieve.corrected import Corrector
 from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.search.ports import Chunks, Reranker
 from pipelines.query.search.search import Searcher
@@ -30,11 +33,13 @@ def retrieve_handler(
     *,
     writes: bool = False,
     site_prompts: SitePrompts | None = None,
+    corrector: Corrector | None = None,
 ) -> Handler:
     """A question gets the passages that may answer it.
 
     Args:
         site_prompts: which know the glossaries that were changed while the system runs.
+        corrector: finds what editors have corrected; default: nothing.
     """
 
     async def handle(record: Record, sender: Sender) -> None:
@@ -45,13 +50,15 @@ def retrieve_handler(
         reader = reranker if tuned.rerank is not False else None
         if trial is not None and trial.rerank and reader is None:
             raise RerankerNotTried("no reranker is configured here")
-        glossary = site_prompts.of(asked.request.site).glossary if site_prompts is not None else None
+        site = asked.request.site
+        glossary = site_prompts.of(site).searched_by(settings.site(site)) if site_prompts is not None else None
+        how: dict[str, Any] = {"writes": writing, "glossary": glossary, "corrector": corrector}
         if trial is None or trial.index is None:
-            found = await retrieve(asked, searcher, chunks, settings, reader, writes=writing, glossary=glossary)
+            found = await retrieve(asked, searcher, chunks, settings, reader, **how)
         else:
-            other = await searcher.on(asked.request.site, trial.index)
+            other = await searcher.on(site, trial.index)
             try:
-                found = await retrieve(asked, other, chunks, settings, reader, writes=writing, glossary=glossary)
+                found = await retrieve(asked, other, chunks, settings, reader, **how)
             except IndexUnfit as err:  # what is wrong with it is no trouble of the site, whose live index is another
                 raise IndexNotTried(str(err)) from err
             found = found.model_copy(update={"index": trial.index})

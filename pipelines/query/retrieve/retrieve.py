@@ -1,13 +1,15 @@
 """Retrieve: the sources an answer may read, and whether there is an answer in them.
 
-query.rephrased ─┬─▶ look ─▶ assess ─▶ (reread) ─▶ grade ─▶ widen ─┬─▶ query.retrieved
-                 │   hits    units      reranker    gate     neighbours, whole tables
-                 └─▶ the original way (original.py), or none ─────┘
+query.rephrased ─┬─▶ look ─▶ assess ─▶ (reread) ─▶ grade ─▶ widen ──────────────────────┬─▶ query.retrieved
+                 │   hits    units      reranker    gate     neighbours, whole tables   │
+                 ├─▶ corrected: an editor has said what the answer is, or where it stands
+                 └─▶ the original way (original.py), or none ───────────────────────────┘
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
@@ -17,6 +19,7 @@ from pipelines.query.extractive.confidence import FINE, UNCLEAR
 from pipelines.query.extractive.tables import whole_tables
 from pipelines.query.flow import Flow
 from pipelines.query.live.glossary import Glossary
+from pipelines.query.retrieve.corrected import Corrector, Found, corrected
 from pipelines.query.retrieve.original import original
 from pipelines.query.search.ports import Chunks, Hit, Reranker
 from pipelines.query.search.search import Retrieval, Searcher
@@ -66,12 +69,14 @@ async def retrieve(
     *,
     writes: bool = False,
     glossary: Glossary | None = None,
+    corrector: Corrector | None = None,
 ) -> Retrieved:
-    """Search, judge and widen; of a courtesy nothing is searched.
+    """Search, judge and widen; of a courtesy nothing is searched, nor where an editor has said what the answer is.
 
     Args:
         writes: whether a model writes the answer: it may find in the sources what no unit says by itself.
         glossary: by which a question is searched; default: as the site's setting has it.
+        corrector: finds what editors have corrected; default: nothing.
 
     Raises:
         UnknownSite, Retryable. Permanent: of the reranker.
@@ -80,6 +85,15 @@ async def retrieve(
     if asked.courtesy is not None:
         pages = await _pages_alone(asked, searcher, laps)
         return _retrieved(asked, laps, courtesy=asked.courtesy, grade=FINE, sources=(), found=pages)
+    said: Found | None = None
+    understood: tuple[str, ...] = ()
+    if corrector is not None:
+        said = await laps.of("corrections", corrector.of(asked, searcher))
+        understood = corrector.understood(request.site, asked.question)
+        if said is not None and said.decides:
+            pages = await _pages_alone(asked, searcher, laps)
+            right = corrected(said, ())
+            return _retrieved(asked, laps, grade=FINE, sources=said.sources, corrected=right, found=pages)
     flow = settings.flow_of(request.site, request.under)
     if flow.retriever == "none":
         return _retrieved(asked, laps, grade=FINE, sources=())
@@ -87,9 +101,13 @@ async def retrieve(
         return await _by_original(asked, searcher, chunks, flow, laps)
     words = settings.site(request.site).glossary if glossary is None else glossary
     look = await laps.of("search", looked(asked, _find(asked, searcher, flow, reranker), words, chunks))
+    others = look.found.hits
+    look = said.first(look) if said is not None else look
     found = await laps.of("evidence", assessed(look, chunks, flow, in_parts=reranker is None and not writes))
     best = await laps.of("rerank" if reranker else "evidence", _ordered(look, found, flow, reranker))
     grade, gate, sure = await laps.of("gate", answerable(look, found, flow, writes=writes))
+    if said is not None:
+        grade, gate, best = FINE, None, _with_others(best, others, said, flow.hits)
     whole = grade < UNCLEAR and not writes
     sources, tables = await laps.of("widen", _read(best, look, chunks, flow, settings.chunker.size, whole=whole))
     evidence = best.findings.cited(sources)
@@ -104,6 +122,7 @@ async def retrieve(
         sure=sure,
         parts=tuple(part.cited(sources) for part in found.parts),
         tables=tables,
+        corrected=corrected(said, understood),
         vector=_vector(request, look.found),
         found=_pages(best.ranked) if request.trial else await _pages_alone(look.asked, searcher, laps, alone),
     )
@@ -153,6 +172,14 @@ async def _ordered(look: Look, found: Assessment, flow: Flow, reranker: Reranker
     if reranker is None or look.keyword:
         return found.ordered(flow.hits)
     return await found.reread(look.asked.question, reranker, look.asked.request.under.hits or KEPT)
+
+
+def _with_others(best: Assessment, others: Sequence[Hit], said: Found, size: int) -> Assessment:
+    """The page that an editor has named, and behind it half as much of what was found besides."""
+    own = best.hits[: size - size // 2]
+    behind = [hit for hit in others if hit.page_id != said.hits[0].page_id]
+    hits = [*own, *behind][:size]
+    return replace(best, hits=hits, ranked=[*own, *behind], near=[hit for hit in said.hits if hit not in own])
 
 
 async def _read(

@@ -254,6 +254,11 @@ class SearchIndex(Chunks, Protocol):
         """
         ...
 
+    async def page(self, site: str, page_id: str, *, groups: Iterable[str] = ()) -> list[Hit]:
+        """The chunks of a page in all its languages that are for everybody or for one of the groups: language by
+        language, in order. Raises: Retryable."""
+        ...
+
 
 class OtherIndexes(Protocol):
     """Indexes of a site that are not live, for trials (wiring.index_search.SiteIndexes)."""

@@ -10,6 +10,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from cachetools import LRUCache
+
 from pipelines.query.flow import Flow
 from pipelines.query.ports import IndexNotTried
 from pipelines.query.search.fuse import fuse, known_share, standing
@@ -43,6 +45,7 @@ FOREIGN = 0.5
 # of the visitor's own have less of its BM25 score: "guitar rental", typed on the German side of a website. Where that
 # language is a guess, less is enough.
 OWN_WORDS, GUESSED = 0.4, 0.8
+EMBEDDED = 256  # texts whose vectors are kept: a question is embedded once for all that is looked up by it
 MOST_LANGUAGES = 3  # of a site, for which the lists are made longer: each page may be there in each
 
 
@@ -162,6 +165,7 @@ class Searcher:
         self._models = models
         self._settings = settings
         self._others = others
+        self._embedded: LRUCache[tuple[str, str], Vector32] = LRUCache(EMBEDDED)  # model, text -> its vector
 
     async def on(self, site: str, name: str) -> Searcher:
         """The same search on another index of the site, with that one's model. Raises: IndexNotTried, Retryable."""
@@ -174,6 +178,18 @@ class Searcher:
     def chunks(self) -> Chunks:
         """Those of the index that is searched."""
         return self._index
+
+    async def embedded(self, site: str, text: str) -> tuple[SearchEmbedder, Vector32]:
+        """The site's model, and a question's vector. Raises: Retryable. Permanent: of the embedder."""
+        model = await self._models.for_site(site)
+        key = (model.fingerprint, text)
+        if (vector := self._embedded.get(key)) is None:
+            vector = self._embedded[key] = await model.query(text)
+        return model, vector
+
+    async def page(self, site: str, page_id: str, *, groups: Iterable[str] = ()) -> list[Hit]:
+        """The chunks of a page in all its languages, as far as these groups may read them. Raises: Retryable."""
+        return of_one_revision(await self._index.page(site, page_id, groups=groups))
 
     async def hits(self, site: str, text: str, *, kind: SearchKind, size: int, groups: Iterable[str] = ()) -> list[Hit]:
         """The best chunks, at most `size`.
@@ -311,8 +327,10 @@ class Searcher:
         if kind == "keyword":
             vector = None
         else:
-            model = await self._models.for_site(site)
-            vector = await model.query(text) if vector is None else vector
+            if vector is None:
+                model, vector = await self.embedded(site, text)
+            else:
+                model = await self._models.for_site(site)
             floors = Floors(
                 model.profile.short_floor if flow.short_floor is None else flow.short_floor,
                 model.profile.content_floor if flow.content_floor is None else flow.content_floor,

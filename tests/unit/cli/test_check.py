@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from typer.testing import CliRunner
 
-from cli.check import chosen, example_questions, judged
-from cli.main import app
+from cli.check import chosen, example_questions, judged, judged_as
+from pipelines.evaluate.dataset import Case
 from pipelines.runtime.errors import WrongUse
 from schemas.answer import Answered, Done, Failed, SourcesFound
 from schemas.query import Source
@@ -35,6 +34,22 @@ def test_why_a_question_fails() -> None:
     assert judged("en", "?", [found]).problem == "no answer in time"
 
 
+def test_what_an_editor_has_put_right_is_to_be_as_it_was_said() -> None:
+    page = Case.model_validate({"question": "Card?", "lang": "en", "pages": ["p1"]})
+    refused = Case.model_validate({"question": "Sue?", "lang": "en", "expect": "refuse"})
+    other = CITED.model_copy(update={"page_id": "p9"})
+    no = answered("Ask a lawyer.", SEEN)
+    for case, said, problem in (
+        (page, answered("12 euros.", CITED), ""),
+        (page, answered("12 euros.", other), "not from the page of its correction, p1"),
+        (page, no, "not from the page of its correction, p1"),
+        (refused, no, ""),
+        (refused, answered("12 euros.", CITED), "answered, but an editor refuses it"),
+    ):
+        assert judged_as(case, [SourcesFound(grade=0, sources=(SEEN,)), said, Done()]).problem == problem
+    assert judged_as(page, []).problem == "no answer in time"
+
+
 def test_which_questions_are_asked() -> None:
     chat = ChatSettings(examples={"de": (" Was? ", "Wo?"), "en": ("What?",)})
     settings = Settings(sites={"town": SiteSettings(chat=chat), "bare": SiteSettings(), "demo": SiteSettings()})
@@ -46,11 +61,3 @@ def test_which_questions_are_asked() -> None:
     with pytest.raises(WrongUse, match="bare"):
         chosen(example_questions(settings, "bare"), "bare", None)
     assert len(chosen(example_questions(settings, "demo"), "demo", None)) >= 8
-
-
-def test_a_site_without_questions_is_wrong_use(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
-    config = str(tmp_path) + "/pagewire.yaml"
-    with open(config, "w", encoding="utf-8") as file:
-        file.write("sites: {town: {}}")
-    monkeypatch.setenv("PAGEWIRE_CONFIG", config)
-    assert CliRunner().invoke(app, ["check", "town"]).exit_code == 2

@@ -76,6 +76,7 @@ FILLED = {
     "request_id": "request-0001",
     "run": "0123456789abcdef",
     "example": "0123456789abcdef",
+    "correction": "0123456789ab",
     "generation": "1",
     "topic": "cms.changes",
     "partition": "0",

@@ -235,7 +235,7 @@ async def test_a_question_is_searched_by_the_glossary_that_was_changed_last(monk
     text = {"site": "town", "kind": "glossary", "name": "terms", "version": 1, "by": "anna", "at": NOON}
     prompts.take([TextVersion.model_validate(text | {"text": "Lido: {en: pool}"})])
     await handle(record(message), FakeSender())
-    assert given == [None, {"Lido": {"en": ("pool",)}}]
+    assert given == [{}, {"Lido": {"en": ("pool",)}}]
 
 
 async def test_a_question_goes_on_with_the_settings_that_were_made_live_but_for_a_trial_without_them() -> None:

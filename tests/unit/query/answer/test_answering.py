@@ -50,7 +50,7 @@ from schemas.answer import Answered, AnswerEvent, Citation, Done, Event, Failed,
 from schemas.base import Message
 from schemas.example import ExampleKind
 from schemas.flow import SentenceCheck
-from schemas.query import CourtesyKind, Evidence, Gate, Question, Retrieved, Source, Sure, Trial, Tuned
+from schemas.query import Corrected, CourtesyKind, Evidence, Gate, Question, Retrieved, Source, Sure, Trial, Tuned
 from schemas.topics import Topic
 from tests.asking import retrieved, source
 from wiring.settings import Settings, SiteSettings
@@ -897,3 +897,27 @@ async def test_a_trial_tells_which_index_was_searched() -> None:
 async def test_what_a_trial_leaves_open_is_as_the_site_has_it() -> None:
     final = answered(await answer(tried(Trial(), POOL), FakeChat("None", "Closed [1]."), settings=going("react")))
     assert final.strategy == "react"
+
+
+async def test_an_editors_words_are_the_answer_with_and_without_a_model() -> None:
+    said = Corrected(ids=("c1",), kind="answer", text="Ask at the <b>desk</b>, it is <https://town.example/desk>.")
+    for model in (None, FakeChat()):
+        for sources, cited in (((POOL,), [1]), ((), [])):
+            corrected = asked(*sources).model_copy(update={"corrected": said})
+            answered = next(e.event for e in await answer(corrected, model) if isinstance(e.event, Answered))
+            # Whoever shows it, the tags are text.
+            assert answered.text == r"Ask at the \<b>desk\</b>, it is <https://town.example/desk>."
+            assert (answered.certainty, answered.generated_by, answered.extractive) == ("said", "site", True)
+            assert [source.n for source in answered.sources if source.cited] == cited
+            assert answered.narrower == ()
+
+
+async def test_it_is_said_who_has_written_an_answer() -> None:
+    quoted, named = asked(POOL), asked()
+    for question, model, by in (
+        (quoted, FakeChat(["Nine [1]."]), "model"),
+        (quoted, None, "quotation"),
+        (named, None, "site"),
+    ):
+        answered = next(e.event for e in await answer(question, model) if isinstance(e.event, Answered))
+        assert answered.generated_by == by

@@ -332,9 +332,14 @@ async def test_more_hits_than_the_usual_depth_are_searched_for() -> None:
 async def test_a_promotion_in_between_costs_a_second_look_with_the_right_model() -> None:
     index = FakeIndex([hit(0, "a", cosine=0.8)])
     index.moves = 1
-    before = len(Models.model.asked)
-    assert await searcher(index).search("town", "pool", kind="hybrid", size=3)
-    assert len(Models.model.asked) - before == 2
+    models = [FakeEmbedder(version="1"), FakeEmbedder(version="2")]
+
+    class Promoted:
+        async def for_site(self, site: str) -> FakeEmbedder:
+            return models[1 - index.moves]
+
+    assert await Searcher(index, Promoted(), SETTINGS).search("town", "pool", kind="hybrid", size=3)  # type: ignore[arg-type]
+    assert [each.asked for each in models] == [["pool"], ["pool"]]
 
 
 async def test_promotions_without_end_are_told() -> None:

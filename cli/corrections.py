@@ -1,0 +1,246 @@
+"""`pagewire corrections`: what editors put right about a site's answers, in the running system."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from cli.output import NOT_SO, explained, out, print_json, rows, table
+from cli.user import noted, user
+from cli.wired import connected, logged
+from pipelines.evaluate.corrected_cases import corrected_cases
+from pipelines.evaluate.dataset import dumped
+from schemas.correction import CorrectionTrial, ListedCorrection, NewCorrection, Reach
+from schemas.text_version import TextChange
+
+if TYPE_CHECKING:
+    from wiring.clients import Clients
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Put answers right: the page that is right, the answer itself, what a word means, what is not answered.",
+)
+
+Value = TypeVar("Value")
+Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
+Question = Annotated[list[str], typer.Option("--question", "-q", help="As visitors ask; may be repeated.")]
+Page = Annotated[str, typer.Argument(help="The page's id, or its address.")]
+Text = Annotated[str, typer.Argument(help="What visitors read, as Markdown.")]
+Lang = Annotated[str | None, typer.Option(help="Of the questions and of the text; default: the site's first.")]
+WhichReach = Annotated[
+    str,
+    typer.Option(
+        "--reach",
+        help="Which other questions it answers: `same` none, `alike` those that ask the same in other words, `wide` "
+        "those about the same thing.",
+    ),
+]
+Try = Annotated[bool, typer.Option("--try", help="Show which logged questions it would answer, and keep nothing.")]
+Note = Annotated[str, typer.Option(help="Why, for the history.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Id = Annotated[str, typer.Argument(help="As `list` shows it.")]
+ALIKE: Reach = "alike"
+
+
+@app.command()
+def page(
+    site: Site,
+    page: Page,
+    question: Question,
+    reach: WhichReach = ALIKE,
+    lang: Lang = None,
+    tries: Try = False,
+    note: Note = "",
+    json: Json = False,
+) -> None:
+    """This page is right: it comes first for a question and for those like it.
+
+    Example: pagewire corrections page town library -q "Where can I borrow a book?"
+
+    Example: pagewire corrections page town https://www.town.example/pool -q "Where can I swim?" --try
+    """
+    given = {"kind": "page", "page": page, "questions": question, "reach": reach, "lang": lang, "note": note}
+    _put(site, given, tries, json)
+
+
+@app.command()
+def answer(
+    site: Site,
+    page: Page,
+    text: Text,
+    question: Question,
+    reach: WhichReach = ALIKE,
+    lang: Lang = None,
+    tries: Try = False,
+    note: Note = "",
+    json: Json = False,
+) -> None:
+    """This is the answer: a fixed text, with the page that it is about. It is out of force when the page says something
+    else.
+
+    Example: pagewire corrections answer town library "A card costs 12 euros a year." -q "What is a library card?"
+    """
+    given = {"kind": "answer", "page": page, "text": text, "questions": question, "reach": reach, "lang": lang}
+    _put(site, given | {"note": note}, tries, json)
+
+
+@app.command()
+def refuse(
+    site: Site,
+    text: Text,
+    question: Question,
+    reach: WhichReach = ALIKE,
+    lang: Lang = None,
+    tries: Try = False,
+    note: Note = "",
+    json: Json = False,
+) -> None:
+    """We do not answer this: visitors read words of your own.
+
+    Example: pagewire corrections refuse town "For legal advice please ask a lawyer." -q "Can I sue the town?"
+    """
+    given = {"kind": "refusal", "text": text, "questions": question, "reach": reach, "lang": lang, "note": note}
+    _put(site, given, tries, json)
+
+
+@app.command()
+def word(
+    site: Site,
+    word: Annotated[str, typer.Argument(help="What visitors say.")],
+    means: Annotated[str, typer.Argument(help="What it means, in the words of the pages.")],
+    both: Annotated[bool, typer.Option("--both", help="Each means the other.")] = False,
+    lang: Lang = None,
+    tries: Try = False,
+    note: Note = "",
+    json: Json = False,
+) -> None:
+    """This word means that: a question with the one is searched by the other as well.
+
+    Example: pagewire corrections word town wallet "lost property"
+    """
+    given = {"kind": "synonym", "word": word, "means": means, "both": both, "lang": lang, "note": note}
+    _put(site, given, tries, json)
+
+
+def _put(site: str, given: dict[str, Any], tries: bool, json: bool) -> None:
+    async def put(clients: Clients) -> ListedCorrection:
+        async with noted(clients, "corrections.put", site) as act:
+            made = await (await clients.correction_changes()).put(site, new, user(), ())
+            act.target = made.id
+            return made
+
+    async def tried(clients: Clients) -> CorrectionTrial:
+        return await (await clients.correction_changes()).tried(site, new, ())
+
+    with explained():
+        new = NewCorrection.model_validate(given)
+    if not tries:
+        made = _with_clients(site, put)
+        print_json(made) if json else out.print(f"put right as {made.id}, in force within ten seconds", markup=False)
+        return
+    trial = _with_clients(site, tried)
+    if json:
+        print_json(trial)
+    else:
+        out.print(f"would answer {trial.answered} of {trial.logged} different questions of the log", markup=False)
+        found = [*((one, "yes") for one in trial.questions), *((one, "no") for one in trial.beyond)]
+        lines = [(answered, f"{one.likeness:.2f}", str(one.asked), one.question) for one, answered in found]
+        out.print(rows(table("answered", "likeness#", "asked#", "question"), lines))
+        for rival in trial.rivals:
+            said = "is nearer and stays the answer to" if rival.wins else "gives way for"
+            out.print(f"{rival.id} ({rival.names[0]}) {said}: {rival.question}", markup=False)
+        if trial.refused:
+            out.print(f"it would be refused: {trial.refused} {' → '.join(trial.circle)}".rstrip(), markup=False)
+    if trial.refused:
+        raise typer.Exit(NOT_SO)
+
+
+@app.command("list")
+def list_(site: Site, json: Json = False) -> None:
+    """The corrections, the newest first: whether they are in force, and how often they were used. Pages for access
+    groups are not named here.
+
+    Example: pagewire corrections list town
+    """
+
+    async def work(clients: Clients) -> Any:
+        return await (await clients.correction_changes()).list(site, ())
+
+    found = _with_clients(site, work)
+    if json:
+        print_json(found)
+        return
+    lines = [
+        (
+            one.id,
+            one.correction.kind,
+            one.state,
+            str(one.used),
+            " / ".join(one.correction.names),
+            one.correction.text or (one.correction.page.page_id if one.correction.page else ""),
+            one.by,
+        )
+        for one in found.corrections
+    ]
+    out.print(rows(table("id", "kind", "state", "used#", "question, or word", "says", "by"), lines))
+
+
+@app.command()
+def remove(site: Site, id: Id, note: Note = "") -> None:
+    """Take a correction back. `undo` brings it back. Exit code 1 when it is not in force.
+
+    Example: pagewire corrections remove town 3f9a1c20b7de
+    """
+
+    async def work(clients: Clients) -> None:
+        async with noted(clients, "corrections.remove", site, id):
+            await (await clients.correction_changes()).remove(site, id, TextChange(note=note), user())
+
+    _with_clients(site, work)
+
+
+@app.command()
+def undo(site: Site, id: Id, note: Note = "", json: Json = False) -> None:
+    """Go by what was in force before the last change of a correction; again, by what was before that. Exit code 1 when
+    there is nothing before.
+
+    Example: pagewire corrections undo town 3f9a1c20b7de
+    """
+
+    async def work(clients: Clients) -> Any:
+        async with noted(clients, "corrections.rollback", site, id):
+            return await (await clients.correction_changes()).roll_back(site, id, TextChange(note=note), user(), ())
+
+    found = _with_clients(site, work)
+    if json:
+        print_json(found)
+    else:
+        state = "not in force" if found.live is None else "as it was before"
+        out.print(f"{id} is {state}, as version {found.versions[0].version}", markup=False)
+
+
+@app.command()
+def cases(site: Site) -> None:
+    """The cases of evaluations that the corrections in force make, as NDJSON. `pagewire check` asks them, too.
+
+    Example: pagewire corrections cases town > corrected.ndjson
+    """
+
+    async def work(clients: Clients) -> Any:
+        return await (await clients.correction_changes()).list(site, ())
+
+    typer.echo(dumped(corrected_cases(_with_clients(site, work)), ".ndjson"), nl=False)
+
+
+def _with_clients(site: str, work: Callable[[Clients], Awaitable[Value]]) -> Value:
+    async def run() -> Value:
+        settings = logged()
+        settings.site(site)
+        async with connected(settings) as clients:
+            return await work(clients)
+
+    with explained():
+        return asyncio.run(run())

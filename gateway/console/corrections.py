@@ -1,0 +1,248 @@
+"""Corrections: what an editor puts right, from a logged question or by hand. What is shown is what
+`/v1/admin/.../corrections` has.
+
+    question ─▶ form ─▶ POST ─▶ the form again, with the questions that it would answer ─▶ POST, meant ─▶ in force
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Path, Query, Response
+from fastapi.responses import RedirectResponse
+from pydantic import ValidationError
+
+from gateway.console.cases import pages_of
+from gateway.console.view import ConsoleRoute, Editor, OnSite, View, confirmed, form_of
+from gateway.edge.problems import Problem, field_problems
+from gateway.operators.corrections import corrections
+from pipelines.query.live.correction_changes import BadCorrection
+from pipelines.query.live.text_changes import TextChanged
+from schemas.correction import (
+    MAX_ASKED,
+    Correction,
+    CorrectionHistory,
+    CorrectionKind,
+    CorrectionTrial,
+    NewCorrection,
+)
+from schemas.query import RequestId
+from schemas.text_version import TextChange, TextName
+
+MAX_FORM = 256 * 1024  # bytes: twenty questions and a text, percent-encoded
+LISTED = 50  # corrections at once
+NEW, ONE = "/corrections/new", "/corrections/{correction}"
+FIELDS = ("lang", "questions", "page", "other", "text", "word", "means", "both", "reach", "note", "over", "asked")
+OUT_OF_FORCE = ("page-changed", "page-gone")
+
+router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
+
+CorrectionId = Annotated[TextName, Path()]
+
+
+@router.get("/corrections")
+async def list_corrections(
+    view: OnSite,
+    skip: Annotated[int, Query(ge=0, le=10_000)] = 0,
+    done: Literal["", "kept", "removed"] = "",
+) -> Response:
+    """The newest first; before them those that are out of force because of their page."""
+    assert view.caller is not None
+    found = (await corrections(view.edge).list(view.site, view.caller.groups)).corrections
+    return view.page(
+        "corrections.html",
+        broken=[one for one in found if one.state in OUT_OF_FORCE],
+        found=found[skip : skip + LISTED],
+        total=len(found),
+        skip=skip,
+        listed=LISTED,
+        done=done,
+        may_edit=view.caller.may("edit"),
+    )
+
+
+@router.get(NEW)
+async def show_form(
+    view: Editor, kind: CorrectionKind = "page", question: Annotated[RequestId | None, Query()] = None
+) -> Response:
+    """`question`: of the log, from which the correction is made."""
+    form: dict[str, str] = {}
+    if question is not None:
+        assert view.caller is not None
+        logged = await view.edge.questions(view.caller).get(view.site, question)
+        if logged is None:
+            raise Problem(404, "unknown-question", f"the log of site {view.site} has no question {question}")
+        outcome = logged.outcome
+        form = {"asked": question, "lang": _lang(view, outcome.asked_in)}
+        form["questions"] = " ".join((outcome.rephrased or outcome.question or "").split())[:MAX_ASKED]
+    return await _form_page(view, kind, form)
+
+
+@router.post(NEW)
+async def add_correction(view: Editor, kind: CorrectionKind = "page") -> Response:
+    """Keep it, if what it would answer was shown and is meant; else show that."""
+    return await _change(view, kind, None)
+
+
+@router.get(ONE)
+async def show_correction(view: OnSite, correction: CorrectionId) -> Response:
+    """The form with what is in force, and its history."""
+    assert view.caller is not None
+    found = await corrections(view.edge).history(view.site, correction, view.caller.groups)
+    newest = next((one.correction for one in found.versions if one.correction is not None), None)
+    if newest is None:
+        raise Problem(404, "unknown-correction", f"no version of correction {correction} can be read here")
+    form = _of(newest) | {"over": str(found.live.version if found.live else 0)}
+    return await _form_page(view, newest.kind, form, found=found)
+
+
+@router.post(ONE)
+async def change_correction(view: Editor, correction: CorrectionId, kind: CorrectionKind = "page") -> Response:
+    """As `add_correction`."""
+    return await _change(view, kind, correction)
+
+
+@router.post(ONE + "/remove")
+async def remove_correction(view: Editor, correction: CorrectionId) -> Response:
+    """Take it back, if the form says that it is meant."""
+    assert view.caller is not None
+    await confirmed(view, "to take the correction back")
+    async with view.edge.act(view.caller, "corrections.remove", view.site, correction, via="console"):
+        await corrections(view.edge).remove(view.site, correction, TextChange(), view.caller.name)
+    return _to_list(view, "removed")
+
+
+@router.post(ONE + "/undo")
+async def undo_correction(view: Editor, correction: CorrectionId) -> Response:
+    """Go by what was in force before, if the form says that it is meant."""
+    assert view.caller is not None
+    await confirmed(view, "to undo the last change")
+    async with view.edge.act(view.caller, "corrections.rollback", view.site, correction, via="console"):
+        change, groups = TextChange(), view.caller.groups
+        await corrections(view.edge).roll_back(view.site, correction, change, view.caller.name, groups)
+    return RedirectResponse(f"/console/corrections/{correction}?{urlencode({'site': view.site})}", 303)
+
+
+async def _change(view: View, kind: CorrectionKind, id: str | None) -> Response:
+    assert view.caller is not None
+    form = {name: value.replace("\r\n", "\n") for name, value in (await form_of(view, limit=MAX_FORM)).items()}
+    service, groups = corrections(view.edge), view.caller.groups
+    try:
+        new = NewCorrection.model_validate(_given(kind, form))
+    except ValidationError as err:  # what was typed is not lost
+        wrong = [f"{each.field}: {each.message}" for each in field_problems(err.errors(include_input=False))]
+        return await _form_page(view, kind, form, 422, wrong=wrong, id=id)
+    try:
+        if form.get("sure") != "yes" or form.get("shown") != _mark(new):
+            trial = await service.tried(view.site, new, groups, id)
+            status = 422 if trial.refused else 200
+            return await _form_page(view, kind, form, status, trial=trial, mark=_mark(new), id=id)
+        async with view.edge.act(view.caller, "corrections.put", view.site, id or "", via="console") as act:
+            made = await service.put(view.site, new, view.caller.name, groups, id)
+            act.target = made.id
+    except BadCorrection as err:
+        return await _form_page(view, kind, form, 422, wrong=[str(err)], id=id)
+    except TextChanged as err:
+        return await _form_page(view, kind, form, 409, wrong=[str(err)], id=id)
+    return _to_list(view, "kept")
+
+
+def _given(kind: CorrectionKind, form: Mapping[str, str]) -> dict[str, Any]:
+    """The form as NewCorrection wants it: the fields of its kind alone."""
+    said = {name: form.get(name, "").strip() for name in FIELDS}
+    given: dict[str, Any] = {"kind": kind, "note": said["note"], "lang": said["lang"] or None}
+    if said["over"].isdecimal():
+        given["over"] = int(said["over"])
+    if kind == "synonym":
+        return given | {"word": said["word"], "means": said["means"], "both": said["both"] == "yes"}
+    questions = [line.strip() for line in said["questions"].split("\n") if line.strip()]
+    given |= {"questions": questions, "reach": said["reach"] or "alike"}
+    if kind != "page":
+        given["text"] = said["text"]
+    if kind != "refusal":
+        given["page"] = said["other"] or said["page"]
+    return given
+
+
+def _of(correction: Correction) -> dict[str, str]:
+    """A form with what is kept."""
+    return {
+        "lang": correction.lang,
+        "questions": "\n".join(correction.questions),
+        "page": correction.page.page_id if correction.page else "",
+        "text": correction.text,
+        "word": correction.word,
+        "means": correction.means,
+        "both": "yes" if correction.both else "",
+        "reach": correction.reach,
+    }
+
+
+def _mark(new: NewCorrection) -> str:
+    """Tells whether a correction is the one that was shown."""
+    return sha256(new.model_dump_json(exclude={"note", "over"}).encode()).hexdigest()[:16]
+
+
+def _lang(view: View, lang: str) -> str:
+    """The site's language like this one, else its first."""
+    languages = view.edge.settings.site(view.site).languages
+    return next((own for own in languages if own.partition("-")[0] == lang.partition("-")[0]), languages[0])
+
+
+async def _form_page(
+    view: View,
+    kind: CorrectionKind,
+    form: Mapping[str, str],
+    status: int = 200,
+    *,
+    wrong: Sequence[str] = (),
+    trial: CorrectionTrial | None = None,
+    mark: str = "",
+    id: str | None = None,
+    found: CorrectionHistory | None = None,
+) -> Response:
+    """
+    Args:
+        form: what was typed; wrong: what is wrong with it; trial: what it would do; mark: of what is shown.
+        id: of the correction that is changed; found: it, where nothing was typed yet.
+    """
+    assert view.caller is not None
+    languages = view.edge.settings.site(view.site).languages
+    said = {name: form.get(name, "") for name in FIELDS}
+    newest = next((one.correction for one in found.versions if one.correction), None) if found else None
+    return view.page(
+        "correction.html",
+        status,
+        kind=kind,
+        form=said | {"reach": said["reach"] or "alike"},
+        pages=await _pages(view, said, trial.correction if trial else newest),
+        wrong=wrong,
+        trial=trial,
+        mark=mark,
+        id=found.id if found else id,
+        found=found,
+        newest=newest,
+        may_edit=view.caller.may("edit"),
+        spoken=dict.fromkeys([*languages, *([said["lang"]] if said["lang"] else [])]),
+    )
+
+
+async def _pages(view: View, form: Mapping[str, str], known: Correction | None) -> list[tuple[str, str, str, bool]]:
+    """The pages to choose from: those that were found for the question, and the one that is chosen."""
+    assert view.caller is not None
+    found: list[tuple[str, str, str, bool]] = []
+    if form["asked"]:
+        logged = await view.edge.questions(view.caller).get(view.site, form["asked"])
+        found = pages_of(logged.outcome.hits) if logged is not None else []
+    chosen, page = form["page"], known.page if known is not None else None
+    if chosen and chosen not in [id for id, *_ in found]:
+        title = page.title if page is not None and page.page_id == chosen else ""
+        found.append((chosen, title, form["lang"], False))
+    return found
+
+
+def _to_list(view: View, done: str) -> Response:
+    return RedirectResponse(f"/console/corrections?{urlencode({'site': view.site, 'done': done})}", 303)
