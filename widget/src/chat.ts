@@ -95,7 +95,7 @@ export class PagewireChat extends HTMLElement implements ChatContext {
     this.#changed();
     if (!this.#floats) this.#resume();
     else if (stored(this.#openKey)) this.open(false);
-    if (this.hasAttribute("webmcp") && !this.#barred) void offerTools(this.client, this.lang, this.#tools.signal);
+    if (this.getAttribute("webmcp") !== null && !this.#barred) void offerTools(this.client, this.lang, this.#tools.signal);
     this.emit("ready", { site, lang: this.lang });
   }
 
