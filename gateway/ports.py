@@ -9,6 +9,7 @@ from typing import Protocol
 
 from pipelines.conversations.ask import Followed
 from pipelines.conversations.conversations import ConversationStore
+from pipelines.conversations.handovers import HandoverStore
 from pipelines.conversations.titles import Titles
 from pipelines.evaluate.publication import RunStore
 from pipelines.ingest.accept import Acceptance, Change
@@ -260,6 +261,7 @@ class Ports:
     receipts: Receipts
     answers: Answers
     conversations: ConversationStore
+    handovers: HandoverStore
     search: Search
     status: Status
     letters: Letters

@@ -44,6 +44,12 @@ class Token(Wire):
 #   pages  at most titles of pages
 Certainty = Literal["said", "place", "pages"]
 
+# Who made the text of an answer:
+#   model      a language model wrote it
+#   quotation  the pages' own words
+#   site       the site's own words: courtesies, what is said when nothing was found
+GeneratedBy = Literal["model", "quotation", "site"]
+
 
 class Citation(Wire):
     """Source `n` supports `text[start:end]` of the answer (Unicode characters)."""
@@ -116,6 +122,16 @@ class Answered(Wire):
         default=None,
         description="Where no model wrote it: an answer is `said`, a `place` on a page is shown, or `pages` are named; "
         "null of a model's answer, and of a courtesy.",
+    )
+    generated_by: GeneratedBy | None = Field(
+        default=None,
+        description="Who made the text: a `model`, the pages (`quotation`), or the `site` in words of its own; null: "
+        "an earlier version did not say.",
+    )
+    handover: bool = Field(
+        default=False,
+        description="Whether to offer the form by which a visitor leaves a message for a person: somebody was asked "
+        "for, or no page answers. Never where the site has not set it up.",
     )
     stopped: bool = Field(default=False, description="True when the visitor stopped it: the text is what came before.")
     cut: bool = Field(

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
-from schemas.answer import Certainty, Citation, Step, Topic, Usage, WholeTable
+from schemas.answer import Certainty, Citation, GeneratedBy, Step, Topic, Usage, WholeTable
 from schemas.base import GivenLang, Lang, PageId, Revision, Wire
 from schemas.page import FieldName, Group, PageDocument
 from schemas.query import MAX_QUESTION, MAX_RANKED, FoundPage, Grade, RequestId, SearchMode, Source
@@ -140,6 +140,15 @@ class ChatRequest(Wire):
         return self
 
 
+class Welcome(Wire):
+    """What a chat shows before the first question."""
+
+    title: str = Field(description="The site's name.")
+    examples: tuple[str, ...] = Field(description="Questions to begin with, in the language asked for; perhaps none.")
+    model: bool = Field(description="Whether a language model writes answers; else they quote the pages.")
+    handover: bool = Field(description="Whether visitors can leave a message for a person.")
+
+
 class ChatResponse(Wire):
     """The whole answer, for clients that do not stream."""
 
@@ -157,6 +166,16 @@ class ChatResponse(Wire):
         default=None,
         description="Where no model wrote it: an answer is `said`, a `place` on a page is shown, or `pages` are named; "
         "null of a model's answer, and of a courtesy.",
+    )
+    generated_by: GeneratedBy | None = Field(
+        default=None,
+        description="Who made the text: a `model`, the pages (`quotation`), or the `site` in words of its own; null: a "
+        "worker of an earlier version did not say.",
+    )
+    handover: bool = Field(
+        default=False,
+        description="Whether to offer the form by which a visitor leaves a message for a person (`POST "
+        "/v1/sites/{site}/handovers`).",
     )
     stopped: bool = Field(description="The visitor stopped it: the answer is what came before.")
     cut: bool = Field(description="The limit of what its model may write ended it: the last whole sentence, and …")

@@ -322,6 +322,8 @@ async def _read_to_the_end(
         sources=answer.sources,
         extractive=answer.extractive,
         certainty=answer.certainty,
+        generated_by=answer.generated_by,
+        handover=answer.handover,
         stopped=answer.stopped,
         cut=answer.cut,
         left_out=answer.left_out,

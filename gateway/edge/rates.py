@@ -30,7 +30,18 @@ NETWORK = 64  # bits of an IPv6 address: whoever has one has all addresses in it
 NAME_BYTES = 9  # of a hash: what visitors are called in a topic
 
 What = Literal[
-    "ask", "search", "token", "stop", "feedback", "conversation", "erase", "resume", "models", "completion", "sign-in"
+    "ask",
+    "search",
+    "token",
+    "stop",
+    "feedback",
+    "conversation",
+    "erase",
+    "resume",
+    "models",
+    "completion",
+    "sign-in",
+    "handover",
 ]
 # As often as a question: what asks no stage costs little. A completion that is a question counts as both.
 TIMES: dict[What, int] = {"conversation": 6, "resume": 6, "models": 6, "completion": 6}

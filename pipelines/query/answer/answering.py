@@ -52,6 +52,7 @@ from schemas.answer import (
     Certainty,
     Done,
     Failed,
+    GeneratedBy,
     PromptMessage,
     QuestionRephrased,
     SourcesFound,
@@ -84,6 +85,12 @@ class _Made:
     prompt: tuple[ChatMessage, ...] = ()
     usage: Usage = field(default_factory=Usage)
     trace: list[Step] = field(default_factory=list)
+
+    @property
+    def generated_by(self) -> GeneratedBy:
+        if not self.extractive:
+            return "model"
+        return "quotation" if self.certainty in ("said", "place") else "site"
 
     def note(self, step: Step) -> None:
         if len(self.trace) < TRACE_STEPS:
@@ -160,6 +167,10 @@ class Answering:
             sources=sources,
             extractive=made.extractive,
             certainty=made.certainty,
+            generated_by=made.generated_by,
+            handover=self._settings.site(request.site).hands_over
+            and (retrieved.person or made.certainty == "pages")
+            and not stopped.is_set(),
             stopped=stopped.is_set(),
             cut=made.cut,
             left_out=made.left_out,
@@ -262,6 +273,10 @@ class Answering:
     ) -> str | None:
         """Publish one decent sentence. The model is asked only about the conversation, which it has read."""
         made.strategy = "courtesy"
+        asked = task.retrieved.request
+        if task.retrieved.person:
+            await to.put(Token(text=await self._said(self._to_a_person(asked), asked)))
+            return None
         task = replace(task, room=self._settings.step(task.retrieved.request.site, "courtesy").max_tokens or task.room)
         if courtesy == "conversation" and self._courteous is not None and task.retrieved.request.history:
             made.extractive = False
@@ -274,6 +289,12 @@ class Answering:
         text = self._phrases(task.retrieved.request).say(courtesy, task.retrieved.request.lang)
         await to.put(Token(text=await self._said(text, task.retrieved.request)))
         return None
+
+    def _to_a_person(self, asked: Question) -> str:
+        """How to reach somebody: by the form, where the site has one, and in its own words."""
+        site = self._settings.site(asked.site)
+        form = self._phrases(asked).say("person", asked.lang) if site.hands_over else ""
+        return "\n\n".join(filter(None, (form, self._prompts.of(asked.site).reached_by(site, asked.lang))))
 
     async def _exemplified(self, task: Task) -> Task:
         """With the worked answers that are most like the one wanted."""
