@@ -93,7 +93,7 @@ async def test_every_control_under_the_strictest_policy(
         await panel.get_by_role("button", name="Answer again").click()
         await panel.locator(".turn:last-child .actions button").first.wait_for()
         assert len(fakes.answers.asked) == 2
-        await panel.get_by_role("button", name="Take back").click()
+        await panel.get_by_role("button", name="Remove this question and its answer").click()
         await panel.get_by_text("Ask in your own words.").wait_for()
         # The list of conversations: renamed, kept after all, deleted
         await ask(page)
@@ -191,7 +191,7 @@ async def test_by_keyboard_beside_the_page(browser: Browser, host: Host, fakes: 
         await page.get_by_role("button", name="Your conversations").focus()
         await page.keyboard.press("Enter")
         await page.get_by_role("button", name="Rename").wait_for()
-        for _ in range(5):  # past "new", the two sizes, "close" and the conversation itself
+        for _ in range(4):  # past "new", the two sizes and the conversation itself
             await page.keyboard.press("Tab")
         await page.keyboard.press("Tab")
         assert await page.evaluate(FOCUSED) == "Rename “What does a card cost?”"
@@ -483,7 +483,7 @@ async def test_an_undo_whose_answer_is_lost_takes_back_one_question(
             await route.abort()
 
         await page.route("**/undo", lost)
-        await page.get_by_role("button", name="Take back").click()
+        await page.get_by_role("button", name="Remove this question and its answer").click()
         await page.locator(".turn", has_text="And for children?").wait_for(state="detached")
         await page.locator(".turn .actions button").first.wait_for()
         assert await page.locator(".question [dir]").all_inner_texts() == ["What does a card cost?"]

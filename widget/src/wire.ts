@@ -13,6 +13,8 @@ export interface Answered {
   sources: Source[];
   extractive: boolean;
   certainty: "said" | "place" | "pages" | null;
+  generated_by: "model" | "quotation" | "site" | null;
+  handover: boolean;
   stopped: boolean;
   cut: boolean;
   left_out: number;
@@ -37,6 +39,8 @@ export interface AskedTurn {
   citations: Citation[];
   sources: CitedSource[];
   extractive: boolean;
+  generated_by: "model" | "quotation" | "site" | null;
+  handover: boolean;
   narrower: Topic[];
   tables: WholeTable[];
   error: string | null;
@@ -129,6 +133,18 @@ export interface Gate {
   signals: Record<string, number>;
 }
 
+export interface HandoverOrder {
+  name?: string;
+  reply_to: string;
+  message: string;
+  conversation_id?: string | null;
+  lang?: string | null;
+}
+
+export interface HandoverTaken {
+  reference: string;
+}
+
 export interface PromptMessage {
   role: string;
   text: string;
@@ -208,6 +224,13 @@ export interface Usage {
 export interface VisitorToken {
   token: string;
   expires_at: string;
+}
+
+export interface Welcome {
+  title: string;
+  examples: string[];
+  model: boolean;
+  handover: boolean;
 }
 
 export interface WholeTable {
