@@ -100,7 +100,7 @@ class ElasticHandovers:
         with explained("looking for messages to a person"):
             try:
                 answer = await self._es.search(index=HANDOVERS, query=query, **more)
-            except NotFoundError:  # nobody has left one yet
+            except NotFoundError:  # there are none yet
                 return []
         hits: list[dict[str, Any]] = answer["hits"]["hits"]
         return hits

@@ -56,6 +56,7 @@ NAVIGATION = (
     Screen("overview", HOME),
     Screen("questions", "/console/questions"),
     Screen("gaps", "/console/gaps"),
+    Screen("handovers", "/console/handovers", scope="admin"),
     Screen("evaluations", "/console/evaluations"),
     Screen("one-page", "/console/page"),
     Screen("playground", "/console/playground", scope="edit"),

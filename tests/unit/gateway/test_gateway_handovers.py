@@ -10,6 +10,7 @@ import pytest
 
 from gateway.app import MESSAGES, create_app
 from gateway.fakes import FakePorts
+from pipelines.conversations.handovers import VersionedHandover
 from pipelines.runtime.errors import Retryable
 from tests.edge import EDIT_TOWN, EVERYTHING_TOWN, PAGE_ORIGIN, assert_problem, bearer, edge_settings
 from wiring.settings import SiteSettings
@@ -107,3 +108,23 @@ async def test_a_site_without_one_says_so(client: httpx.AsyncClient, desk: httpx
     assert on == {"title": "Town", "examples": ["When is it open?"], "model": False, "handover": True}
     said = await desk.get("/v1/sites/town/welcome", headers={"Origin": PAGE_ORIGIN})
     assert said.headers["access-control-allow-origin"] == PAGE_ORIGIN
+
+
+async def test_the_console_shows_what_was_given_up_and_delivers_it_again(
+    desk: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    sent = await desk.post(FORM, json=ORDER | {"message": "<b>Help</b>"}, headers=await visitor(desk))
+    reference = sent.json()["reference"]
+    kept = fakes.handovers.kept["town", reference]
+    failed = kept.stored.model_copy(update={"state": "failed", "next_at": None, "reason": "401 from the desk"})
+    fakes.handovers.kept["town", reference] = VersionedHandover(failed, kept.version)
+    desk.headers["Sec-Fetch-Site"] = "same-origin"
+    await desk.post("/console/sign-in", data={"key": EVERYTHING_TOWN})
+    page = (await desk.get("/console/handovers?site=town")).text
+    for shown in ("&lt;b&gt;Help&lt;/b&gt;", reference, "401 from the desk", "not delivered"):
+        assert shown in page
+    token = page.partition('name="token" value="')[2].partition('"')[0]
+    again = await desk.post(f"/console/handovers/{reference}/redeliver?site=town", data={"token": token, "sure": "yes"})
+    assert again.status_code == 303
+    assert fakes.handovers.kept["town", reference].stored.state == "waiting"
+    assert [(entry.action, entry.target) for entry in fakes.audit_log.kept][-1] == ("handovers.redeliver", reference)
