@@ -20,6 +20,7 @@ from schemas.completion import CompletionChunk, CompletionRequest
 from schemas.conversation import FeedbackOrder, Rename
 from schemas.evaluation import NewRun
 from schemas.example import NewExample
+from schemas.handover import HandoverOrder
 from schemas.http import BulkLine, ChatRequest, VisitorTokenOrder
 from schemas.letters import DeadLetterFilter, Redrive
 from schemas.page import PageDocument
@@ -37,6 +38,7 @@ HAND_READ: tuple[type[BaseModel], ...] = (
     CompletionChunk,
     CompletionRequest,
     FeedbackOrder,
+    HandoverOrder,
     Rename,
     DeadLetterFilter,
     Redrive,
