@@ -12,6 +12,7 @@ PICTURE_OF = {
     "/console/questions": "questions",
     "/console/questions/{request_id}": "question",
     "/console/gaps": "gaps",
+    "/console/handovers": "handovers",
     "/console/evaluations": "evaluations",
     "/console/evaluations/compare": "evaluation-pair",
     "/console/evaluations/{run}": "evaluation",

@@ -91,6 +91,7 @@ KEY = "key-of-the-acceptance-ring"
 EXAMPLE = {"kind": "answer", "question": "Is a library card free?", "output": "For children it is."}
 # Of the console, besides those on the way from a question to its page: what it takes until they are whole.
 SCREENS = {
+    "handovers": ("/console/handovers", ".empty"),
     "gaps": ("/console/gaps", ".rows li"),
     "evaluations": ("/console/evaluations", ".chart rect"),
     "examples": ("/console/examples", ".rows li"),

@@ -431,7 +431,7 @@ async def test_what_fails_is_said_and_can_be_done_again(browser: Browser, host: 
         await fails("POST", "/feedback$", "Send comment", ".comment form .trouble")
         await panel.get_by_role("button", name="Send comment").click()
         await panel.locator(".comment", has_text="Thank you for your feedback.").wait_for()
-        await fails("POST", "/undo$", "Take back", ".turn .trouble")
+        await fails("POST", "/undo$", "Remove this question and its answer", ".turn .trouble")
         assert await panel.get_by_text("12 euros").is_visible()
         # The list of conversations
         past = panel.get_by_role("button", name="Your conversations")
