@@ -11,7 +11,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.routing import BaseRoute
 
 from gateway.agents import pages as agent_pages
-from gateway.chat import chat, search, visitors
+from gateway.chat import chat, handovers, search, visitors, welcome
 from gateway.console import console
 from gateway.content import changed, content, webhooks
 from gateway.conversations import conversations, erasure, feedback
@@ -55,10 +55,12 @@ from gateway.operators import (
     texts,
     trials,
 )
+from gateway.operators import handovers as handover_routes
 from gateway.operators import keys as key_routes
 from gateway.ports import Ports
 from gateway.site import document, pages, sample_site, widget_pages
 from pipelines.conversations.conversations import Conversations
+from pipelines.conversations.handovers import Handovers
 from pipelines.runtime.counts import DAY
 from schemas.topics import BUDGETS, RATES
 from sites.content import load_site
@@ -69,11 +71,13 @@ API_VERSION = "1"
 READY_KEPT = 1.0  # seconds that what Kafka and Elasticsearch said of themselves is as good as asking again
 # Webhooks that are read before it is known who sends them, 8 MiB each at most; a CMS sends one after the other.
 DELIVERIES, DELIVERIES_OF_ONE = 32, 8
+MESSAGES = 10  # to a person, that a visitor may leave in a day (UTC)
 OPERATORS = (
     questions,
     evaluations,
     all_evaluations,
     erasing,
+    handover_routes,
     gaps,
     page_list,
     trials,
@@ -129,6 +133,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         keys=keys,
         tokens=tokens,
         rates=Rates(settings.visitor_rate, ports.counts(RATES, window(settings.visitor_rate)), secret),
+        messages=Rates(f"{MESSAGES}/day", ports.counts(BUDGETS, DAY), secret),
         budgets=DailyBudgets(
             {name: site.chat.daily_questions for name, site in settings.sites.items()}, ports.counts(BUDGETS, DAY)
         ),
@@ -136,6 +141,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         conversations=Conversations(
             ports.conversations, ports.answers, settings.history_messages, ports.now, ports.titles
         ),
+        handovers=Handovers(ports.handovers, ports.now),
         event_ids=EventIds(secret),
         pseudonyms=Pseudonyms(secret),
         sessions=Sessions(secret, keys),
@@ -167,7 +173,7 @@ def _refused(request: Request, problem: problems.Problem) -> Response:
 def _routes(with_sample: bool) -> list[BaseRoute]:
     """Of all gateways of this process: FastAPI takes a while to prepare a route, once."""
     router = APIRouter(redirect_slashes=False)
-    talking = (chat, conversations, erasure, feedback, visitors, completions)
+    talking = (chat, conversations, erasure, feedback, handovers, welcome, visitors, completions)
     for module in (content, webhooks, changed, agent_pages, mcp_route, *talking, search, *OPERATORS):
         router.include_router(module.router)
     questions_asked = {}

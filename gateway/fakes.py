@@ -16,6 +16,7 @@ from adapters.embedders.fake import FakeEmbedder
 from adapters.fake_access_keys import FakeKeyStore
 from adapters.fake_audit_log import FakeAuditLog
 from adapters.fake_evaluations import FakeRuns
+from adapters.fake_handovers import FakeHandovers
 from adapters.fake_outcomes import FakeOutcomes
 from adapters.fake_states import FakeStates
 from adapters.fake_texts import FakeTextStore
@@ -565,6 +566,7 @@ class FakePorts:
     pages: FakeIntake = field(default_factory=lambda: FakeIntake({"town": "en"}))
     answers: FakeAnswers = field(default_factory=lambda: FakeAnswers(plain_answer))
     conversations: FakeConversations = field(default_factory=FakeConversations)
+    handovers: FakeHandovers = field(default_factory=FakeHandovers)
     search: FakeSearch = field(default_factory=FakeSearch)
     status: FakeStatus = field(default_factory=FakeStatus)
     letters: FakeLetters = field(default_factory=FakeLetters)
@@ -591,6 +593,7 @@ class FakePorts:
             receipts=self.pages,
             answers=self.answers,
             conversations=self.conversations,
+            handovers=self.handovers,
             search=self.search,
             status=self.status,
             letters=self.letters,

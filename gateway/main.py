@@ -73,6 +73,7 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
                 receipts=await clients.receipts(waiting=True),
                 answers=await clients.asker(shared=True),
                 conversations=clients.conversations(),
+                handovers=clients.handovers(),
                 search=clients.searcher(),
                 status=clients.status(),
                 letters=await clients.letters(),

@@ -11,6 +11,7 @@ from adapters.elastic.page_view import ElasticPageView
 from gateway.rebuild_runs import RebuildRuns
 from pipelines.conversations.ask import Asker
 from pipelines.conversations.conversations import ConversationStore
+from pipelines.conversations.handovers import HandoverStore
 from pipelines.conversations.titles import Titles
 from pipelines.evaluate.publication import RunStore
 from pipelines.ingest.accept import Intake
@@ -43,6 +44,7 @@ class Ports:
     receipts: ReceiptReader
     answers: Asker
     conversations: ConversationStore
+    handovers: HandoverStore
     search: Searcher
     status: StatusReader
     letters: Letters

@@ -42,7 +42,8 @@ class Token(Wire):
 #   said   a row, a sentence or a short list that answers by itself
 #   place  the page that is most likely to answer, and what stands there
 #   pages  at most titles of pages
-Certainty = Literal["said", "place", "pages"]
+#   courtesy  nothing was asked: a greeting, thanks, whether somebody is there
+Certainty = Literal["said", "place", "pages", "courtesy"]
 # Who has put an answer's words together:
 #   model      a language model, from the sources
 #   quotation  the page itself: its words are quoted
@@ -139,12 +140,17 @@ class Answered(Wire):
     certainty: Certainty | None = Field(
         default=None,
         description="Where no model wrote it: an answer is `said`, a `place` on a page is shown, or `pages` are named; "
-        "null of a model's answer, and of a courtesy.",
+        "`courtesy`: nothing was asked; null of a model's answer.",
     )
     generated_by: GeneratedBy | None = Field(
         default=None,
         description="`model`, `quotation` of a page, or `site`: fixed words, or what an editor has corrected; null: "
         "written before answers said so.",
+    )
+    handover: bool = Field(
+        default=False,
+        description="Whether to offer the form by which a visitor leaves a message for a person: somebody was asked "
+        "for, or no page answers. Never where the site has not set it up.",
     )
     stopped: bool = Field(default=False, description="True when the visitor stopped it: the text is what came before.")
     cut: bool = Field(

@@ -23,6 +23,8 @@ Action = Literal[
     "evaluations.remove",
     "examples.put",
     "examples.remove",
+    "handovers.erase",
+    "handovers.redeliver",
     "index.repair",
     "keys.create",
     "keys.revoke",

@@ -163,6 +163,15 @@ class ChatRequest(Wire):
         return self
 
 
+class Welcome(Wire):
+    """What a chat shows before the first question."""
+
+    title: str = Field(description="The site's name.")
+    examples: tuple[str, ...] = Field(description="Questions to begin with, in the language asked for; perhaps none.")
+    model: bool = Field(description="Whether a language model writes answers; else they quote the pages.")
+    handover: bool = Field(description="Whether visitors can leave a message for a person.")
+
+
 class ChatResponse(Wire):
     """The whole answer, for clients that do not stream."""
 
@@ -179,11 +188,16 @@ class ChatResponse(Wire):
     certainty: Certainty | None = Field(
         default=None,
         description="Where no model wrote it: an answer is `said`, a `place` on a page is shown, or `pages` are named; "
-        "null of a model's answer, and of a courtesy.",
+        "`courtesy`: nothing was asked; null of a model's answer.",
     )
     generated_by: GeneratedBy | None = Field(
         default=None,
         description="`model`, `quotation` of a page, or `site`: fixed words, or what an editor has corrected.",
+    )
+    handover: bool = Field(
+        default=False,
+        description="Whether to offer the form by which a visitor leaves a message for a person (`POST "
+        "/v1/sites/{site}/handovers`).",
     )
     stopped: bool = Field(description="The visitor stopped it: the answer is what came before.")
     cut: bool = Field(description="The limit of what its model may write ended it: the last whole sentence, and …")

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field
 
+from schemas.answer import GeneratedBy
 from schemas.base import Lang, Message, PageId, SiteId, Wire
 from schemas.conversation import Feedback
 from schemas.page import FieldName
@@ -55,6 +56,10 @@ class Outcome(Wire):
     corrected: CorrectedBy | None = Field(default=None, description="How one of them has decided the answer.")
     strategy: str = Field(default="", description="A strategy's name, or `quote`; empty: it failed before.")
     extractive: bool = Field(default=False, description="True when no model wrote the answer.")
+    generated_by: GeneratedBy | None = Field(
+        default=None, description="Who made the answer's text; null: nobody, or an earlier version logged it."
+    )
+    handover: bool = Field(default=False, description="The form for a message to a person was offered.")
     model: str | None = None
     prompt_tokens: int = Field(default=0, ge=0)
     completion_tokens: int = Field(default=0, ge=0)

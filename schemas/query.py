@@ -207,6 +207,7 @@ class Rephrased(Message):
     earlier: Earlier | None = Field(default=None, description="Null: the question stands alone.")
     mode: SearchMode
     courtesy: CourtesyKind | None = Field(default=None, description="Of a courtesy; null: something is asked.")
+    person: bool = Field(default=False, description="Somebody to talk to is asked for; `courtesy` is `about` then.")
     usage: Usage = Field(default=Usage(), description="So far.")
     timings_ms: dict[str, float] = Field(default_factory=dict)
 
@@ -320,6 +321,7 @@ class Retrieved(Message):
     question: str
     mode: SearchMode
     courtesy: CourtesyKind | None = Field(default=None, description="Of a courtesy; null: something is asked.")
+    person: bool = Field(default=False, description="Somebody to talk to is asked for; `courtesy` is `about` then.")
     grade: Grade
     sources: tuple[Source, ...]
     gate: Gate | None = None

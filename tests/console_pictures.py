@@ -15,6 +15,7 @@ PICTURE_OF = {
     "/console/corrections": "corrections",
     "/console/corrections/new": "new-correction",
     "/console/corrections/{correction}": "correction",
+    "/console/handovers": "handovers",
     "/console/evaluations": "evaluations",
     "/console/evaluations/compare": "evaluation-pair",
     "/console/evaluations/{run}": "evaluation",

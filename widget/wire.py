@@ -17,11 +17,21 @@ from pydantic.json_schema import models_json_schema
 from gateway.edge.tokens import VisitorToken
 from schemas.answer import Event
 from schemas.conversation import ConversationDetail, ConversationList, FeedbackOrder
-from schemas.http import ChatRequest
+from schemas.handover import HandoverOrder, HandoverTaken
+from schemas.http import ChatRequest, Welcome
 
 TARGET = Path(__file__).parent / "src" / "wire.ts"
-MODELS = (ChatRequest, ConversationDetail, ConversationList, FeedbackOrder, VisitorToken)
-SENT = {"ChatRequest", "FeedbackOrder"}  # by the widget, which may leave out what has a default
+MODELS = (
+    ChatRequest,
+    ConversationDetail,
+    ConversationList,
+    FeedbackOrder,
+    HandoverOrder,
+    HandoverTaken,
+    VisitorToken,
+    Welcome,
+)
+SENT = {"ChatRequest", "FeedbackOrder", "HandoverOrder"}  # by the widget, which may leave out what has a default
 WANTED = {"trace"}  # fields that visitors are sent where their site wants it
 OPERATORS = {"trial"}  # fields that visitors are never sent
 NOTE = "/* Written by `make widget` from schemas/; do not edit. */\n"

@@ -19,6 +19,7 @@ from adapters.elastic.bundle import Elastic
 from adapters.elastic.conversations import ElasticConversations
 from adapters.elastic.evaluations import ElasticRuns
 from adapters.elastic.examples import ElasticExamples
+from adapters.elastic.handovers import ElasticHandovers
 from adapters.elastic.inventory import ElasticInventories
 from adapters.elastic.outcomes import ElasticOutcomes
 from adapters.elastic.page_view import ElasticPageView
@@ -149,6 +150,9 @@ class Clients:
 
     def conversations(self) -> ElasticConversations:
         return ElasticConversations(self.elastic.es, self.elastic.indexes)
+
+    def handovers(self) -> ElasticHandovers:
+        return ElasticHandovers(self.elastic.es, self.elastic.indexes)
 
     def examples(self) -> ElasticExamples:
         return ElasticExamples(self.elastic.es, self.elastic.indexes)

@@ -13,11 +13,15 @@ from adapters.elastic.client import ElasticsearchDown
 from adapters.elastic.conversations import ElasticConversations
 from adapters.elastic.evaluations import ElasticRuns
 from adapters.elastic.examples import ElasticExamples
+from adapters.elastic.handovers import ElasticHandovers
 from adapters.elastic.outcomes import ElasticOutcomes
 from adapters.elastic.texts import ElasticTexts
 from adapters.embedders.registry import Models
 from adapters.kafka.log import KafkaLogReader, KafkaLogTail
 from adapters.reranker import make_reranker
+from connectors.cms.fetching import SafeFetch
+from connectors.handover.couriers import couriers
+from pipelines.conversations.handovers import SEND_TIMEOUT, Deliveries
 from pipelines.operate.chat_switches import ChatSwitches
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.clock import clock_of
@@ -215,7 +219,13 @@ def log_stage(settings: Settings, elastic: Elastic) -> Stage:
     runs = ElasticRuns(elastic.es, elastic.indexes)
     days = settings.audit_log_days
     texts, privacy = ElasticTexts(elastic.es, elastic.indexes), SitePrivacy(settings.sites)
-    retention = Retention(settings.sites, store, conversations, runs, elastic.time, audit_log.expire, days, texts)
+    handovers = ElasticHandovers(elastic.es, elastic.indexes)
+    retention = Retention(
+        settings.sites, store, conversations, runs, handovers, elastic.time, audit_log.expire, days, texts
+    )
+    fetch = SafeFetch(settings.fetch_allow, timeout=SEND_TIMEOUT)
+    to_people = {name: (site.handover, site.title or name) for name, site in settings.sites.items() if site.handover}
+    deliveries = Deliveries(handovers, couriers(to_people, fetch), elastic.time, settings.label)
     live_texts, masks = LiveTexts(texts, privacy), Masks(settings.sites, privacy)
 
     def keeping() -> Masks:
@@ -226,8 +236,11 @@ def log_stage(settings: Settings, elastic: Elastic) -> Stage:
     async def setup() -> None:
         await live_texts.start()
         await retention.start()
+        await deliveries.start()
 
     async def teardown() -> None:
+        await deliveries.aclose()
+        await fetch.aclose()
         await retention.aclose()
         await live_texts.aclose()
 

@@ -19,6 +19,7 @@ from adapters.embedders.settings import EmbedderSettings
 from adapters.llm.settings import ModelSettings
 from adapters.telemetry import TracingSettings
 from connectors.cms.settings import ConnectedSite, ConnectorsSettings
+from connectors.handover.settings import HandoverSettings
 from pipelines.evaluate.live.settings import JudgingSettings
 from pipelines.ingest.settings import AttachmentSettings, IntakeSettings
 from pipelines.query.settings import QuerySettings
@@ -104,6 +105,11 @@ class SiteSettings(ConnectedSite):
         description="What assistants may use without a key, within the limits of visitors (docs/howto/agents.md): "
         "`pages` (whole pages as Markdown, and `llms.txt`), `mcp` (the MCP server). Default: nothing.",
     )
+    handover: HandoverSettings | None = Field(
+        default=None,
+        description="Where messages go that visitors leave for a person (docs/howto/handover.md), see below. Default: "
+        "visitors are offered no form, and told `contact`.",
+    )
     index: SiteIndex | None = Field(
         default=None,
         description="`shared`: new indexes of this small site are parts of those of many; `own`: they are its own. "
@@ -117,6 +123,10 @@ class SiteSettings(ConnectedSite):
     shards: int | None = Field(
         default=None, ge=1, description="Primary shards of new indexes of its own. Default: as PAGEWIRE_SHARDS says."
     )
+
+    @property
+    def hands_over(self) -> bool:
+        return self.handover is not None
 
 
 class KeySettings(SettingsGroup):

@@ -46,6 +46,7 @@ TEXTS = "pagewire.texts"
 EVALUATIONS = "pagewire.evaluations"
 PLACES = "pagewire.places"
 STATES = "pagewire.states"
+HANDOVERS = "pagewire.handovers"
 # The indexes for all sites, with their mappings in infra/elasticsearch.
 SYSTEM = {
     RECEIPTS: "002_receipts.json",
@@ -60,6 +61,7 @@ SYSTEM = {
     EVALUATIONS: "011_evaluations.json",
     PLACES: "012_places.json",
     STATES: "013_states.json",
+    HANDOVERS: "014_handovers.json",
 }
 ADDED_TO_SYSTEM = {OUTCOMES: ("labelled_by", "corrections")}  # fields that came after the index
 INFO_TTL = 2.0  # seconds until a reader notices by itself that another index was promoted

@@ -194,6 +194,25 @@ class SafeFetch:
         except TimeoutError:
             raise ServerUnavailable(f"{shown(url)}: no whole answer within {self._timeout:g} s") from None
 
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> None:
+        """Send a body. Redirects are not followed: they would show it to somebody else.
+
+        Raises:
+            FetchRefused: as `get`, or a redirect.
+            ServerUnavailable: no connection, too slow, 5xx, 429.
+        """
+        here = checked(url)
+        try:
+            async with asyncio.timeout(self._timeout), self._ask(here, headers, body) as (status, said, _):
+                if 200 <= status < 300:
+                    return
+                pause = retry_after(said)
+        except TimeoutError:
+            raise ServerUnavailable(f"{shown(url)}: no answer within {self._timeout:g} s") from None
+        if status in _BUSY or status in _LATER or status > 504:
+            raise ServerUnavailable(f"{shown(here)}: the server answered {status}", pause)
+        raise FetchRefused(f"{shown(here)}: the server answered {status}", status)
+
     async def _follow(
         self, url: str, headers: Mapping[str, str], limit: int, answered: Callable[[Fetched], None]
     ) -> Fetched:
@@ -224,13 +243,17 @@ class SafeFetch:
 
     @asynccontextmanager
     async def _ask(
-        self, url: httpx.URL, headers: Mapping[str, str]
+        self, url: httpx.URL, headers: Mapping[str, str], content: bytes | None = None
     ) -> AsyncGenerator[tuple[int, dict[str, str], AsyncIterator[bytes]], None]:
         sent = [("User-Agent", self._agent), ("Accept-Encoding", "gzip"), *headers.items()]
         timeouts = {"connect": CONNECT_TIMEOUT, "read": SILENCE_TIMEOUT, "write": SILENCE_TIMEOUT, "pool": None}
         target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
+        method, length = ("GET", []) if content is None else ("POST", [("Content-Length", str(len(content)))])
+        more = {"timeout": timeouts}
         try:
-            async with self._pool.stream("GET", target, headers=sent, extensions={"timeout": timeouts}) as answer:
+            async with self._pool.stream(
+                method, target, headers=[*sent, *length], content=content, extensions=more
+            ) as answer:
                 said: dict[str, str] = {}
                 for name, value in answer.headers:
                     key, text = name.decode("latin-1").lower(), value.decode("latin-1")

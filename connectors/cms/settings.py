@@ -162,11 +162,12 @@ def webhook_secret(connector: Connector) -> SecretStr | None:
 def variables(values: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], dict[str, Any], str, str]]:
     """Secrets written as `${NAME}` in a configuration: path, the mapping that contains it, its key, NAME."""
     for site, of_site in _mappings(values.get("sites")):
-        for name, connector in _mappings(of_site.get("connectors")):
-            for key in SECRETS:
-                match = VARIABLE.fullmatch(text) if isinstance(text := connector.get(key), str) else None
-                if match:
-                    yield ("sites", site, "connectors", name, key), connector, key, match[1]
+        for group in ("connectors", "handover"):
+            for name, holder in _mappings(of_site.get(group)):
+                for key in SECRETS:
+                    match = VARIABLE.fullmatch(text) if isinstance(text := holder.get(key), str) else None
+                    if match:
+                        yield ("sites", site, group, name, key), holder, key, match[1]
 
 
 def _mappings(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -323,6 +323,7 @@ async def _read_to_the_end(
         extractive=answer.extractive,
         certainty=answer.certainty,
         generated_by=answer.generated_by,
+        handover=answer.handover,
         stopped=answer.stopped,
         cut=answer.cut,
         left_out=answer.left_out,

@@ -57,6 +57,7 @@ NAVIGATION = (
     Screen("questions", "/console/questions"),
     Screen("gaps", "/console/gaps"),
     Screen("corrections", "/console/corrections"),
+    Screen("handovers", "/console/handovers", scope="admin"),
     Screen("evaluations", "/console/evaluations"),
     Screen("one-page", "/console/page"),
     Screen("playground", "/console/playground", scope="edit"),

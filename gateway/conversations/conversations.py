@@ -109,7 +109,8 @@ async def regenerate(
 
 
 async def forget(edge: Edge, owner: ConversationOwner, conversation_id: str) -> None:
-    """Delete a conversation, and what the question log has of its words. Raises: UnknownConversation, Retryable."""
+    """Delete a conversation, the messages to a person that took it along, and what the question log has of its words.
+    Raises: UnknownConversation, Retryable."""
     site = owner.site
     # First: where this fails the conversation is still there, and can be deleted again.
     await edge.ports.notes.forgotten(
@@ -118,6 +119,7 @@ async def forget(edge: Edge, owner: ConversationOwner, conversation_id: str) -> 
         await edge.conversations.requests(owner, conversation_id),
         edge.ports.now(),
     )
+    await edge.ports.handovers.erase(owner, conversation_id)
     await _let_go(edge, site, await edge.conversations.delete(owner, conversation_id))
 
 

@@ -19,13 +19,15 @@ router = APIRouter(prefix="/v1/sites/{site}/visitors", tags=["conversations"])
 
 @router.delete("/me", status_code=204, response_class=Response)
 async def forget_me(site: str, caller: MayErase, edge: TheEdge) -> Response:
-    """Delete all your conversations for good, feedback and their words in the question log included.
+    """Delete all your conversations and messages for good, feedback and their words in the question log included. What
+    was delivered of a message is with the people who got it.
 
     For visitors: a program's key has the conversations of all who ask through it.
     """
     if caller.visitor is None:
         raise Problem(403, "forbidden", "for visitors; with a key delete conversations one by one")
     owner = owner_of(caller, site)
+    await edge.ports.handovers.erase(owner)
     if not await edge.conversations.ids(owner):
         await sleep(LISTED_WITHIN)
     if await edge.conversations.ids(owner):  # else there is nothing to note in the audit log

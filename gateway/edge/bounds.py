@@ -26,11 +26,15 @@ Bound = Literal["key", "session", "visitor", "address", "at once", "kept", "memo
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def bounded(by: Bound, scope: Scope | None = None, *, of_all: bool = False) -> Callable[[F], F]:
-    """Mark a route's function, or a dependency. `scope`: that it insists on, where `of_all` says so for all sites."""
+def bounded(
+    by: Bound, scope: Scope | None = None, *, of_all: bool = False, visitors: bool | None = None
+) -> Callable[[F], F]:
+    """Mark a route's function, or a dependency. `scope`: that it insists on, where `of_all` says so for all sites.
+    `visitors`: a chat on a site's own web pages calls it.
+    """
 
     def marked(function: F) -> F:
-        vars(function).update(bound=by, scope=scope, of_all=of_all)
+        vars(function).update(bound=by, scope=scope, of_all=of_all, visitors=visitors)
         return function
 
     return marked

@@ -25,6 +25,7 @@ from gateway.edge.sessions import Sessions
 from gateway.edge.tokens import VisitorTokens
 from gateway.ports import Ports
 from pipelines.conversations.conversations import Conversations
+from pipelines.conversations.handovers import Handovers
 from pipelines.conversations.turns import ConversationOwner
 from pipelines.operate.audit_log import Act
 from pipelines.operate.last_uses import of_key
@@ -52,9 +53,11 @@ class Edge:
     keys: Keys
     tokens: VisitorTokens
     rates: Rates
+    messages: Rates  # to a person
     budgets: DailyBudgets
     gauges: StatusGauges
     conversations: Conversations
+    handovers: Handovers
     event_ids: EventIds
     pseudonyms: Pseudonyms
     sessions: Sessions
@@ -207,6 +210,8 @@ MaySearch = Annotated[Caller, Security(May("chat", "search"), scopes=("chat",))]
 MayResume = Annotated[Caller, Security(May("chat", "resume"), scopes=("chat",))]
 MayStop = Annotated[Caller, Security(May("chat", "stop"), scopes=("chat",))]
 MayRate = Annotated[Caller, Security(May("chat", "feedback"), scopes=("chat",))]
+# Counted by the route, once the message is known to fit: whoever mistypes an address loses nothing of ten a day.
+MayHandOver = Annotated[Caller, Security(May("chat", "conversation"), scopes=("chat",))]
 MayConverse = Annotated[Caller, Security(May("chat", "conversation"), scopes=("chat",))]
 MayErase = Annotated[Caller, Security(May("chat", "erase"), scopes=("chat",))]
 MayAskSomewhere = Annotated[Caller, Security(May("chat", "completion", any_site=True), scopes=("chat",))]

@@ -7,6 +7,7 @@ from typing import get_args
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from pipelines.runtime.metrics import HANDOVERS
 from schemas.conversation import Rating
 
 REQUEST_SECONDS = Histogram(
@@ -35,3 +36,4 @@ def begin(sites: Iterable[str]) -> None:
     for site in sites:
         for rating in get_args(Rating):
             FEEDBACK.labels(site, rating)
+        HANDOVERS.labels(site, "kept")

@@ -22,6 +22,7 @@ from schemas.conversation import FeedbackOrder, Rename
 from schemas.correction import NewCorrection
 from schemas.evaluation import NewRun
 from schemas.example import NewExample
+from schemas.handover import HandoverOrder
 from schemas.http import BulkLine, ChatRequest, VisitorTokenOrder
 from schemas.letters import DeadLetterFilter, Redrive
 from schemas.page import PageDocument
@@ -40,6 +41,7 @@ HAND_READ: tuple[type[BaseModel], ...] = (
     CompletionChunk,
     CompletionRequest,
     FeedbackOrder,
+    HandoverOrder,
     Rename,
     DeadLetterFilter,
     Redrive,

@@ -50,6 +50,8 @@ STATUS_OF_CODE = {
     "log-lost": 409,
     "no-such-index": 404,
     "unknown-conversation": 404,
+    "unknown-handover": 404,
+    "handover-waiting": 409,
     "unknown-answer": 404,
     "answer-under-way": 409,
     "no-turn": 409,

@@ -43,6 +43,7 @@ What = Literal[
     "sign-in",
     "page",
     "mcp",
+    "handover",
 ]
 # As often as a question: what asks no stage costs little. A completion or an MCP request that is a question counts as
 # both.

@@ -159,6 +159,8 @@ def completed(conversation: Conversation, request_id: str, outcome: TurnOutcome)
             if source.cited
         ),
         extractive=answered.extractive,
+        generated_by=answered.generated_by,
+        handover=answered.handover,
         narrower=answered.narrower,
         tables=answered.tables,
     )

@@ -133,6 +133,8 @@ def outcome(known: Known, end: Answered | Failed, first_word_at: datetime | None
         corrected=retrieved.corrected.kind if retrieved and retrieved.corrected else None,
         strategy=answered.strategy if answered else "",
         extractive=answered.extractive if answered else False,
+        generated_by=answered.generated_by if answered else None,
+        handover=answered.handover if answered else False,
         model=answered.usage.model if answered else None,
         prompt_tokens=answered.usage.prompt_tokens if answered else 0,
         completion_tokens=answered.usage.completion_tokens if answered else 0,

@@ -40,6 +40,11 @@ ANSWERS = Counter(
     "counted.",
     ("site", "became"),
 )
+HANDOVERS = Counter(
+    "pagewire_handovers_total",
+    "Visitors' messages to a person: kept, delivered, retried (an attempt failed), or failed (given up).",
+    ("site", "state"),
+)
 FIRST_WORD_SECONDS = Histogram(
     "pagewire_first_word_seconds",
     "Time from when a question was asked until the first words of its answer were in the log.",

@@ -203,6 +203,11 @@ class Site(FlowParts, SettingsGroup):
         default=RetentionSettings(), description="How long what its visitors said is kept, see below."
     )
 
+    @property
+    def hands_over(self) -> bool:
+        """Whether visitors may leave a message for a person."""
+        return False
+
     @field_validator("timezone")
     @classmethod
     def _timezone_known(cls, value: str) -> str:

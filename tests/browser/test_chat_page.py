@@ -418,7 +418,7 @@ async def test_asking_again_and_taking_back(browser: Browser, url: str, fakes: F
     assert await page.locator(".question [dir]").all_inner_texts() == ["First?", "Second?"]
     assert [turn.question for turn in fakes.answers.asked[-1].history] == ["First?"]
     await page.locator(".turn:last-child .actions").wait_for()
-    await page.get_by_role("button", name="Take back").click()
+    await page.get_by_role("button", name="Remove this question and its answer").click()
     await page.locator(".text", has_text="Another answer.").wait_for(state="detached")
     await page.locator(".text", has_text="Answer to First?").wait_for()
     assert await page.locator(".question [dir]").all_inner_texts() == ["First?"]

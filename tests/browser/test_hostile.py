@@ -38,6 +38,7 @@ EXEMPT = {
     "client.AskError": "has no work",
     "dom": "makes nodes of what it is given",
     "feedback.feedback": "sends what was typed",
+    "handover.handover": "sends what was typed",
     "setup": "the page developer's own attributes",
     "storage": "reads JSON",
     "talk.Talk": "hands on to Turn",

@@ -418,7 +418,7 @@ async def test_a_conversation_that_was_taken_back_leaves_the_list(
         await ask(page, "Kept?")
         await page.get_by_role("button", name="New conversation").click()
         await ask(page, "Taken back?")
-        await page.get_by_role("button", name="Take back").click()
+        await page.get_by_role("button", name="Remove this question and its answer").click()
         await page.get_by_text("Ask in your own words.").wait_for()
         await page.get_by_role("button", name="Your conversations").click()
         await page.get_by_role("heading", name="Today").wait_for()

@@ -93,7 +93,7 @@ async def test_every_control_under_the_strictest_policy(
         await panel.get_by_role("button", name="Answer again").click()
         await panel.locator(".turn:last-child .actions button").first.wait_for()
         assert len(fakes.answers.asked) == 2
-        await panel.get_by_role("button", name="Take back").click()
+        await panel.get_by_role("button", name="Remove this question and its answer").click()
         await panel.get_by_text("Ask in your own words.").wait_for()
         # The list of conversations: renamed, kept after all, deleted
         await ask(page)
@@ -120,7 +120,7 @@ async def test_every_control_under_the_strictest_policy(
         await panel.get_by_text("Half an answer").wait_for()
         await panel.get_by_role("button", name="Stop answering").click()
         await panel.locator(".note", has_text="Stopped.").wait_for()
-        await panel.get_by_role("button", name="Close chat").click()
+        await page.get_by_role("button", name="Close chat").click()
         await panel.wait_for(state="hidden")
         heard = await page.evaluate("heard")
         assert [name for name, _ in heard] == [
@@ -191,7 +191,7 @@ async def test_by_keyboard_beside_the_page(browser: Browser, host: Host, fakes: 
         await page.get_by_role("button", name="Your conversations").focus()
         await page.keyboard.press("Enter")
         await page.get_by_role("button", name="Rename").wait_for()
-        for _ in range(5):  # past "new", the two sizes, "close" and the conversation itself
+        for _ in range(4):  # past "new", the two sizes and the conversation itself
             await page.keyboard.press("Tab")
         await page.keyboard.press("Tab")
         assert await page.evaluate(FOCUSED) == "Rename “What does a card cost?”"
@@ -224,7 +224,7 @@ async def test_by_keyboard_where_it_covers_the_page(browser: Browser, host: Host
         field = page.get_by_role("textbox", name="Your question")
         await field.focus()
         await page.set_viewport_size({"width": 1000, "height": 640})
-        await page.get_by_role("button", name="Ask a question").wait_for()
+        await page.get_by_role("button", name="Close chat").wait_for()
         # Its button is there with the new style, a frame before the panel hears of the new width.
         modal = "document.querySelector('pagewire-chat').shadowRoot.querySelector('dialog').matches(':modal')"
         await page.wait_for_function(f"!{modal}")
@@ -431,7 +431,7 @@ async def test_what_fails_is_said_and_can_be_done_again(browser: Browser, host: 
         await fails("POST", "/feedback$", "Send comment", ".comment form .trouble")
         await panel.get_by_role("button", name="Send comment").click()
         await panel.locator(".comment", has_text="Thank you for your feedback.").wait_for()
-        await fails("POST", "/undo$", "Take back", ".turn .trouble")
+        await fails("POST", "/undo$", "Remove this question and its answer", ".turn .trouble")
         assert await panel.get_by_text("12 euros").is_visible()
         # The list of conversations
         past = panel.get_by_role("button", name="Your conversations")
@@ -483,7 +483,7 @@ async def test_an_undo_whose_answer_is_lost_takes_back_one_question(
             await route.abort()
 
         await page.route("**/undo", lost)
-        await page.get_by_role("button", name="Take back").click()
+        await page.get_by_role("button", name="Remove this question and its answer").click()
         await page.locator(".turn", has_text="And for children?").wait_for(state="detached")
         await page.locator(".turn .actions button").first.wait_for()
         assert await page.locator(".question [dir]").all_inner_texts() == ["What does a card cost?"]

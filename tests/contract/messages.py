@@ -225,6 +225,7 @@ _EVENTS = (
         extractive=True,
         certainty="said",
         generated_by="quotation",
+        handover=True,
         stopped=True,
         cut=True,
         left_out=1,
@@ -287,6 +288,8 @@ _OUTCOMES = (
         corrected="answer",
         strategy="direct",
         extractive=True,
+        generated_by="model",
+        handover=True,
         model="small",
         prompt_tokens=100,
         completion_tokens=20,
@@ -449,7 +452,9 @@ MESSAGES: dict[str, Message] = {
         usage=Usage(prompt_tokens=11, completion_tokens=7),
         timings_ms={"rephrase": 1.5},
     ),
-    "rephrased courtesy": Rephrased(request=_QUESTION, question="Thanks", mode="courtesy", courtesy="thanks"),
+    "rephrased courtesy": Rephrased(
+        request=_QUESTION, question="Thanks", mode="courtesy", courtesy="thanks", person=True
+    ),
     "retrieved": Retrieved(
         request=_QUESTION,
         question="Is the pool open on Sundays?",
@@ -469,7 +474,7 @@ MESSAGES: dict[str, Message] = {
         timings_ms={"retrieve": 2.5},
     ),
     "retrieved for a courtesy": Retrieved(
-        request=_QUESTION, question="Thanks", mode="courtesy", courtesy="thanks", grade=0, sources=()
+        request=_QUESTION, question="Thanks", mode="courtesy", courtesy="thanks", person=True, grade=0, sources=()
     ),
     **{
         f"event {event.type}": AnswerEvent(request_id=REQUEST, site="town", attempt=2, seq=seq, event=event)
@@ -528,6 +533,8 @@ _ASKED = StoredTurn(
     citations=(Citation(n=1, start=0, end=7, quote="From 9."),),
     sources=(CitedSource(n=1, page_id="pool", lang="en", title="Pool", url="/pool", field="content", ord=2),),
     extractive=True,
+    generated_by="quotation",
+    handover=True,
     narrower=(QuestionMeaning(label="Pool", question="When is it open? – Pool"),),
     tables=(WholeTable(n=1, start=0, text="| Day |"),),
     error="timeout",

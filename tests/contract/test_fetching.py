@@ -319,3 +319,24 @@ async def test_connections_are_kept_and_shared(site: Site, fetch: SafeFetch) -> 
     got: list[Fetched] = [await fetch.get(url) for _ in range(3)]
     assert [each.body for each in got] == [b"hello"] * 3
     assert len({id(request.transport) for request in site.asked}) == 1
+
+
+async def test_a_post_arrives_once_and_goes_nowhere_else(site: Site, fetch: SafeFetch) -> None:
+    got: list[tuple[str, bytes]] = []
+
+    async def take(request: web.Request) -> web.Response:
+        got.append((request.headers["X-Signed"], await request.read()))
+        return web.Response(status=204)
+
+    site.paths["/in"] = take
+    await fetch.post(site.url("/in"), b"{}", {"X-Signed": "1"})
+    assert got == [("1", b"{}")]
+    for status, kind in ((500, ServerUnavailable), (429, ServerUnavailable), (401, FetchRefused)):
+        with pytest.raises(kind):
+            await fetch.post(site.answers("/other", {"status": status}), b"{}", {})
+    with pytest.raises(FetchRefused):
+        await fetch.post(site.redirects("/moved", "/in"), b"{}", {})
+    async with SafeFetch() as guarded:
+        with pytest.raises(FetchRefused, match="not public"):
+            await guarded.post(site.url("/in"), b"{}", {})
+    assert len(got) == 1

@@ -27,6 +27,7 @@ import { offerTools } from "./webmcp";
 import { languageOf, type Say, type Word, wordsFor } from "./words";
 
 const MAX_QUESTION = 4_000; // characters; the gateway's limit
+const SUGGESTED = 3; // questions of the site to begin with
 const SPOKEN_FOR = 15_000; // ms that what was announced stays, so that nobody reads the answer twice
 const SIZES = ["wide", "full"] as const; // of the panel, beyond its usual one
 const NARROW = "(max-width: 32em), (max-height: 28em)"; // as in chat.css: there the panel covers the page
@@ -54,6 +55,7 @@ export class PagewireChat extends HTMLElement implements ChatContext {
   #shownBefore = false;
   #before: HTMLElement | null = null; // what had the focus before the panel opened
   #heading = element("h1", { id: "heading" });
+  #notice = element("p", { className: "notice" });
   #welcome = element("div", { className: "welcome" });
   #scroller = element("div", { className: "scroller" });
   #live = element("p", { className: "hidden", role: "status" });
@@ -115,7 +117,7 @@ export class PagewireChat extends HTMLElement implements ChatContext {
     if (!(this.#panel instanceof HTMLDialogElement) || this.#panel.open) return;
     this.#before = document.activeElement instanceof HTMLElement ? document.activeElement : null;
     this.#show(this.#panel);
-    this.#launcher?.setAttribute("aria-expanded", "true");
+    this.#launch(true);
     if (focus) this.#input.focus();
     store(this.#openKey, true);
     this.#resume();
@@ -125,7 +127,7 @@ export class PagewireChat extends HTMLElement implements ChatContext {
   close(): void {
     if (!(this.#panel instanceof HTMLDialogElement) || !this.#panel.open) return;
     this.#panel.close();
-    this.#launcher?.setAttribute("aria-expanded", "false");
+    this.#launch(false);
     store(this.#openKey, null);
     const back = this.#launcher?.checkVisibility() ? this.#launcher : this.#before;
     back?.focus();
@@ -201,6 +203,15 @@ export class PagewireChat extends HTMLElement implements ChatContext {
       frame.append(this.#launcher);
     }
     return frame;
+  }
+
+  /** The round button opens the panel, and closes it where it is beside it. */
+  #launch(open: boolean): void {
+    const button = this.#launcher;
+    if (!button) return;
+    button.setAttribute("aria-expanded", String(open));
+    button.title = button.ariaLabel = this.say(open ? "close" : "open");
+    button.replaceChildren(icon(open ? "close" : "chat"));
   }
 
   #dialog(): HTMLDialogElement {
@@ -281,7 +292,9 @@ export class PagewireChat extends HTMLElement implements ChatContext {
       this.#sizers.set(size, sizer);
       head.append(sizer);
     }
-    head.append(iconButton("close", say("close"), () => this.close()));
+    const closer = iconButton("close", say("close"), () => this.close());
+    closer.classList.add("closer");
+    head.append(closer);
     return head;
   }
 
@@ -293,7 +306,9 @@ export class PagewireChat extends HTMLElement implements ChatContext {
       this.#browse(false);
       this.#opener.focus();
     });
-    this.#scroller.append(this.#past.node, this.#welcome, this.#talk.list);
+    this.#notice.textContent = this.say("automatic");
+    this.#notice.hidden = this.#barred;
+    this.#scroller.append(this.#past.node, this.#notice, this.#welcome, this.#talk.list);
     return this.#scroller;
   }
 
@@ -333,6 +348,11 @@ export class PagewireChat extends HTMLElement implements ChatContext {
     }
     const examples = (this.getAttribute("examples") ?? "").split("\n").filter((line) => line.trim());
     this.#welcome.append(element("p", { textContent: this.getAttribute("intro") || this.say("intro"), dir: "auto" }));
+    this.#suggest(examples);
+  }
+
+  /** Questions to begin with. */
+  #suggest(examples: readonly string[]): void {
     if (!examples.length) return;
     const choices = examples.map((text) => {
       const choice = element("button", { type: "button", textContent: text, dir: "auto" });
@@ -353,7 +373,17 @@ export class PagewireChat extends HTMLElement implements ChatContext {
   #resume(): void {
     const id = this.#talk.id;
     if (!this.#shownBefore && id) void this.#talk.open(id);
+    if (!this.#shownBefore && !this.#barred) void this.#introduce();
     this.#shownBefore = true;
+  }
+
+  /** What the site says of itself, where the page does not; without the gateway it stays as it is. */
+  async #introduce(): Promise<void> {
+    const known = await this.client.welcome(this.lang).catch(() => null);
+    if (!known) return;
+    if (known.model) this.#notice.textContent = this.say("automaticModel");
+    if (!this.getAttribute("heading")) this.#heading.textContent = this.say("heading", { title: known.title });
+    if (!this.getAttribute("examples")) this.#suggest(known.examples.slice(0, SUGGESTED));
   }
 
   #send(): void {

@@ -10,7 +10,7 @@
 import { readEvents } from "./sse";
 import { complain } from "./setup";
 import { store, stored } from "./storage";
-import type { ChatRequest, ConversationDetail, ConversationList, Event, FeedbackOrder, VisitorToken } from "./wire";
+import type { ChatRequest, ConversationDetail, ConversationList, Event, FeedbackOrder, HandoverOrder, HandoverTaken, VisitorToken, Welcome } from "./wire";
 
 const PAUSES = [300, 1_000, 2_000, 4_000, 8_000]; // ms before each new try without any progress; then the last again
 const TRIES = 20; // some two minutes
@@ -121,6 +121,19 @@ export class AnswerClient {
   /** All that is kept of the visitor's conversations, for good. */
   async forgetMe(): Promise<void> {
     await this.#fetch("visitors/me", { method: "DELETE" });
+  }
+
+  /** Leave a message for a person; its reference. */
+  async handOver(order: HandoverOrder): Promise<string> {
+    const taken: HandoverTaken = await (await this.#fetch("handovers", { method: "POST", body: JSON.stringify(order) })).json();
+    return taken.reference;
+  }
+
+  /** What to show before the first question. Public: it takes no token, which would be counted. */
+  async welcome(lang: string): Promise<Welcome> {
+    const response = await fetch(`${this.url}/welcome?lang=${encodeURIComponent(lang)}`);
+    if (!response.ok) throw new AskError("unavailable", response.status);
+    return response.json();
   }
 
   /** Take back the last question and its answer; what is left. */

@@ -12,6 +12,12 @@ const ICONS = {
   past: "M4 6h16M4 12h16M4 18h10",
   rename: "M4 20h4L19 9l-4-4L4 16z",
   remove: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
+  copy: "M9 9h11v11H9zM5 15H4V4h11v1",
+  again: "M20 12a8 8 0 1 1-2.6-5.9M20 4v4h-4",
+  takeBack: "M9 14 4 9l5-5M4 9h10a6 6 0 0 1 0 12h-3",
+  up: "M7 11v9H4v-9zM7 11l4-8a2 2 0 0 1 2 2v4h6a1.5 1.5 0 0 1 1.5 1.8l-1.4 7A1.5 1.5 0 0 1 17.6 20H7",
+  down: "M7 13V4H4v9zM7 13l4 8a2 2 0 0 0 2-2v-4h6a1.5 1.5 0 0 0 1.5-1.8l-1.4-7A1.5 1.5 0 0 0 17.6 4H7",
+  done: "m5 12 5 5L19 7",
   restart: "M4 12a8 8 0 1 0 2.6-5.9M4 4v4h4",
 } as const;
 

@@ -1,6 +1,6 @@
 /** Whether an answer helped: two buttons, and a comment for those who want to say more. */
 
-import { element, textButton } from "./dom";
+import { element, iconButton } from "./dom";
 import type { ChatContext } from "./context";
 import { trouble } from "./trouble";
 import type { Turn } from "./turn";
@@ -9,7 +9,7 @@ import type { FeedbackOrder } from "./wire";
 const MAX_COMMENT = 2_000; // characters; the gateway's limit
 type Rating = FeedbackOrder["rating"];
 
-/** The buttons, and the place below them where the comment is asked for. */
+/** The group of buttons, and the place below them where the comment is asked for. */
 export function feedback(context: ChatContext, turn: Turn, conversationId: string): HTMLElement[] {
   const below = element("div", { className: "comment" });
   const buttons = new Map<Rating, HTMLButtonElement>();
@@ -42,10 +42,10 @@ export function feedback(context: ChatContext, turn: Turn, conversationId: strin
       below.replaceChildren(trouble(context, error));
     }
   };
-  buttons.set("up", textButton(context.say("helpful"), () => void rate("up")));
-  buttons.set("down", textButton(context.say("unhelpful"), () => void rate("down")));
+  buttons.set("up", iconButton("up", context.say("helpful"), () => void rate("up")));
+  buttons.set("down", iconButton("down", context.say("unhelpful"), () => void rate("down")));
   press();
-  return [...buttons.values(), below];
+  return [element("span", { className: "group" }, ...buttons.values()), below];
 }
 
 /** `send` throws what the gateway or the network says; the visitor is told, and what they wrote stays. */

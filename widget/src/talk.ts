@@ -5,7 +5,7 @@
  */
 
 import { AskError, type Followed } from "./client";
-import { element, textButton } from "./dom";
+import { element, icon, iconButton, textButton } from "./dom";
 import { feedback } from "./feedback";
 import type { ChatContext } from "./context";
 import { store, stored } from "./storage";
@@ -250,7 +250,7 @@ export class Talk {
     const id = this.id;
     if (!turn.requestId || !id) return;
     const { client, say, toQuestion } = this.context;
-    const again = textButton(say("regenerate"), () => {
+    const again = iconButton("again", say("regenerate"), () => {
       const anew = this.#begin(turn.question);
       turn.node.hidden = true;
       toQuestion();
@@ -263,14 +263,19 @@ export class Talk {
         else turn.node.hidden = false;
       });
     });
-    const undo = textButton(say("undo"), async () => {
+    const undo = iconButton("takeBack", say("undo"), async () => {
       turn.offer(); // once is enough
       toQuestion();
       await this.#takeBack(turn, id);
     });
-    turn.offer(
+    turn.handOver(id);
+    if (turn.courtesy) return;
+    const own = [
       ...(turn.answered && window.isSecureContext ? [this.#copying(turn)] : []), // elsewhere nothing can be copied
       ...(turn === this.#last ? [again, undo] : []),
+    ];
+    turn.offer(
+      element("span", { className: "group" }, ...own),
       ...(turn.answered ? (turn.rating ??= feedback(this.context, turn, id)) : []), // once: a comment may be half written
     );
   }
@@ -306,14 +311,16 @@ export class Talk {
 
   #copying(turn: Turn): HTMLButtonElement {
     const { say, announce } = this.context;
-    return textButton(say("copy"), async (button) => {
-      try {
-        await navigator.clipboard.writeText(turn.copied);
-      } catch {
-        return; // not on a page without https, or not allowed: selecting still works
-      }
-      button.textContent = say("copied");
-      announce(say("copied"));
+    const button = iconButton("copy", say("copy"), () => {
+      navigator.clipboard.writeText(turn.copied).then(
+        () => {
+          button.replaceChildren(icon("done"));
+          button.title = button.ariaLabel = say("copied");
+          announce(say("copied"));
+        },
+        () => {}, // not on a page without https, or not allowed: selecting still works
+      );
     });
+    return button;
   }
 }

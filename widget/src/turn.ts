@@ -5,10 +5,13 @@ import type { ChatContext } from "./context";
 import { spoken, writtenOut } from "./copying";
 import { directionOf } from "./direction";
 import { element, textButton } from "./dom";
+import { handover } from "./handover";
 import { renderMarkdown, safeUrl } from "./markdown";
 import { stepsFold } from "./steps";
 import { type NumberedSource, type ShownSource, citedSources, numbered, relatedPages, sourceLink, wholeTable } from "./sources";
 import type { AskedTurn, Citation, Feedback, QuestionMeaning, WholeTable } from "./wire";
+
+type GeneratedBy = AskedTurn["generated_by"];
 
 const RELATED = 3; // pages offered when the answer cites none
 const LONG = 8_000; // ms without news after which the visitor is told that it takes long
@@ -21,10 +24,13 @@ export class Turn {
   readonly asked = element("p", { className: "question" });
   requestId = "";
   feedback: Feedback | null = null;
+  courtesy = false; // nothing was asked, so nothing can be done with the answer
   rating: HTMLElement[] | null = null; // where the visitor says whether it helped
   #status = element("p", { className: "status" });
   #text = element("div", { className: "text prose" });
   #foot = element("div", { className: "foot" });
+  #person = element("div", { className: "person", hidden: true });
+  #handsOver = false;
   #narrower = element("section", { className: "narrower", hidden: true });
   #actions = element("div", { className: "actions", hidden: true });
   #trouble = "";
@@ -52,7 +58,7 @@ export class Turn {
       "li",
       { className: "turn busy" },
       this.asked,
-      element("div", { className: "answer" }, this.#text, this.#status, this.#narrower, this.#foot, this.#actions),
+      element("div", { className: "answer" }, this.#text, this.#status, this.#narrower, this.#foot, this.#person, this.#actions),
     );
     this.status(say("searching"));
   }
@@ -91,8 +97,10 @@ export class Turn {
     this.requestId = kept.request_id;
     this.feedback = kept.feedback;
     this.#tables = kept.tables ?? []; // of a gateway that is a version older
+    this.#handsOver = kept.handover ?? false;
+    this.courtesy = kept.generated_by === "site" && kept.grade === 0 && !kept.sources.length;
     if (kept.withheld) this.#foot.replaceChildren(element("p", { className: "note", textContent: this.context.say("withheld") }));
-    if (kept.answer) this.#complete(kept.answer, kept.citations, kept.sources, kept.sources, kept.extractive);
+    if (kept.answer) this.#complete(kept.answer, kept.citations, kept.sources, kept.sources, kept.generated_by ?? null);
     if (kept.state === "failed" || (kept.state === "answered" && !kept.answer && !kept.withheld)) this.fail(this.context.say("failed"));
     else if (kept.state === "stopped") this.stop();
     else this.end();
@@ -102,6 +110,13 @@ export class Turn {
   offer(...parts: Node[]): void {
     this.#actions.replaceChildren(...parts);
     this.#actions.hidden = !parts.length;
+  }
+
+  /** The form for a message to a person, where the answer offers it; once: a message may be half written. */
+  handOver(conversation: string): void {
+    if (!this.#handsOver || this.#person.hasChildNodes()) return;
+    this.#person.append(handover(this.context, this.courtesy ? "" : this.question, conversation, this.courtesy));
+    this.#person.hidden = false;
   }
 
   /** What may be meant by a question that many pages speak of; `ask` is called with what is chosen. */
@@ -121,6 +136,7 @@ export class Turn {
         break;
       case "rephrased":
         this.#searched = event.question;
+        this.courtesy = event.mode === "courtesy";
         this.status(say("searchingFor", { question: event.question }));
         break;
       case "sources":
@@ -150,7 +166,8 @@ export class Turn {
         break;
       case "answer":
         this.#tables = event.tables;
-        this.#complete(event.text, event.citations, event.sources, event.sources.filter(({ cited }) => cited), event.extractive);
+        this.#handsOver = event.handover ?? false; // of a gateway that is a version older
+        this.#complete(event.text, event.citations, event.sources, event.sources.filter(({ cited }) => cited), event.generated_by ?? null);
         this.#foot.append(...[stepsFold(say, this.#searched, event.sources.length, event) ?? []].flat());
         break;
     }
@@ -168,7 +185,7 @@ export class Turn {
     this.end();
     const stopped = element("p", { className: "note", textContent: this.context.say("stopped") });
     this.#trouble = this.context.say("stopped");
-    this.#foot.replaceChildren(...(this.#numbered().length ? this.#footnotes(false) : []), stopped);
+    this.#foot.replaceChildren(...(this.#numbered().length ? this.#footnotes(null) : []), stopped);
   }
 
   /** Something that the visitor wanted done with it has failed. */
@@ -207,7 +224,7 @@ export class Turn {
     citations: Citation[],
     sources: ShownSource[],
     cited: ShownSource[],
-    extractive: boolean,
+    by: GeneratedBy,
   ): void {
     this.#answer = text;
     this.#citations = citations;
@@ -215,7 +232,7 @@ export class Turn {
     this.#cited = cited;
     this.status("");
     this.#drawNow();
-    this.#foot.replaceChildren(...this.#footnotes(extractive));
+    this.#foot.replaceChildren(...this.#footnotes(by));
   }
 
   /** At most once a frame, and a quarter of the time at most, however fast the tokens come and long the answer is. */
@@ -273,12 +290,11 @@ export class Turn {
     return element("sup", {}, link);
   }
 
-  #footnotes(extractive: boolean): HTMLElement[] {
+  #footnotes(by: GeneratedBy): HTMLElement[] {
     const { say, subheading } = this.context;
     const notes: HTMLElement[] = [];
-    // What an editor has written cites its page, and quotes nothing.
-    if (extractive && this.#citations.some(({ quote }) => quote)) {
-      notes.push(element("p", { className: "note", textContent: say("quoted") }));
+    if (by === "quotation" || by === "model") {
+      notes.push(element("p", { className: "note", textContent: say(by === "model" ? "written" : "quoted") }));
     }
     const cited = this.#numbered();
     if (cited.length) {

@@ -14,6 +14,7 @@ export interface Answered {
   extractive: boolean;
   certainty: "said" | "place" | "pages" | null;
   generated_by: "model" | "quotation" | "site" | null;
+  handover: boolean;
   stopped: boolean;
   cut: boolean;
   left_out: number;
@@ -39,6 +40,8 @@ export interface AskedTurn {
   citations: Citation[];
   sources: CitedSource[];
   extractive: boolean;
+  generated_by: "model" | "quotation" | "site" | null;
+  handover: boolean;
   narrower: QuestionMeaning[];
   tables: WholeTable[];
   error: string | null;
@@ -138,6 +141,18 @@ export interface Gate {
   signals: Record<string, number>;
 }
 
+export interface HandoverOrder {
+  name?: string;
+  reply_to: string;
+  message: string;
+  conversation_id?: string | null;
+  lang?: string | null;
+}
+
+export interface HandoverTaken {
+  reference: string;
+}
+
 export interface PromptMessage {
   role: string;
   text: string;
@@ -219,6 +234,13 @@ export interface Usage {
 export interface VisitorToken {
   token: string;
   expires_at: string;
+}
+
+export interface Welcome {
+  title: string;
+  examples: string[];
+  model: boolean;
+  handover: boolean;
 }
 
 export interface WholeTable {

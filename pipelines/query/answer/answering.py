@@ -177,6 +177,9 @@ class Answering:
             extractive=made.extractive,
             certainty=made.certainty,
             generated_by=made.generated_by,
+            handover=self._settings.site(request.site).hands_over
+            and (retrieved.person or made.certainty == "pages")
+            and not stopped.is_set(),
             stopped=stopped.is_set(),
             cut=made.cut,
             left_out=made.left_out,
@@ -230,6 +233,7 @@ class Answering:
     async def _write(self, task: Task, made: _Made, to: Publication, stopped: asyncio.Event) -> str | None:
         """Publish the text. Returns: the code of what the visitor must be told instead."""
         if task.retrieved.courtesy is not None:
+            made.certainty = "courtesy"
             return await self._reply(task, task.retrieved.courtesy, made, to, stopped)
         if (right := task.retrieved.corrected) is not None and right.text:
             await _corrected(right, made, to)
@@ -288,6 +292,10 @@ class Answering:
     ) -> str | None:
         """Publish one decent sentence. The model is asked only about the conversation, which it has read."""
         made.strategy = "courtesy"
+        asked = task.retrieved.request
+        if task.retrieved.person:
+            await to.put(Token(text=await self._said(self._to_a_person(asked), asked)))
+            return None
         task = replace(task, room=self._settings.step(task.retrieved.request.site, "courtesy").max_tokens or task.room)
         if courtesy == "conversation" and self._courteous is not None and task.retrieved.request.history:
             made.extractive = False
@@ -300,6 +308,12 @@ class Answering:
         text = self._phrases(task.retrieved.request).say(courtesy, task.retrieved.request.lang)
         await to.put(Token(text=await self._said(text, task.retrieved.request)))
         return None
+
+    def _to_a_person(self, asked: Question) -> str:
+        """How to reach somebody: by the form, where the site has one, and in its own words."""
+        site = self._settings.site(asked.site)
+        form = self._phrases(asked).say("person", asked.lang) if site.hands_over else ""
+        return "\n\n".join(filter(None, (form, self._prompts.of(asked.site).reached_by(site, asked.lang))))
 
     async def _exemplified(self, task: Task) -> Task:
         """With the worked answers that are most like the one wanted, and what marks a sentence that is in doubt."""

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 from prompts.loader import sentences
 from schemas.query import CourtesyKind
@@ -29,8 +29,11 @@ from text.plausible import gibberish
 GREETING = 6  # words of a greeting, at most, that no comma divides from a question
 LONGEST = 14  # words of a clause that is an insult: longer ones tell something
 LONGEST_UTTERANCE = 500  # characters: longer ones are questions, and are searched as they stand
+# Somebody to talk to is asked for. It travels as a field of its own: earlier workers know no such kind.
+Kind = Literal[CourtesyKind, "person"]
 # Of several kinds in one utterance the one that is answered: who thanks and leaves is told goodbye last.
-WEIGHTS: Mapping[CourtesyKind, int] = {
+WEIGHTS: Mapping[Kind, int] = {
+    "person": 7,
     "insult": 6,
     "conversation": 5,
     "about": 4,
@@ -40,7 +43,7 @@ WEIGHTS: Mapping[CourtesyKind, int] = {
     "gibberish": 0,
 }
 # What may stand before or after a question. "What, ..." begins a question, though it is a courtesy alone.
-STRIPPED = frozenset[CourtesyKind]({"greeting", "thanks", "goodbye", "insult", "about"})
+STRIPPED = frozenset[Kind]({"greeting", "thanks", "goodbye", "insult", "about"})
 
 Words = tuple[str, ...]
 
@@ -66,7 +69,7 @@ class Utterance:
     courtesy; the visitor's own where it is said so in that, too.
     """
 
-    kind: CourtesyKind | None
+    kind: Kind | None
     lang: str
     question: str
 
@@ -79,7 +82,7 @@ class _Language:
     words that `abuse` begins with.
     """
 
-    kinds: Mapping[Words, tuple[CourtesyKind, ...]]
+    kinds: Mapping[Words, tuple[Kind, ...]]
     filler: frozenset[Words]
     abuse: frozenset[Words]
     target: frozenset[Words]
@@ -101,7 +104,7 @@ class _Token(NamedTuple):
 @dataclass(frozen=True)
 class _Clause:
     tokens: tuple[_Token, ...]
-    kind: CourtesyKind | None
+    kind: Kind | None
     langs: frozenset[str]
 
 
@@ -157,7 +160,7 @@ def folded(word: str) -> str:
 def _clause(tokens: tuple[_Token, ...], own: str, conversing: bool) -> _Clause:
     """Args: own: the visitor's language, in which it is what it is there."""
     words = tuple(token.word for token in tokens)
-    kinds: dict[str, CourtesyKind] = {}
+    kinds: dict[str, Kind] = {}
     for lang, phrases in _phrases().items():
         if covered := phrases.says(words) and _covered(words, phrases, phrases.kinds):
             kinds[lang] = max((_one(each, conversing) for each in covered), key=lambda one: WEIGHTS[one])
@@ -169,13 +172,13 @@ def _clause(tokens: tuple[_Token, ...], own: str, conversing: bool) -> _Clause:
     return _Clause(tokens, kinds.get(own, strongest), frozenset(kinds))
 
 
-def _one(kinds: Sequence[CourtesyKind], conversing: bool) -> CourtesyKind:
+def _one(kinds: Sequence[Kind], conversing: bool) -> Kind:
     return "goodbye" if conversing and "goodbye" in kinds else kinds[0]
 
 
 def _covered(
-    words: Words, phrases: _Language, kinds: Mapping[Words, tuple[CourtesyKind, ...]], *, filled: bool = True
-) -> frozenset[tuple[CourtesyKind, ...]]:
+    words: Words, phrases: _Language, kinds: Mapping[Words, tuple[Kind, ...]], *, filled: bool = True
+) -> frozenset[tuple[Kind, ...]]:
     """The kinds of the phrases that the words are, filler left out; none where something is left over.
 
     Args:
@@ -183,7 +186,7 @@ def _covered(
         filled: whether filler may stand between them.
     """
     # best[i]: of the phrases of words[i:], as few as can be, or None
-    best: list[frozenset[tuple[CourtesyKind, ...]] | None] = [*([None] * len(words)), frozenset()]
+    best: list[frozenset[tuple[Kind, ...]] | None] = [*([None] * len(words)), frozenset()]
     for start in range(len(words) - 1, -1, -1):
         for end in range(min(start + phrases.longest[words[start]], len(words)), start, -1):
             rest, piece = best[end], words[start:end]
@@ -204,7 +207,7 @@ def _insult(words: Words, phrases: _Language) -> bool:
         words = words[1:]
     if _begins(words, phrases.address):
         return any(words[i:j] in phrases.abuse for i in range(1, len(words)) for j in range(i + 1, len(words) + 1))
-    named: dict[Words, tuple[CourtesyKind, ...]] = dict.fromkeys(phrases.target, ("about",))
+    named: dict[Words, tuple[Kind, ...]] = dict.fromkeys(phrases.target, ("about",))
     named |= dict.fromkeys(phrases.abuse, ("insult",))
     covered = _covered(words, phrases, named) if phrases.says(words) else ()
     return ("insult",) in covered and ("about",) in covered
@@ -259,18 +262,22 @@ def _greeted(clause: _Clause) -> int:
 def _phrases() -> Mapping[str, _Language]:
     """By language, in the order of the file."""
     found = sentences("courtesies")
-    pictures: dict[Words, tuple[CourtesyKind, ...]] = {(picture,): (kind,) for picture, kind in _pictures().items()}
+    pictures: dict[Words, tuple[Kind, ...]] = {(picture,): (kind,) for picture, kind in _pictures().items()}
     return {lang: _language_of(lang, found, pictures) for lang in found["greeting"]}
 
 
 def _language_of(
-    lang: str, found: Mapping[str, Mapping[str, str]], pictures: Mapping[Words, tuple[CourtesyKind, ...]]
+    lang: str, found: Mapping[str, Mapping[str, str]], pictures: Mapping[Words, tuple[Kind, ...]]
 ) -> _Language:
-    def listed(name: str) -> list[Words]:
-        return [words for phrase in found[name].get(lang, "").split(",") for words in _spellings(phrase, lang)]
+    wanted = [whom.strip() for whom in found["whom"].get(lang, "").split(",")]
 
-    kinds: dict[Words, tuple[CourtesyKind, ...]] = dict(pictures)
-    for kind in get_args(CourtesyKind):
+    def listed(name: str) -> list[Words]:
+        phrases = found[name].get(lang, "").split(",")
+        each = (phrase.replace("*", whom) for phrase in phrases for whom in (wanted if "*" in phrase else ("",)))
+        return [words for phrase in each for words in _spellings(phrase, lang)]
+
+    kinds: dict[Words, tuple[Kind, ...]] = dict(pictures)
+    for kind in get_args(Kind):
         for words in listed(kind) if kind in found else ():
             kinds[words] = tuple(dict.fromkeys((*kinds.get(words, ()), kind)))
     # One letter of a script without spaces is in many words.
@@ -296,8 +303,8 @@ def _spellings(phrase: str, lang: str) -> Iterator[Words]:
 
 
 @cache
-def _pictures() -> Mapping[str, CourtesyKind]:
+def _pictures() -> Mapping[str, Kind]:
     """What a picture says that is all that is said, or stands beside words."""
     pairs = (entry.split() for entry in sentences("courtesies")["picture"]["en"].split(","))
-    kinds: dict[str, CourtesyKind] = {kind: kind for kind in get_args(CourtesyKind)}
+    kinds: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
     return {folded(picture): kinds[kind] for picture, kind in pairs}

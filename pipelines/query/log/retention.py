@@ -40,6 +40,7 @@ class Retention:
         outcomes: Expiring,
         conversations: Expiring,
         runs: Expiring,
+        handovers: Expiring,
         now: Callable[[], Awaitable[datetime]],
         expire_audit_log: Callable[[datetime], Awaitable[object]],
         audit_log_days: int,
@@ -49,6 +50,7 @@ class Retention:
         self._outcomes = outcomes
         self._conversations = conversations
         self._runs = runs
+        self._handovers = handovers
         self._now = now
         self._expire_audit_log = expire_audit_log
         self._audit_log_days = audit_log_days
@@ -74,6 +76,7 @@ class Retention:
             "conversations": await self._conversations.expire(talked),
             # Cases may be visitors' questions, too, and a run has their words.
             "evaluations": await self._runs.expire(said),
+            "handovers": await self._handovers.expire(talked),
         }
         for site in sorted({site for counts in gone.values() for site in counts}):
             logger.info("expired", site=site, **{what: counts.get(site, 0) for what, counts in gone.items()})

@@ -40,6 +40,10 @@ def rephrase_handler(
         tuning: what was made live of the sites' settings; default: nothing was.
     """
 
+    def reachable(site: str, lang: str) -> bool:
+        known = settings.site(site)
+        return known.hands_over or bool(site_prompts.of(site).reached_by(known, lang))
+
     async def handle(record: Record, sender: Sender) -> None:
         request = Question.decode(record.value)
         in_time(request)
@@ -50,9 +54,12 @@ def rephrase_handler(
         understood = Utterance(None, request.lang, request.question)
         if flow.courtesies:
             understood = recognized(request.question, request.lang, conversing=bool(request.history))
-        question, mode = understood.question, search_mode(understood.question, flow.short_question_words)
+        kind, question = understood.kind, understood.question
+        if kind == "person" and not reachable(request.site, understood.lang):
+            kind = None  # the pages may name somebody
+        mode = search_mode(question, flow.short_question_words)
         before, spent = None, Usage()
-        if understood.kind is not None:
+        if kind is not None:
             mode, request = "courtesy", request.model_copy(update={"lang": understood.lang})
         else:
             asked = request.model_copy(update={"question": question, "history": _questions(request.history)})
@@ -73,7 +80,8 @@ def rephrase_handler(
             question=question,
             earlier=before,
             mode=mode,
-            courtesy=understood.kind,
+            courtesy="about" if kind == "person" else kind,
+            person=kind == "person",
             usage=Usage().and_for(spent),
             timings_ms=timings,
         )

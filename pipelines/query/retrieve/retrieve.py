@@ -147,6 +147,7 @@ def _retrieved(asked: Rephrased, laps: _Laps, **what: Any) -> Retrieved:
         request=asked.request,
         question=asked.question,
         mode=asked.mode,
+        person=asked.person,
         usage=asked.usage,
         timings_ms=laps.ms,
         **what,

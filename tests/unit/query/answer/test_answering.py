@@ -245,7 +245,7 @@ async def test_how_sure_an_answer_without_a_model_is_stands_in_it() -> None:
         assert (final.certainty, final.extractive) == (certainty, True)
     refused_ = answered(await answer(page.model_copy(update={"grade": 4}), None))
     assert refused_.certainty == "pages"
-    assert answered(await answer(courtesy("thanks"), None)).certainty is None
+    assert answered(await answer(courtesy("thanks"), None)).certainty == "courtesy"
     assert answered(await answer(asked(POOL), FakeChat("It opens at 9 [1]."))).certainty is None
 
 
@@ -267,6 +267,29 @@ async def test_a_model_answers_what_is_asked_about_the_conversation() -> None:
     down = FakeChat(ModelDenied("no credit"))
     assert answered(await answer(courtesy("conversation"), down)).text == PHRASES.say("conversation", "en")
     assert answered(await answer(courtesy("conversation"), None)).text == PHRASES.say("conversation", "en")
+
+
+async def test_who_wrote_it_and_whether_the_form_is_offered() -> None:
+    target = {"webhook": {"url": "https://desk.example", "secret": "whsec_" + "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB"}}
+    site = SiteSettings.model_validate({"handover": target, "contact": {"en": "Call us."}})
+    desk = Settings(sites={"town": site})
+    unit = Evidence(n=1, start=0, text=POOL.text, kind="prose", block=0, of=1, score=1.0)
+    page = asked(POOL).model_copy(update={"evidence": (unit,), "sure": Sure(of="page", unit=0.6, page=0.6)})
+    person = courtesy("about").model_copy(update={"person": True})
+    for found, model, by, offered in (
+        (page, None, "quotation", False),
+        (asked(POOL), FakeChat("It opens at 9 [1]."), "model", False),
+        (courtesy("thanks"), None, "site", False),
+        (page.model_copy(update={"grade": 4}), None, "site", True),
+        (person, None, "site", True),
+    ):
+        final = answered(await answer(found, model, settings=desk))
+        assert (final.generated_by, final.handover) == (by, offered)
+        assert not answered(await answer(found, model)).handover  # off until it is configured
+    form, contact = PHRASES.say("person", "en"), "Call us."
+    assert answered(await answer(person, None, settings=desk)).text == f"{form}\n\n{contact}"
+    alone = Settings(sites={"town": SiteSettings(contact={"en": contact})})
+    assert answered(await answer(person, None, settings=alone)).text == contact
 
 
 async def test_who_is_not_answered_is_told_how_to_reach_somebody() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
@@ -13,7 +14,8 @@ from pipelines.query.live.site_prompts import SitePrompts
 from prompts.loader import sentences
 from schemas.query import CourtesyKind
 
-QUESTIONS = Path(__file__).parents[4] / "sites" / "demo" / "questions.yaml"
+SITES = Path(__file__).parents[4] / "sites"
+QUESTIONS = SITES / "demo" / "questions.yaml"
 PHRASES = SitePrompts().of("town").phrases
 
 
@@ -44,6 +46,25 @@ PHRASES = SitePrompts().of("town").phrases
         ("Can you help me?", "about"),
         ("Qu'est-ce que j'ai demandé ?", "conversation"),
         ("what did I just ask", "conversation"),
+        ("Hi, I want to talk to a real person please", "person"),
+        ("you stupid bot, let me speak to somebody!", "person"),
+        ("Ich würde gerne mit jemandem sprechen", "person"),
+        ("Kann ich mit einem Mitarbeiter reden?", "person"),
+        ("Szeretnék valakivel beszélni", "person"),
+        ("Czy mogę porozmawiać z człowiekiem?", "person"),
+        ("Vorrei parlare con un operatore", "person"),
+        ("¿Puedo hablar con alguien?", "person"),
+        ("Je voudrais parler à quelqu'un", "person"),
+        ("Vreau să vorbesc cu o persoană", "person"),
+        ("Kan ik een medewerker spreken?", "person"),
+        ("Quero falar com uma pessoa", "person"),
+        ("Biriyle konuşmak istiyorum", "person"),
+        ("Можна поговорити з кимось?", "person"),
+        ("Соедините меня с оператором", "person"),
+        ("أريد التحدث مع شخص", "person"),
+        ("אפשר לדבר עם נציג?", "person"),
+        ("转人工", "person"),
+        ("อยากคุยกับเจ้าหน้าที่", "person"),
         ("asdfgh", "gibberish"),
         ("kjsdhf qwpoe xxcv", "gibberish"),
         ("фывапр", "gibberish"),
@@ -92,6 +113,11 @@ def test_of_a_courtesy_with_a_question_the_question_is_searched_alone(said: str,
         "the stupid parking machine ate my card",
         "where can dogs bathe",
         "Was kostet ein Hund",
+        "Who do I talk to about a building permit?",
+        "I want to talk to someone about my taxes",
+        "Mit wem kann ich über die Hundesteuer sprechen?",
+        "customer service",
+        "Mitarbeiter",
         "Wo melde ich einen Hund an? Und wo eine Katze?",
     ],
 )
@@ -104,6 +130,20 @@ def test_no_question_about_the_sample_site_is_a_courtesy() -> None:
     for each in yaml.safe_load(QUESTIONS.read_text(encoding="utf-8")):
         understood = recognized(each["question"], each["lang"])
         assert (understood.kind, understood.question) == (None, each["question"])
+
+
+def test_no_gold_question_asks_for_a_person() -> None:
+    files = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in SITES.glob("*/visitors/*.yaml")]
+    asked = [text for text in _texts(files) if recognized(text, "en").kind == "person"]
+    assert asked == []
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts(each)
 
 
 def test_it_is_answered_in_the_language_it_was_said_in() -> None:

@@ -12,6 +12,7 @@ import pytest
 from adapters.elastic.client import ElasticsearchDown
 from adapters.fake_audit_log import FakeAuditLog
 from adapters.fake_evaluations import FakeRuns
+from adapters.fake_handovers import FakeHandovers
 from adapters.fake_outcomes import FakeOutcomes
 from adapters.fake_texts import FakeTextStore
 from gateway.fake_conversations import FakeConversations
@@ -76,7 +77,9 @@ async def test_each_site_keeps_what_was_said_for_its_own_days(
     runs = FakeRuns()
     for site in SITES:
         await runs.put(run(site=site))
-    await Retention(SITES, outcomes, conversations, runs, moved, FakeAuditLog().expire, 365, FakeTextStore()).sweep()
+    await Retention(
+        SITES, outcomes, conversations, runs, FakeHandovers(), moved, FakeAuditLog().expire, 365, FakeTextStore()
+    ).sweep()
     assert sorted(site for site, _ in outcomes.kept) == questions
     assert sorted(site for site, _ in runs.kept) == questions
     assert sorted(owner.site for owner, _ in conversations.kept) == talks
@@ -101,7 +104,15 @@ async def test_a_thousand_sites_are_looked_through_at_once() -> None:
     sites, texts = {f"site-{i}": SITES["town"] for i in range(999)} | {"town": SITES["town"]}, Counted()
     await texts.add(changed(1, {}))
     retention = Retention(
-        sites, CountedOutcomes(), FakeConversations(), FakeRuns(), moved, FakeAuditLog().expire, 365, texts
+        sites,
+        CountedOutcomes(),
+        FakeConversations(),
+        FakeRuns(),
+        FakeHandovers(),
+        moved,
+        FakeAuditLog().expire,
+        365,
+        texts,
     )
     await retention.sweep()
     assert asked == {"versions of town": 1, "outcomes of 1000": 1}
@@ -118,7 +129,15 @@ async def test_the_audit_log_is_kept_for_its_own_days() -> None:
             return NOON + timedelta(days=days)
 
         await Retention(
-            {}, FakeOutcomes(), FakeConversations(), FakeRuns(), moved, acts.expire, 30, FakeTextStore()
+            {},
+            FakeOutcomes(),
+            FakeConversations(),
+            FakeRuns(),
+            FakeHandovers(),
+            moved,
+            acts.expire,
+            30,
+            FakeTextStore(),
         ).sweep()
         return len(acts.kept)
 
@@ -135,7 +154,9 @@ async def test_a_sweep_that_did_not_get_through_is_made_again(monkeypatch: pytes
         asked.set()
         return NOON + timedelta(days=400)
 
-    retention = Retention(SITES, outcomes, conversations, FakeRuns(), now, FakeAuditLog().expire, 365, FakeTextStore())
+    retention = Retention(
+        SITES, outcomes, conversations, FakeRuns(), FakeHandovers(), now, FakeAuditLog().expire, 365, FakeTextStore()
+    )
     await retention.start()
     async with asyncio.timeout(5):
         await asked.wait()
@@ -213,7 +234,9 @@ async def test_what_is_kept_for_less_by_now_goes_an_hour_later(days: float, left
         return NOON + timedelta(days=days)
 
     sites = {"town": SITES["town"]}
-    await Retention(sites, outcomes, conversations, FakeRuns(), moved, FakeAuditLog().expire, 365, texts).sweep()
+    await Retention(
+        sites, outcomes, conversations, FakeRuns(), FakeHandovers(), moved, FakeAuditLog().expire, 365, texts
+    ).sweep()
     assert (("town", "request-0001") in outcomes.kept) is left
     assert any(owner.site == "town" for owner, _ in conversations.kept) is left
 
@@ -225,7 +248,9 @@ async def test_where_it_cannot_be_read_what_is_kept_nothing_is_deleted() -> None
         return NOON + timedelta(days=4_000)
 
     async def sweep(texts: FakeTextStore) -> None:
-        await Retention(SITES, outcomes, conversations, FakeRuns(), moved, FakeAuditLog().expire, 365, texts).sweep()
+        await Retention(
+            SITES, outcomes, conversations, FakeRuns(), FakeHandovers(), moved, FakeAuditLog().expire, 365, texts
+        ).sweep()
 
     away = FakeTextStore()
     away.error = ElasticsearchDown("away")

@@ -1,0 +1,28 @@
+"""What a chat shows before the first question."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from gateway.edge.bounds import bounded
+from gateway.edge.edge import TheEdge
+from schemas.base import language_tag
+from schemas.http import Welcome
+
+router = APIRouter(prefix="/v1/sites/{site}", tags=["chat"])
+
+
+@router.get("/welcome")
+@bounded("memory", visitors=True)
+async def welcome(site: str, edge: TheEdge, lang: str = "") -> Welcome:
+    """The site's name, questions to begin with, and who writes the answers. Public, as the chat is."""
+    settings = edge.settings.site(site)
+    tag = language_tag(lang)
+    examples = settings.chat.examples
+    of = next((each for each in (tag, tag.partition("-")[0]) if each in examples), None)
+    return Welcome(
+        title=settings.title or site,
+        examples=examples[of] if of else (),
+        model=edge.settings.llm_model is not None,
+        handover=settings.hands_over,
+    )
