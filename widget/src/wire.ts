@@ -12,7 +12,7 @@ export interface Answered {
   citations: Citation[];
   sources: Source[];
   extractive: boolean;
-  certainty: "said" | "place" | "pages" | null;
+  certainty: "said" | "place" | "pages" | "courtesy" | null;
   generated_by: "model" | "quotation" | "site" | null;
   handover: boolean;
   stopped: boolean;
