@@ -104,8 +104,8 @@ FORMER = {
 PANELS = {
     "Start": ("up", "demo", "engine", "worker", "gateway", "topics"),
     "Pages": ("import", "reconcile", "watch", "pages", "delete", "receipt", "read", "index"),
-    "Visitors": ("search", "ask", "questions", "chat", "privacy"),
-    "Answers": ("check", "eval", "datasets", "evaluations", "examples", "prompts"),
+    "Visitors": ("search", "ask", "questions", "chat", "mcp", "privacy"),
+    "Answers": ("check", "eval", "datasets", "evaluations", "examples", "corrections", "prompts"),
     "Upkeep": ("status", "dlq", "keys", "audit-log", "backup", "restore"),
 }
 

@@ -64,6 +64,9 @@ _TRANSPARENT = _names(
     "rb ruby semantics small span time tt u var wbr"
 )
 _SPANS = _names("a b label small span strong time")
+_INLINE = _SPANS | _names(
+    "del em font i ins link math meta noscript s script slot ruby rb rp rt rtc strike style sub sup svg template u"
+)
 _TABLE = _names("caption table tbody td tfoot th thead tr")
 _INDENTED = _names("blockquote dd dl li ol ul")
 _SECTIONING = _names("article aside main section")
@@ -145,7 +148,8 @@ def content_tree(text: str) -> ContentTree:
         # Some CMSs put the whole page into a form. Only such a form has headings and paragraphs.
         if not form.decomposed and not (form.find(_HEADINGS) and form.find("p")):
             soup.left_out.append(LeftOut("form", form.get_text(" ")))
-            form.decompose()
+            form.clear(decompose=True)
+            form.name = "div"  # the words before and behind it stay apart
     return soup
 
 
@@ -243,6 +247,8 @@ class ContentTree(BeautifulSoup):
             if self._why and (text := " ".join(self._dropped)).strip():
                 self.left_out.append(LeftOut(self._why, text))
             self._dropped = []
+            if opened not in _INLINE:
+                super().handle_data(" ")  # a block: the words before and behind it stay apart
         if known_as is None:
             return
         self._end_text()

@@ -244,6 +244,11 @@ def test_every_form_that_changes_something_is_tried_here_or_where_it_stands() ->
         "/console/case",  # changes nothing
         "/console/examples/new",  # test_console_examples
         "/console/examples/{example}/remove",
+        "/console/corrections/new",  # test_console_corrections
+        "/console/corrections/{correction}",
+        "/console/corrections/{correction}/remove",
+        "/console/corrections/{correction}/undo",
+        "/console/handovers/{reference}/redeliver",  # test_gateway_handovers
         "/console/evaluations/{run}/remove",  # test_gateway_evaluations
         "/console/texts/{kind}/{name}",  # test_console_text
         "/console/texts/{kind}/{name}/remove",

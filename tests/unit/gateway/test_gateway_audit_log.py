@@ -22,7 +22,10 @@ LETTER = "/v1/admin/dlq/{topic}/{partition}/{offset}"
 SITE = "/v1/admin/sites/{site}"
 EXAMPLE = {"question": "And on Sundays?", "output": "Is it open on Sundays?"}
 # What is sent, and what is noted: action, site, target.
-ASKS = {("post", f"{SITE}/{asked}") for asked in ("trials", "cases", "examples:like")}  # and change nothing
+SYNONYM, CORRECTION = {"kind": "synonym", "word": "card", "means": "ticket"}, f"{TOWN}/corrections/0a1b"
+ASKS = {
+    ("post", f"{SITE}/{asked}") for asked in ("trials", "cases", "examples:like", "corrections:try")
+}  # and change nothing
 CHANGES: dict[tuple[str, str], tuple[str, dict[str, Any], tuple[str, str | None, str]]] = {
     ("post", "/v1/admin/keys"): (
         "/v1/admin/keys",
@@ -30,6 +33,29 @@ CHANGES: dict[tuple[str, str], tuple[str, dict[str, Any], tuple[str, str | None,
         ("keys.create", "town", "webmaster-2"),
     ),
     ("delete", "/v1/admin/keys/{key}"): ("/v1/admin/keys/nobody", {}, ("keys.revoke", None, "")),
+    ("post", f"{SITE}/corrections"): (f"{TOWN}/corrections", SYNONYM, ("corrections.put", "town", "")),
+    ("put", f"{SITE}/corrections/{{correction}}"): (CORRECTION, SYNONYM, ("corrections.put", "town", "0a1b")),
+    ("delete", f"{SITE}/corrections/{{correction}}"): (CORRECTION, {}, ("corrections.remove", "town", "0a1b")),
+    ("post", f"{SITE}/corrections/{{correction}}/versions/{{version}}/restore"): (
+        f"{CORRECTION}/versions/1/restore",
+        {},
+        ("corrections.restore", "town", "0a1b"),
+    ),
+    ("post", f"{SITE}/corrections/{{correction}}/rollback"): (
+        f"{CORRECTION}/rollback",
+        {},
+        ("corrections.rollback", "town", "0a1b"),
+    ),
+    ("post", f"{SITE}/handovers/{{reference}}/redeliver"): (
+        f"{TOWN}/handovers/ABCD-1234/redeliver",
+        {},
+        ("handovers.redeliver", "town", "ABCD-1234"),
+    ),
+    ("delete", f"{SITE}/handovers/{{reference}}"): (
+        f"{TOWN}/handovers/ABCD-1234",
+        {},
+        ("handovers.erase", "town", "ABCD-1234"),
+    ),
     ("post", f"{SITE}/examples"): (f"{TOWN}/examples", EXAMPLE, ("examples.put", "town", "0ab3e0e7d2b7c3a4")),
     ("delete", f"{SITE}/examples/{{example}}"): (
         f"{TOWN}/examples/0123456789abcdef",
@@ -159,7 +185,7 @@ async def test_a_change_is_noted_and_waits_for_nothing(
         return
     [entry] = fakes.audit_log.kept
     assert (entry.who, entry.via, entry.action, entry.site) == ("admin", "http", action, site)
-    if action != "examples.put":  # follows from what is asked
+    if action not in ("examples.put", "corrections.put"):  # follows from what is asked
         assert entry.target == target
     assert entry.outcome == ("done" if answer.is_success else "failed")
     assert entry.code == ("" if answer.is_success else answer.json()["code"])

@@ -90,7 +90,7 @@ def text_of(result: CallToolResult) -> str:
 
 
 async def test_an_assistant_searches_asks_and_reads(connect: Connect, fakes: FakePorts) -> None:
-    fakes.search.hits = [HIT]
+    fakes.search.found = [HIT]
     fakes.answers.script = cited
     keep(fakes, "fees/2026", "Ten euros.")
     async with connect() as client:

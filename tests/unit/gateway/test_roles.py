@@ -74,6 +74,7 @@ FILLED = {
     "name": "en",
     "version": "1",
     "request_id": "request-0001",
+    "reference": "ABCD-1234",
     "run": "0123456789abcdef",
     "example": "0123456789abcdef",
     "correction": "0123456789ab",

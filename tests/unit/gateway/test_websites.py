@@ -51,7 +51,7 @@ def test_all_calls_of_the_widget_are_read() -> None:
     assert len(calls()) == CLIENT.count("this.#fetch(")
     assert {("DELETE", "visitors/me"), ("PATCH", "conversations/abcdefgh"), ("GET", "conversations")} < set(calls())
     assert MINTED in CLIENT
-    assert CLIENT.count(" fetch(") == 4  # in #fetch, of tokens, and two that look why nothing came
+    assert CLIENT.count(" fetch(") == 5  # in #fetch, of the first view, of tokens, and two that look why nothing came
 
 
 @pytest.mark.parametrize(("method", "path"), sorted({*calls(), ("POST", "visitor-tokens")}))
@@ -94,8 +94,8 @@ async def test_all_is_deleted_from_a_page_of_the_site(
     assert not any((await stranger.get("/v1/sites/town/conversations", headers=mine)).json().values())
 
 
-FOR_AGENTS = {("GET", path) for path in ("pages", "pages/{page_id:page_id}", "llms.txt", "llms-full.txt")} | {
-    ("POST", "mcp")
+KEYLESS = {("GET", path) for path in ("pages", "pages/{page_id:page_id}", "llms.txt", "llms-full.txt", "welcome")} | {
+    ("POST", path) for path in ("mcp", "visitor-tokens")
 }
 
 
@@ -106,7 +106,7 @@ async def test_no_route_but_those_of_visitors_can_be_called_from_a_page(
         path = re.sub(r"\{site\}", "town", route.path or "")
         for method in route.methods or ():
             answer = await stranger.options(re.sub(r"\{[^}]*\}", "abcdefgh", path), headers=preflight(method))
-            keyless = path.endswith("/visitor-tokens") or (method, path.removeprefix("/v1/sites/town/")) in FOR_AGENTS
+            keyless = (method, path.removeprefix("/v1/sites/town/")) in KEYLESS
             visitors = scope_of(route.original_route) == "chat" or keyless
             assert (answer.status_code == 204) is visitors, path
             assert ("access-control-allow-origin" in answer.headers) is visitors

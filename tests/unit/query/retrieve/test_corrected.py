@@ -25,7 +25,7 @@ from schemas.text_version import TextVersion
 from tests.asking import NOON, question
 from wiring.settings import Settings, SiteSettings
 
-SETTINGS = Settings(sites={"town": SiteSettings(languages=("en", "de"))}, content_hits=4, neighbours=1)
+SETTINGS = Settings(sites={"town": SiteSettings(languages=("en", "de"))}, hits=4, neighbours=1)
 LIVE = "pagewire-town-000001"
 CARD = "What does a library card cost?"
 FEES = "A library card costs 12 euros a year."
