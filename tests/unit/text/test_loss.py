@@ -65,8 +65,8 @@ def test_a_page_that_loses_a_tenth_is_flagged_and_the_frame_is_no_loss() -> None
 
 
 PIECES = (
-    "<p>x y</p>", "<b>x</b>y", "<table><tr><td>x<td>y</table>", "<ul><li>x<li>y</ul>", "<p>m<sup>2</sup></p>", "<br>", "z",
-    "<p>H<sub>2</sub>O</p>", "<nav>n</nav>", "<iframe></iframe>",
+    "<p>x y</p>", "<b>x</b>y", "<table><tr><td>x<td>y</table>", "<ul><li>x<li>y</ul>", "<p>m<sup>2</sup></p>", "<br>",
+    "z", "<p>H<sub>2</sub>O</p>", "<nav>n</nav>", "<iframe></iframe>",
 )  # fmt: skip
 
 
