@@ -2,7 +2,8 @@
 
 npm pack (the registry that npm is configured for) ─▶ checked by SHA-256 ─▶ one PageDocument for each HTML page
 
-83 pages in English, under the Artistic License 2.0. They are read when a benchmark runs and never committed. What a CMS would hold is the body of a page; its banner and table of contents are the theme's.
+83 pages in English, under the Artistic License 2.0. They are read when a benchmark runs and never committed. What a CMS
+would hold is the body of a page; its banner and table of contents are the theme's.
 """
 
 from __future__ import annotations
