@@ -40,7 +40,9 @@ from wiring.judging import judges
 from wiring.query import chat_models
 from wiring.settings_file import load
 
-SETS: Mapping[str, Path] = {name: Path(__file__).parent / f"{name}.yaml" for name in ("citations", "claims", "claims_blind")}
+SETS: Mapping[str, Path] = {
+    name: Path(__file__).parent / f"{name}.yaml" for name in ("citations", "claims", "claims_blind")
+}
 LANGUAGES = ("de", "en")  # the others are too few for a line of their own
 SEED = 20_261_123  # of the split; another one would let tuned sentences into the reported half
 
@@ -157,7 +159,7 @@ def main(
         JudgeName, typer.Option(help="Asked beside the rules: `none`, the `model` or the `reranker` of the settings.")
     ] = "none",
     of: Annotated[
-        Set, typer.Option(help="`citations`; `claims`: ordinary paraphrases in five languages; `claims_blind`: by another author.")
+        Set, typer.Option(help="`citations`; `claims`: paraphrases in five languages; `claims_blind`: those of another author.")
     ] = "citations",
 ) -> None:
     """True and false sentences against the passages they cite: which are found not to be borne out. Needs no system."""

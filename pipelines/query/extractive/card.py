@@ -3,7 +3,8 @@
     units of the page, best first ─▶ the list, table or paragraph of each, whole ─▶ as many as there is room for
                                      (of a long one the lines around the unit)      in the page's order, … between them
 
-What introduces a list or a table comes with it. What is left out is marked, and other headings are named.
+What introduces a list, a table or code comes with it, and what a paragraph introduces with that. What is left out is
+marked, and other headings are named.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ MOST = 2  # blocks
 NEAR = 4.0  # of the score: what is less far behind the best may answer as well
 SHORT_TABLE = 2  # lines: of one row below a header nobody needs to be told which is meant
 
-_BLOCK = re.compile(r"\S(?:.|\n(?![ \t]*(?:\n|\Z)))*")
+# Code between its fences is one block, whatever lines are empty in it.
+_BLOCK = re.compile(r"(?P<fence>`{3,}|~{3,})[^\n]*\n(?:[^\n]*\n)*?(?P=fence)(?=\n|\Z)|\S(?:.|\n(?![ \t]*(?:\n|\Z)))*")
 _HEADING = re.compile(r"#{1,6}\s")
 _SEPARATOR = re.compile(r"\|(?:\s*:?-+:?\s*\|)+\s*")
 _MARKED_UP = re.compile(r"[*_`\[\]]")
@@ -75,9 +77,11 @@ def _pieces(evidence: Sequence[Evidence], sources: dict[int, Source]) -> list[_P
         if taken and len(whole) > room:
             continue
         shown = _shown(whole, unit, ROOM, source.lang)
-        intro = source.text[slice(*blocks[i - 1])] if i and unit.kind in ("row", "item") else ""
+        intro = source.text[slice(*blocks[i - 1])] if i and unit.kind != "prose" else ""
         intro = "" if _HEADING.match(intro) or len(intro) + len(shown) > room else intro
-        for n, text in ((i, shown), (i - 1, intro)):
+        below = source.text[slice(*blocks[i + 1])] if whole.endswith(":") and i + 1 < len(blocks) else ""
+        below = "" if _HEADING.match(below) or len(below) + len(shown) > room else below
+        for n, text in ((i, shown), (i - 1, intro), (i + 1, below)):
             if not text or (unit.n, n) in taken or (taken and len(text) > room):
                 continue
             start, end = blocks[n]
@@ -93,8 +97,8 @@ def _pieces(evidence: Sequence[Evidence], sources: dict[int, Source]) -> list[_P
 
 def _shown(block: str, unit: Evidence, room: int, lang: str) -> str:
     """The block, its row marked; of a longer one the lines around the unit, of a paragraph the unit."""
-    if unit.kind == "code" or "\n\n" in unit.text:  # with the question before it
-        return unit.text if unit.kind == "code" or len(unit.text) <= room else f"{cut(unit.text, room, lang)} {GAP}"
+    if "\n\n" in unit.text and unit.kind != "code":  # with the question before it
+        return unit.text if len(unit.text) <= room else f"{cut(unit.text, room, lang)} {GAP}"
     lines = block.split("\n")
     if unit.kind == "row":
         return _table(lines, unit, room)
@@ -105,9 +109,11 @@ def _shown(block: str, unit: Evidence, room: int, lang: str) -> str:
         return (f"{GAP} " if not block.startswith(unit.text) else "") + said + (
             f" {GAP}" if not block.endswith(unit.text) and not said.endswith(GAP) else ""
         )  # fmt: skip
-    first, last = _around(lines, unit.text.split("\n")[0], room)
-    above, below = [GAP, ""] if first else [], ["", GAP] if last < len(lines) else []
-    return "\n".join((*above, *lines[first:last], *below))
+    fences = [lines[0], lines[-1]] if lines[0].startswith(("```", "~~~")) else []
+    inner = lines[1:-1] if fences else lines
+    first, last = _around(inner, unit.text.split("\n")[0], room)
+    above, below = [GAP, ""] if first else [], ["", GAP] if last < len(inner) else []
+    return "\n".join((*above, *fences[:1], *inner[first:last], *fences[1:], *below))
 
 
 def _table(lines: list[str], unit: Evidence, room: int) -> str:

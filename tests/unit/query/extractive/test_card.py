@@ -104,3 +104,17 @@ def test_a_unit_that_is_in_no_passage_is_left_out() -> None:
     pages: list[Source] = [source(1, "Open daily.")]
     there = lost.model_copy(update={"text": "Open daily."})
     assert card([there, lost], pages, "On:").text == "On:\n\n> Open daily."
+
+
+def test_code_and_what_a_paragraph_introduces_come_with_each_other() -> None:
+    code = "```bash\nnpm run test -- --grep=x\n\nnpm run y\n```"
+    page = f"## Scripts\n\nTwo dashes pass arguments. For example:\n\n{code}\n\nMore.\n\n## Rest\n\nOther words:\n"
+    for unit, kind in (("For example:", "prose"), ("npm run test -- --grep=x\n\nnpm run y", "code")):
+        text, _ = shown((unit, kind, ("Scripts",)), page=page)
+        assert text == f"Two dashes pass arguments. For example:\n\n{code}", kind
+    text, _ = shown(("Other words:", "prose", ("Rest",)), page=page)
+    assert text == "Other words:"
+    long = page.replace("npm run y", "npm run y\n" * 200)
+    text, _ = shown(("npm run test -- --grep=x", "code", ("Scripts",)), page=long)
+    assert len(text) <= 1.2 * ROOM
+    assert (text.count("```"), text.endswith("\n```\n\n…")) == (2, True)
