@@ -159,7 +159,7 @@ def main(
         JudgeName, typer.Option(help="Asked beside the rules: `none`, the `model` or the `reranker` of the settings.")
     ] = "none",
     of: Annotated[
-        Set, typer.Option(help="`citations`; `claims`: paraphrases in five languages; `claims_blind`: those of another author.")
+        Set, typer.Option(help="`citations`; `claims`: ordinary paraphrases; `claims_blind`: by another author.")
     ] = "citations",
 ) -> None:
     """True and false sentences against the passages they cite: which are found not to be borne out. Needs no system."""

@@ -24,8 +24,8 @@ MOST = 2  # blocks
 NEAR = 4.0  # of the score: what is less far behind the best may answer as well
 SHORT_TABLE = 2  # lines: of one row below a header nobody needs to be told which is meant
 
-# Code between its fences is one block, whatever lines are empty in it.
-_BLOCK = re.compile(r"(?P<fence>`{3,}|~{3,})[^\n]*\n(?:[^\n]*\n)*?(?P=fence)(?=\n|\Z)|\S(?:.|\n(?![ \t]*(?:\n|\Z)))*")
+_BLOCK = re.compile(r"\S(?:.|\n(?![ \t]*(?:\n|\Z)))*")
+_FENCE = re.compile(r"`{3,}|~{3,}")
 _HEADING = re.compile(r"#{1,6}\s")
 _SEPARATOR = re.compile(r"\|(?:\s*:?-+:?\s*\|)+\s*")
 _MARKED_UP = re.compile(r"[*_`\[\]]")
@@ -71,7 +71,7 @@ def _pieces(evidence: Sequence[Evidence], sources: dict[int, Source]) -> list[_P
             continue
         if unit.score < evidence[0].score - NEAR or len({piece.block for piece in taken.values()}) >= MOST:
             break
-        blocks = [(found.start(), found.end()) for found in _BLOCK.finditer(source.text)]
+        blocks = _blocks(source.text)
         i = next(n for n, (_, end) in enumerate(blocks) if at < end)
         whole = source.text[slice(*blocks[i])]
         if taken and len(whole) > room:
@@ -95,6 +95,22 @@ def _pieces(evidence: Sequence[Evidence], sources: dict[int, Source]) -> list[_P
     return sorted(taken.values(), key=lambda piece: piece.start)
 
 
+def _blocks(text: str) -> list[tuple[int, int]]:
+    """Where each begins and ends. Code is one block, whatever lines are empty in it."""
+    blocks: list[tuple[int, int]] = []
+    fence = ""
+    for found in _BLOCK.finditer(text):
+        said = found[0]
+        if fence:
+            blocks[-1] = (blocks[-1][0], found.end())
+            fence = "" if f"\n{said}".endswith(f"\n{fence}") else fence
+            continue
+        blocks.append(found.span())
+        if (begun := _FENCE.match(said)) and not said[begun.end() :].endswith(f"\n{begun[0]}"):
+            fence = begun[0]
+    return blocks
+
+
 def _shown(block: str, unit: Evidence, room: int, lang: str) -> str:
     """The block, its row marked; of a longer one the lines around the unit, of a paragraph the unit."""
     if "\n\n" in unit.text and unit.kind != "code":  # with the question before it
@@ -109,7 +125,7 @@ def _shown(block: str, unit: Evidence, room: int, lang: str) -> str:
         return (f"{GAP} " if not block.startswith(unit.text) else "") + said + (
             f" {GAP}" if not block.endswith(unit.text) and not said.endswith(GAP) else ""
         )  # fmt: skip
-    fences = [lines[0], lines[-1]] if lines[0].startswith(("```", "~~~")) else []
+    fences = [lines[0], lines[-1]] if _FENCE.match(lines[0]) else []
     inner = lines[1:-1] if fences else lines
     first, last = _around(inner, unit.text.split("\n")[0], room)
     above, below = [GAP, ""] if first else [], ["", GAP] if last < len(inner) else []

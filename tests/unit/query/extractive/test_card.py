@@ -112,6 +112,7 @@ def test_code_and_what_a_paragraph_introduces_come_with_each_other() -> None:
     for unit, kind in (("For example:", "prose"), ("npm run test -- --grep=x\n\nnpm run y", "code")):
         text, _ = shown((unit, kind, ("Scripts",)), page=page)
         assert text == f"Two dashes pass arguments. For example:\n\n{code}", kind
+    assert shown(("More.", "prose", ("Scripts",)), page=page)[0] == "More."
     text, _ = shown(("Other words:", "prose", ("Rest",)), page=page)
     assert text == "Other words:"
     long = page.replace("npm run y", "npm run y\n" * 200)
