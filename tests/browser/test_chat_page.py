@@ -51,7 +51,7 @@ def library(_: Question) -> list[Any]:
         SourcesFound(grade=0, sources=SOURCES),
         *(Token(text=TEXT[at : at + 4]) for at in range(0, len(TEXT), 4)),
         *CITATIONS,
-        Answered(text=TEXT, citations=CITATIONS, sources=SOURCES, extractive=True),
+        Answered(text=TEXT, citations=CITATIONS, sources=SOURCES, extractive=True, generated_by="quotation"),
         Done(),
     ]
 
@@ -424,7 +424,7 @@ async def test_asking_again_and_taking_back(browser: Browser, url: str, fakes: F
     assert await page.locator(".question [dir]").all_inner_texts() == ["First?"]
     async with page.expect_response(lambda answer: urlsplit(answer.url).path.endswith("/feedback")):
         await page.get_by_role("button", name="Not helpful").click()
-    await page.locator('button[aria-pressed="true"]', has_text="Not helpful").wait_for()
+    await page.get_by_role("button", name="Not helpful", pressed=True).wait_for()
     [kept] = fakes.conversations.kept.values()
     assert kept.conversation.turns[0].feedback is not None
     assert kept.conversation.turns[0].feedback.rating == "down"

@@ -334,7 +334,7 @@ async def test_every_answer_can_be_rated_and_what_was_wrong_be_written_at_once(
         field = second.get_by_label("Would you like to tell us more?")
         assert await field.evaluate(IN_VIEW)
         await first.get_by_role("button", name="Helpful", exact=True).click()
-        await first.locator('[aria-pressed="true"]', has_text="Helpful").wait_for()
+        await first.get_by_role("button", name="Helpful", exact=True, pressed=True).wait_for()
         # What was written stays when it cannot be sent, and when another question is asked.
         broken.set()
         await field.fill("No word on students.")

@@ -27,6 +27,11 @@ ROUTES = {
     ("post", "/v1/sites/{site}/connectors/{connector}/changed"),
     ("get", "/v1/sites/{site}/pages"),
     ("get", PAGE),
+    ("get", "/v1/admin/sites/{site}/handovers"),
+    ("post", "/v1/admin/sites/{site}/handovers/{reference}/redeliver"),
+    ("delete", "/v1/admin/sites/{site}/handovers/{reference}"),
+    ("post", "/v1/sites/{site}/handovers"),
+    ("get", "/v1/sites/{site}/welcome"),
     ("get", "/v1/sites/{site}/llms.txt"),
     ("get", "/v1/sites/{site}/llms-full.txt"),
     ("post", "/v1/sites/{site}/mcp"),
@@ -114,7 +119,7 @@ ROUTES = {
     ("get", "/readyz"),
     ("get", "/metrics"),
 }
-OPEN = {"/v1/sites/{site}/visitor-tokens", "/healthz", "/readyz", "/metrics"}
+OPEN = {"/v1/sites/{site}/visitor-tokens", "/v1/sites/{site}/welcome", "/healthz", "/readyz", "/metrics"}
 
 
 @pytest.fixture

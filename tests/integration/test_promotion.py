@@ -132,7 +132,8 @@ async def test_the_first_search_after_a_promotion_is_in_the_new_index_and_its_mo
     await bench.operator.indexes.swap(bench.site, new)
     asked = len(model.asked)
     assert await bench.words(kind) == {"new"}
-    assert len(model.asked) - asked == (0 if kind == "keyword" else 1)
+    # The vector of the question by the same model is kept from the search before.
+    assert len(model.asked) - asked == (0 if kind == "keyword" or model is OLD else 1)
 
 
 @pytest.mark.parametrize(
