@@ -113,7 +113,7 @@ class NewCorrection(_Said, TextChange):
     """What an editor gives for a correction."""
 
     lang: GivenLang | None = Field(
-        default=None, description="Of its questions and of its text. Default: the site's first."
+        default=None, description="Of its questions and of its text. Default: as its words show, else the site's first."
     )
     page: Annotated[str, StringConstraints(max_length=2_000, strip_whitespace=True)] = Field(
         default="", description="Of a page and of an answer: the page's id, or its address."

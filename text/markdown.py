@@ -143,9 +143,15 @@ def _shown(mark: re.Match[str]) -> str:
     return code[1:-1] if code[0] == code[-1] == " " and code.strip() else code
 
 
+_TARGET = re.compile(r"\][(:]\s{0,9}(?P<to>[^\s()]{1,2000})")
+_LINKED = re.compile(r"<?(?:https?://|mailto:|tel:|[/#])", re.IGNORECASE)
+
+
 def as_text(markdown: str) -> str:
-    """The Markdown with its HTML escaped, so that every reader of Markdown shows it as it is written."""
-    return _TAG.sub(r"\\<", markdown)
+    """The Markdown with its HTML escaped, so that every reader of Markdown shows it as it is written; without images,
+    which a browser would fetch, and without links to anything but pages, mail and telephones."""
+    kept = _TARGET.sub(lambda found: found[0] if _LINKED.match(found["to"]) else f"]\\{found[0][1:]}", markdown)
+    return _TAG.sub(r"\\<", kept.replace("![", "["))
 
 
 def cells(row: str) -> list[str]:

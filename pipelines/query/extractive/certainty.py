@@ -12,7 +12,7 @@ leans on the one before it, so it is only shown. Figures: docs/reference/quality
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Literal
 
@@ -21,7 +21,7 @@ from schemas.query import Evidence, Source, Sure
 from text.figures import figures
 from text.language import spoken, stopwords
 from text.likeness import Likeness
-from text.markdown import plain
+from text.markdown import cells, plain
 from text.measures import measures
 from text.words import stems, words
 
@@ -47,10 +47,9 @@ def certain(question: str, lang: str, best: Evidence, source: Source, sure: Sure
         return False
     langs = dict.fromkeys((lang.partition("-")[0], *sorted(spoken(question)), source.lang.partition("-")[0]))
     wants, subject = asked(question, langs)
-    unnamed = {phrase for tag in langs for phrase in _phrases("unnamed").get(tag, ())}
     if (
         not wants
-        or unnamed.issuperset(subject)
+        or _unnamed(langs).issuperset(subject)
         or len(subject) > LONGEST
         or (best.kind == "prose" and not _begins(best, source))
     ):
@@ -61,7 +60,52 @@ def certain(question: str, lang: str, best: Evidence, source: Source, sure: Sure
         # Hours stand in a table or a list; a date is a day that is not as the others.
         if best.kind not in ("row", "item") or any(figure.kind == "date" for figure in found):
             return False
+    if "price" in wants and not _whole_price(best, own, question, (*langs, source.lang.partition("-")[0])):
+        return False
+    if "opening" not in wants and "when" not in wants and not _is_named(best, subject):
+        return False
     return all(holds(want, own, source.lang) for want in wants) and covered(subject, best, source.title)
+
+
+def names_nothing(question: str, langs: Iterable[str]) -> bool:
+    """Whether a question asks for something, and says of nothing what: "what does it cost"."""
+    langs = tuple(langs)
+    wants, subject = asked(question, langs)
+    return bool(wants) and _unnamed(langs).issuperset(subject)
+
+
+def _whole_price(best: Evidence, text: str, question: str, langs: Sequence[str]) -> bool:
+    """Whether it says a price that holds on any day, and not only a part of one, as a surcharge is.
+
+    Args:
+        langs: of the question, and last that of the text.
+    """
+    said, wanted = f" {' '.join(words(text))} ", set(words(question))
+    parts = {phrase for tag in langs for phrase in _phrases("parts").get(tag, ())}
+    if any(f" {part} " in said for part in parts - wanted):
+        return False
+    if any(not wanted.isdisjoint(measures(lang).weekdays) for lang in langs):
+        return False
+    prices = {figure.numbers for figure in figures(text, (langs[-1], "en")) if figure.family == "price"}
+    return best.kind == "row" or len(prices) <= 1
+
+
+def _is_named(best: Evidence, subject: Iterable[str]) -> bool:
+    """Whether the question names what a row or an item is called, not only the table that it stands in."""
+    name = best.text
+    if best.kind == "row":
+        name = next((cell for cell in cells(best.text) if cell), "")
+    elif best.kind == "item" and ":" in best.text:
+        name = best.text.partition(":")[0]
+    else:
+        return True
+    called = Likeness(words(plain(name)))
+    return any(max(called.of(word).values(), default=0.0) >= _alike(word) for word in subject)
+
+
+def _unnamed(langs: Iterable[str]) -> set[str]:
+    """Words that are asked with and name nothing."""
+    return {phrase for tag in langs for phrase in _phrases("unnamed").get(tag, ())}
 
 
 def asked(question: str, langs: Iterable[str]) -> tuple[list[Want], list[str]]:

@@ -37,6 +37,7 @@ from schemas.http import IndexedPage, ListedPage
 from schemas.ingest import Receipt
 from schemas.keys import page_key
 from schemas.text_version import NewText, TextChange, TextVersion
+from text.language import language_of
 
 HIDDEN = "…"  # in place of a text
 PageName = tuple[str, str]  # id and language
@@ -197,7 +198,7 @@ class CorrectionChanges:
         return await self.history(site, id, groups)
 
     async def _tried(self, site: str, new: NewCorrection, groups: Sequence[str], id: str | None) -> CorrectionTrial:
-        lang = new.lang or self._settings.site(site).languages[0]
+        lang = new.lang or language_of(" ".join(new.questions) or new.word, self._settings.site(site).languages)
         page = await self._page(site, new.page, lang, groups) if new.page else None
         said = new.model_dump(exclude={"lang", "page", "note", "over"})
         correction = Correction(**said, lang=lang, page=page)

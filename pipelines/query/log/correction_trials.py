@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
+from pipelines.query.extractive.certainty import names_nothing
 from pipelines.query.extractive.courtesy import recognized
 from pipelines.query.live.corrections import CorrectionSet, SiteCorrections, is_understood, synonym_circle, telling
 from pipelines.query.live.glossary import Glossary
@@ -159,7 +160,10 @@ def _shown(wording: Wording, likeness: float) -> TriedQuestion:
 
 
 def _refused(correction: Correction, answered: int, logged: int) -> RefusedFor | None:
-    if not all(_says(text, correction.lang) for text in correction.questions or (correction.word,)):
+    asked, langs = correction.questions or (correction.word,), (correction.lang.partition("-")[0],)
+    if not all(_says(text, correction.lang) for text in asked):
+        return "says-nothing"
+    if correction.questions and correction.reach != "same" and any(names_nothing(text, langs) for text in asked):
         return "says-nothing"
     if answered > FEWEST and answered > ALL * logged:
         return "catches-all"

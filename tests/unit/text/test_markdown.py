@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from text.markdown import MAX_NESTING, blocks, cells, plain, to_html
+from text.markdown import MAX_NESTING, as_text, blocks, cells, plain, to_html
 
 
 def units(text: str) -> list[tuple[str, str]]:
@@ -133,3 +133,17 @@ def test_cells_of_a_row() -> None:
 
 def test_a_document_becomes_html() -> None:
     assert to_html("# A\n\n| b |\n| - |\n| c |").startswith("<h1>A</h1>\n<table>")
+
+
+def test_what_an_editor_writes_links_to_pages_mail_and_telephones_alone() -> None:
+    for kept in ("[a](https://town.example/x)", "[m](mailto:a@town.example)", "[t](tel:112)", "[r](/page)", "(112): x"):
+        assert as_text(kept) == kept
+    assert as_text("![p](https://town.example/x.png)") == "[p](https://town.example/x.png)"
+    for link in (
+        "[x](javascript:a)",
+        "[x]( JavaScript:a)",
+        "[x](java&#115;cript:a)",
+        "[x](<data:a>)",
+        "[x]: data:a\n[x]",
+    ):
+        assert "href" not in to_html(as_text(link)), link

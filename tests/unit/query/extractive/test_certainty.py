@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pipelines.query.extractive.certainty import certain
@@ -21,7 +23,7 @@ HOURS = Evidence(
     of=7,
     score=1,
 )
-FEE = "For a house that costs 400,000 euros the permit fee is 2,400 euros."
+FEE = "For a house of two floors the permit fee is 2,400 euros."
 
 
 @pytest.mark.parametrize(
@@ -60,3 +62,23 @@ def test_what_names_no_subject_is_not_answered(lang: str, question: str, told: b
     text = "An ID card takes about three weeks."
     unit = Evidence(n=1, start=0, text=text, kind="prose", block=0, score=1)
     assert certain(question, lang, unit, source(1, text, title="ID cards"), SURE) is told
+
+
+@pytest.mark.parametrize(
+    ("question", "kind", "text", "told"),
+    [
+        ("What does the old mill cost?", "row", "| Old mill | 180 euros |", True),
+        ("What does a wedding cost?", "row", "| Old mill | 180 euros |", False),  # of one of its places
+        ("What does the old mill cost?", "row", "| Old mill | surcharge of 180 euros |", False),
+        ("What does the old mill cost on Saturday?", "row", "| Old mill | 180 euros |", False),  # perhaps not then
+        ("What does the ferry cost?", "prose", "The ferry costs 4 euros.", True),
+        ("What does the ferry cost?", "prose", "The ferry costs 4 euros in winter and 6 euros in summer.", False),
+        ("What does a copy cost?", "item", "- Copy: 2 euros", True),
+        ("What does a wedding cost?", "item", "- Copy: 2 euros", False),
+    ],
+)
+def test_a_price_is_told_of_what_is_named_alone_and_whole(question: str, kind: Any, text: str, told: bool) -> None:
+    unit = Evidence(
+        n=1, start=0, text=text, kind=kind, headings=("Wedding",), header="| Place | Price |", block=0, score=1
+    )  # fmt: skip
+    assert certain(question, "en", unit, source(1, text, title="Wedding"), SURE) is told
