@@ -22,7 +22,7 @@ MOST_SIGNATURES = 8
 LONGEST = 1_000  # characters of a header
 
 
-class InvalidSignature(Exception):
+class BadSignature(Exception):
     """The signature is missing, wrong or too old; says which, and nothing else."""
 
 
@@ -39,14 +39,14 @@ def headers(keys: Sequence[bytes], signed: bytes) -> dict[str, str]:
 
 
 def verify(given: Mapping[str, str], keys: Sequence[bytes], signed: bytes) -> None:
-    """Raises: InvalidSignature: not by one of our keys, or out of the time window."""
+    """Raises: BadSignature: not by one of our keys, or out of the time window."""
     id, timestamp, signatures = (given.get(name, "") for name in (ID, TIMESTAMP, SIGNATURE))
     if not (id and timestamp and signatures):
-        raise InvalidSignature("the signature is missing")
+        raise BadSignature("the signature is missing")
     if max(map(len, (id, timestamp, signatures))) > LONGEST or not (timestamp.isascii() and timestamp.isdecimal()):
-        raise InvalidSignature("the signature is wrong")
+        raise BadSignature("the signature is wrong")
     if abs(time.time() - int(timestamp[:12])) > WINDOW:
-        raise InvalidSignature("the signature is too old, or the clocks differ")
+        raise BadSignature("the signature is too old, or the clocks differ")
     expected = [sign(key, id, timestamp, signed).encode() for key in keys]
     matches = [
         hmac.compare_digest(one.encode("utf-8", "replace"), right)
@@ -54,4 +54,4 @@ def verify(given: Mapping[str, str], keys: Sequence[bytes], signed: bytes) -> No
         for right in expected
     ]
     if True not in matches:
-        raise InvalidSignature("the signature is wrong")
+        raise BadSignature("the signature is wrong")
