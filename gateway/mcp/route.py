@@ -38,7 +38,15 @@ def check(settings: Settings) -> None:
             raise SettingsError(f"sites.{name}.agents: mcp needs the MCP SDK: `pip install 'pagewire[mcp]'`")
 
 
-@router.post("/mcp", response_class=Response, openapi_extra=any_json("A request of JSON-RPC."))
+@router.post(
+    "/mcp",
+    response_class=Response,
+    openapi_extra=any_json("A request of JSON-RPC."),
+    responses={
+        status: {"content": {"application/json": {}, "application/problem+json": {}}, "description": "JSON-RPC."}
+        for status in (200, 400, 401, 403, 404, 406, 413, 415, 422, 429, 503)
+    },
+)
 async def mcp(site: str, caller: MayCall, request: Request) -> Response:
     """The site's MCP server (Streamable HTTP, without sessions): MCP 2026-07-28, and 2025-11-25 and older."""
     return _Served()

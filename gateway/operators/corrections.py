@@ -28,6 +28,8 @@ router = APIRouter(prefix="/v1/admin/sites/{site}", tags=["operations"])
 
 CorrectionId = Annotated[TextName, Path(description="As the list has it.")]
 
+CASES = {MEDIA_TYPES["ndjson"]: "string", MEDIA_TYPES["yaml"]: "object"}
+
 
 @router.get("/corrections")
 async def list_corrections(site: str, caller: MayView, edge: TheEdge) -> CorrectionList:
@@ -114,7 +116,7 @@ async def roll_back_correction(
 @router.get(
     "/cases",
     response_class=Response,
-    responses={200: {"content": {kind: {"schema": {"type": "string"}} for kind in MEDIA_TYPES.values()}}},
+    responses={200: {"content": {kind: {"schema": {"type": shape}} for kind, shape in CASES.items()}}},
 )
 async def list_cases(
     site: str,

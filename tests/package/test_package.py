@@ -42,6 +42,7 @@ print(json.dumps({"broken": broken, "owners": owners}))
 LACKING = {
     "connectors.cms.sitemap.discover": "protego",
     "connectors.cms.sitemap.source": "protego",
+    "gateway.mcp.server": "mcp_types",
 }
 
 

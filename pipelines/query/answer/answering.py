@@ -153,9 +153,10 @@ class Answering:
             SourcesFound(grade=retrieved.grade, sources=retrieved.sources),
         )
         made = _Made(retrieved.sources, usage=retrieved.usage)
-        if retrieved.usage.completion_tokens:  # a model has rewritten it
-            did, ms = self._settings.flow_of(request.site, request.under).rephrase, retrieved.timings_ms.get("rephrase")
-            made.note(Step(kind="model", asked=did, said=shortened(retrieved.question), ms=ms or 0.0))
+        did = self._settings.flow_of(request.site, request.under).rephrase
+        if did == "expand" and retrieved.usage.completion_tokens:  # a model has written what is searched for
+            ms = retrieved.timings_ms.get("rephrase", 0.0)
+            made.note(Step(kind="model", asked=did, said=shortened(retrieved.question), ms=ms))
         if stopped.is_set():
             failed = None
         elif datetime.now(UTC) > request.deadline:
