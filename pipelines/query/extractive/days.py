@@ -33,6 +33,8 @@ SHORT_QUESTION = 4  # words, at most, of one that means now when it ends with "o
 
 _DASH = r"[-‐‑–—]|bis|to"
 _NUMERIC = re.compile(r"(?<![\d.:])(\d{1,2})\.\s?(\d{1,2})\.(?:\s?(\d{4}))?(?!\d)|(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
+_AND = "und|and|et|e|y|i|en|ve|și|si|és|es|та|и"
+_NUMBER = re.compile(r"\d{1,2}")
 _UNSPACED = frozenset({"zh", "ja", "th", "lo", "my", "km"})
 
 
@@ -214,7 +216,7 @@ def _joined(words: _Words) -> re.Pattern[str]:
 @cache
 def _joined_of(words: frozenset[str]) -> re.Pattern[str]:
     to = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
-    return re.compile(rf"\.?\s*(?:,|&|\+|und|and|et|e|y|i|en|ve|și|és|та|и|{to})\s*")
+    return re.compile(rf"\.?\s*(?:,|&|\+|{_AND}|{to})\s*")
 
 
 def _months(folded: str, words: _Words) -> frozenset[int]:
@@ -238,18 +240,27 @@ def _dates(folded: str, words: _Words) -> Iterator[tuple[int, int, int | None]]:
         )
         if 1 <= parts[0] <= 31 and 1 <= parts[1] <= 12:
             yield parts[0], parts[1], parts[2] or None
-    for pattern in _written(tuple(words.months)):
+    for pattern in _written(tuple(words.months), frozenset(words.listed["to"])):
         for match in pattern.finditer(folded):
-            if 1 <= int(match["day"]) <= 31:
-                yield int(match["day"]), words.months[match["month"]], int(match["year"]) if match["year"] else None
+            last, year = int(match["day"]), int(match["year"]) if match["year"] else None
+            first = int(match["first"] or last)
+            for day in {*map(int, _NUMBER.findall(match["others"] or "")), *range(first, last + 1)}:
+                if 1 <= day <= 31:
+                    yield day, words.months[match["month"]], year
 
 
 @cache
-def _written(names: Sequence[str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Dates with the name of a month: "3 October 2027", "October 3rd"."""
+def _written(names: Sequence[str], to: frozenset[str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Dates with the name of a month: "3 October 2027", "October 3rd", "24 and 31 December", "24 to 26 December"."""
     months = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    before = rf"(?<![\d.:])(?P<day>\d{{1,2}})(?:\.|st|nd|rd|th|er|º)?\s*(?:de |of |די )?(?P<month>{months})(?!\w)"
-    after = rf"(?<!\w)(?P<month>{months})\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:.])"
+    through = "|".join((_DASH, *map(re.escape, sorted(to, key=len, reverse=True))))
+    th = r"(?:\.|st|nd|rd|th|er|º)?"
+    more = (
+        rf"(?P<others>(?:\d{{1,2}}{th}\s{{0,3}}(?:,|&|\+|{_AND})\s{{0,3}}){{0,6}})"
+        rf"(?:(?P<first>\d{{1,2}}){th}\s{{0,3}}(?:{through})\s{{0,3}})?"
+    )
+    before = rf"(?<![\d.:]){more}(?P<day>\d{{1,2}}){th}\s*(?:de |of |די )?(?P<month>{months})(?!\w)"
+    after = rf"(?<!\w)(?P<month>{months})\s+{more}(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:.])"
     year = r"(?:,?\s*(?:de )?(?P<year>\d{4}))?"
     return re.compile(before + year), re.compile(after + year)
 

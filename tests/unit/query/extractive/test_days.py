@@ -138,3 +138,15 @@ def test_a_date_of_its_own_comes_before_a_weekday() -> None:
     assert matching_rows(rows, date(2026, 12, 31), "en") == [1]
     assert matching_rows(rows, date(2026, 12, 24), "en") == [2]
     assert matching_rows(rows, date(2027, 12, 31), "en") == []  # a Friday of another year
+
+
+def test_of_several_days_of_a_month_each_is_named() -> None:
+    for text, lang, days in (
+        ("Am 24. und 31. Dezember zu", "de", {24, 31}),
+        ("24., 25. und 26. Dezember", "de", {24, 25, 26}),
+        ("vom 24. bis 26. Dezember", "de", {24, 25, 26}),
+        ("closed on December 24 and 31", "en", {24, 31}),
+        ("24 și 31 decembrie", "ro", {24, 31}),
+        ("5 and 10 euros from 3 December", "en", {3}),
+    ):
+        assert said_days(text, lang).dates == {(day, 12, None) for day in days}, text
