@@ -10,7 +10,7 @@ marked, and other headings are named.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pipelines.query.extractive.quotation import Quotation
@@ -50,18 +50,25 @@ class _Piece:
 
 
 def card(
-    evidence: Sequence[Evidence], sources: Sequence[Source], lead_in: str, tables: Sequence[SourceTable] = ()
+    evidence: Sequence[Evidence],
+    sources: Sequence[Source],
+    lead_in: str,
+    tables: Sequence[SourceTable] = (),
+    meant: Callable[[Evidence], bool] = lambda _: True,
 ) -> Quotation:
     """What fits best on the page of the best unit.
 
     Args:
         evidence: best first; some. lead_in: with the page's title. tables: whole; of those that are shown in part.
+        meant: whether a row is the one that is asked for; it is marked among the others.
     """
-    pieces = _pieces(evidence, {each.n: each for each in sources})
+    pieces = _pieces(evidence, {each.n: each for each in sources}, meant)
     return Quotation(tuple(_written(pieces, evidence[0].headings, lead_in, tables)), "place")
 
 
-def _pieces(evidence: Sequence[Evidence], sources: dict[int, Source]) -> list[_Piece]:
+def _pieces(
+    evidence: Sequence[Evidence], sources: dict[int, Source], meant: Callable[[Evidence], bool]
+) -> list[_Piece]:
     """In the page's order."""
     url, room, taken = sources[evidence[0].n].url, ROOM, dict[tuple[int, int], _Piece]()
     for unit in evidence:
@@ -76,7 +83,7 @@ def _pieces(evidence: Sequence[Evidence], sources: dict[int, Source]) -> list[_P
         whole = source.text[slice(*blocks[i])]
         if taken and len(whole) > room:
             continue
-        shown = _shown(whole, unit, ROOM, source.lang)
+        shown = _shown(whole, unit, ROOM, source.lang, meant)
         intro = source.text[slice(*blocks[i - 1])] if i and unit.kind != "prose" else ""
         intro = "" if _HEADING.match(intro) or len(intro) + len(shown) > room else intro
         below = source.text[slice(*blocks[i + 1])] if whole.endswith(":") and i + 1 < len(blocks) else ""
@@ -111,13 +118,13 @@ def _blocks(text: str) -> list[tuple[int, int]]:
     return blocks
 
 
-def _shown(block: str, unit: Evidence, room: int, lang: str) -> str:
+def _shown(block: str, unit: Evidence, room: int, lang: str, meant: Callable[[Evidence], bool]) -> str:
     """The block, its row marked; of a longer one the lines around the unit, of a paragraph the unit."""
     if "\n\n" in unit.text and unit.kind != "code":  # with the question before it
         return unit.text if len(unit.text) <= room else f"{cut(unit.text, room, lang)} {GAP}"
     lines = block.split("\n")
     if unit.kind == "row":
-        return _table(lines, unit, room)
+        return _table(lines, unit, room, mark=meant(unit))
     if len(block) <= room:
         return block
     if len(lines) == 1 or unit.kind == "prose":
@@ -132,14 +139,15 @@ def _shown(block: str, unit: Evidence, room: int, lang: str) -> str:
     return "\n".join((*above, *fences[:1], *inner[first:last], *fences[1:], *below))
 
 
-def _table(lines: list[str], unit: Evidence, room: int) -> str:
-    """With its header, even where its rows begin in another passage; the unit's row in bold if there are several."""
+def _table(lines: list[str], unit: Evidence, room: int, *, mark: bool) -> str:
+    """With its header, even where its rows begin in another passage; the unit's row in bold if it is the one meant."""
     rows = [line for line in lines if not _SEPARATOR.fullmatch(line.strip())]
     header = unit.header or f"|{'  |' * len(cells(unit.text))}"
     rows = rows[1:] if rows and rows[0].strip() == unit.header.strip() else rows
     first, last = _around(rows, unit.text, room - len(header)) if sum(map(len, rows)) > room else (0, len(rows))
     more = f"|{f' {GAP} |' * len(cells(header))}"
-    marked = [_bold(row) if row.strip() == unit.text.strip() and len(lines) > SHORT_TABLE + 1 else row for row in rows]
+    mark = mark and len(lines) > SHORT_TABLE + 1
+    marked = [_bold(row) if mark and row.strip() == unit.text.strip() else row for row in rows]
     return "\n".join(
         (
             header,

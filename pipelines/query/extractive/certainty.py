@@ -45,7 +45,7 @@ def certain(question: str, lang: str, best: Evidence, source: Source, sure: Sure
     """
     if sure is not None and sure.unit is not None and sure.unit < LEAST:
         return False
-    langs = dict.fromkeys((lang.partition("-")[0], *sorted(spoken(question)), source.lang.partition("-")[0]))
+    langs = languages(question, lang, source.lang)
     wants, subject = asked(question, langs)
     if (
         not wants
@@ -62,9 +62,14 @@ def certain(question: str, lang: str, best: Evidence, source: Source, sure: Sure
             return False
     if "price" in wants and not _whole_price(best, own, question, (*langs, source.lang.partition("-")[0])):
         return False
-    if "opening" not in wants and "when" not in wants and not _is_named(best, subject):
+    if "opening" not in wants and "when" not in wants and not is_named(best, subject):
         return False
     return all(holds(want, own, source.lang) for want in wants) and covered(subject, best, source.title)
+
+
+def languages(question: str, visitor: str, page: str) -> Sequence[str]:
+    """That a question may be in: the visitor's, those that its words are of, that of the page."""
+    return tuple(dict.fromkeys((visitor.partition("-")[0], *sorted(spoken(question)), page.partition("-")[0])))
 
 
 def names_nothing(question: str, langs: Iterable[str]) -> bool:
@@ -90,8 +95,12 @@ def _whole_price(best: Evidence, text: str, question: str, langs: Sequence[str])
     return best.kind == "row" or len(prices) <= 1
 
 
-def _is_named(best: Evidence, subject: Iterable[str]) -> bool:
-    """Whether the question names what a row or an item is called, not only the table that it stands in."""
+def is_named(best: Evidence, subject: Iterable[str]) -> bool:
+    """Whether the question names what a row or an item is called, not only the table that it stands in.
+
+    Args:
+        subject: what the question asks about (`asked`).
+    """
     name = best.text
     if best.kind == "row":
         name = next((cell for cell in cells(best.text) if cell), "")

@@ -10,7 +10,7 @@ found since), the units of the sources are compared with the question by their w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import islice
@@ -19,10 +19,11 @@ from babel import Locale, UnknownLocaleError
 from babel.dates import format_date
 
 from pipelines.query.extractive.card import card
-from pipelines.query.extractive.certainty import certain
-from pipelines.query.extractive.days import asked_day
+from pipelines.query.extractive.certainty import asked, certain, is_named, languages
+from pipelines.query.extractive.days import asked_day, matching_rows
 from pipelines.query.extractive.follow_ups import signs
 from pipelines.query.extractive.quotation import (
+    DATED,
     Quotation,
     Unsure,
     answering,
@@ -34,7 +35,7 @@ from pipelines.query.extractive.quotation import (
 from pipelines.query.extractive.replies import candidates
 from pipelines.query.search.fuse import idf
 from schemas.query import Evidence, Part, Retrieved, Source, Sure
-from text.markdown import escaped
+from text.markdown import escaped, plain
 from text.units import units
 from text.words import stems
 
@@ -74,8 +75,8 @@ def quote(retrieved: Retrieved, now: datetime, own: OwnWords) -> Quotation:
     evidence = list(retrieved.evidence) or by_words(retrieved.question, retrieved.sources)
     if not evidence:
         return Quotation(())
-    asked, words = dict.fromkeys((request.question, retrieved.question)), own  # its own day before the topic's
-    if day := next((day for each in asked if (day := asked_day(each, now, request.lang))), None):
+    questions, words = dict.fromkeys((request.question, retrieved.question)), own  # its own day before the topic's
+    if day := next((day for each in questions if (day := asked_day(each, now, request.lang))), None):
         evidence, found = on_day(evidence, day, _language(evidence, retrieved), _on_page(evidence, retrieved))
         words = own.on(day, request.lang) if found else own
     goes_on = retrieved.question not in request.question
@@ -93,10 +94,21 @@ def quote(retrieved: Retrieved, now: datetime, own: OwnWords) -> Quotation:
         # Prose that names a weekday is seldom about this one.
         dated = words if evidence[0].kind in ("row", "item") else own
         lead_in = _linked(dated.closest, evidence[0], retrieved)
-        return card(evidence, retrieved.sources, lead_in, retrieved.tables)
+        return card(evidence, retrieved.sources, lead_in, retrieved.tables, _meant(evidence, questions, day, retrieved))
     best = evidence[0]
     alike = [each for each in evidence if (each.n, each.block) == (best.n, best.block)]
     return answering(alike, words.lead_in, retrieved.tables)
+
+
+def _meant(
+    evidence: Sequence[Evidence], questions: Iterable[str], day: date | None, retrieved: Retrieved
+) -> Callable[[Evidence], bool]:
+    """Tells whether a row is called what is asked for, or is about the day that is."""
+    page = _language(evidence, retrieved)
+    subjects = [asked(each, languages(each, retrieved.request.lang, page))[1] for each in questions]
+    of_day = matching_rows([plain(each.text[:DATED]) for each in evidence], day, page) if day is not None else ()
+    days = {(evidence[n].n, evidence[n].start) for n in of_day}
+    return lambda row: (row.n, row.start) in days or any(is_named(row, subject) for subject in subjects)
 
 
 def by_words(question: str, sources: Sequence[Source]) -> list[Evidence]:

@@ -172,3 +172,27 @@ def test_who_asks_again_is_not_answered_by_parts() -> None:
     question = in_parts(PRICE, (SINGS, 1, "nothing"))
     again = question.request.model_copy(update={"replaced": "A ticket costs 4 euros."})
     assert "Nothing about" not in said(question.model_copy(update={"request": again}))[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        ("What does the old mill look like?", "Old mill"),
+        ("What does a wedding look like?", None),  # nobody has asked for this place
+        ("Is it open on Thursday?", "Thursday"),
+        ("Is it open on 24 December?", None),  # a Thursday, but the page names that day
+    ],
+)
+def test_the_row_that_is_meant_is_marked_and_no_other(text: str, marked: str | None) -> None:
+    rows = ["| Old mill | 180 |", "| Thursday | 9 |", "| Tower | 120 |"]
+    page = "\n".join(("| Of | Is |", "| --- | --- |", *rows)) + "\n\nWe are closed on 24 and 31 December.\n"
+    best = rows[0] if "old mill" in text or "wedding" in text else rows[1]
+    units = [(best, "row", 9.0), ("We are closed on 24 and 31 December.", "prose", 5.0)]
+    evidence = tuple(
+        Evidence(n=1, start=page.index(each), text=each, kind=kind, header="| Of | Is |", block=0, of=3, score=score)  # type: ignore[arg-type]
+        for each, kind, score in units
+    )
+    made = retrieved(source(1, page, title="Weddings"), text=text)
+    request = made.request.model_copy(update={"question": text})
+    shown = quoted(made.model_copy(update={"request": request, "question": text, "evidence": evidence})).text
+    assert [name for name in ("Old mill", "Thursday") if f"**{name}**" in shown] == ([marked] if marked else [])
