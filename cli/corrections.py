@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.output import NOT_SO, explained, out, print_json, rows, table
 from cli.user import noted, user
-from cli.wired import connected, logged
+from cli.wired import on_site
 from pipelines.evaluate.corrected_cases import corrected_cases
 from pipelines.evaluate.dataset import dumped
 from schemas.correction import CorrectionTrial, ListedCorrection, NewCorrection, Reach
@@ -24,7 +22,6 @@ app = typer.Typer(
     help="Put answers right: the page that is right, the answer itself, what a word means, what is not answered.",
 )
 
-Value = TypeVar("Value")
 Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
 Question = Annotated[list[str], typer.Option("--question", "-q", help="As visitors ask; may be repeated.")]
 Page = Annotated[str, typer.Argument(help="The page's id, or its address.")]
@@ -138,10 +135,10 @@ def _put(site: str, given: dict[str, Any], tries: bool, json: bool) -> None:
     with explained():
         new = NewCorrection.model_validate(given)
     if not tries:
-        made = _with_clients(site, put)
+        made = on_site(site, put)
         print_json(made) if json else out.print(f"put right as {made.id}, in force within ten seconds", markup=False)
         return
-    trial = _with_clients(site, tried)
+    trial = on_site(site, tried)
     if json:
         print_json(trial)
     else:
@@ -169,7 +166,7 @@ def list_(site: Site, json: Json = False) -> None:
     async def work(clients: Clients) -> Any:
         return await (await clients.correction_changes()).list(site, ())
 
-    found = _with_clients(site, work)
+    found = on_site(site, work)
     if json:
         print_json(found)
         return
@@ -199,7 +196,7 @@ def remove(site: Site, id: Id, note: Note = "") -> None:
         async with noted(clients, "corrections.remove", site, id):
             await (await clients.correction_changes()).remove(site, id, TextChange(note=note), user())
 
-    _with_clients(site, work)
+    on_site(site, work)
 
 
 @app.command()
@@ -214,7 +211,7 @@ def undo(site: Site, id: Id, note: Note = "", json: Json = False) -> None:
         async with noted(clients, "corrections.rollback", site, id):
             return await (await clients.correction_changes()).roll_back(site, id, TextChange(note=note), user(), ())
 
-    found = _with_clients(site, work)
+    found = on_site(site, work)
     if json:
         print_json(found)
     else:
@@ -232,15 +229,4 @@ def cases(site: Site) -> None:
     async def work(clients: Clients) -> Any:
         return await (await clients.correction_changes()).list(site, ())
 
-    typer.echo(dumped(corrected_cases(_with_clients(site, work)), ".ndjson"), nl=False)
-
-
-def _with_clients(site: str, work: Callable[[Clients], Awaitable[Value]]) -> Value:
-    async def run() -> Value:
-        settings = logged()
-        settings.site(site)
-        async with connected(settings) as clients:
-            return await work(clients)
-
-    with explained():
-        return asyncio.run(run())
+    typer.echo(dumped(corrected_cases(on_site(site, work)), ".ndjson"), nl=False)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.output import explained, out, print_json, rows, table
+from cli.output import out, print_json, rows, table
 from cli.user import noted
-from cli.wired import connected, logged
+from cli.wired import on_site
 from pipelines.evaluate.comparison import GATED, WHOLE
 from pipelines.evaluate.publication import UnknownRun
 from schemas.evaluation import ListedRun, RunFigure, RunList
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Published runs of `eval run`. They are published by its --publish.")
 
-Value = TypeVar("Value")
 Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
 Id = Annotated[str, typer.Argument(help="As `list` shows it.")]
 
@@ -35,7 +32,7 @@ def list_(
 
     Example: pagewire evaluations list town --dataset town
     """
-    found = _with_clients(site, lambda clients: clients.runs().of_site(site, dataset))
+    found = on_site(site, lambda clients: clients.runs().of_site(site, dataset))
     if json:
         print_json(RunList(runs=tuple(found)))
     else:
@@ -57,7 +54,7 @@ def show(site: Site, id: Id) -> None:
             raise UnknownRun(f"site {site} has no published run {id}")
         print_json(found)
 
-    _with_clients(site, read)
+    on_site(site, read)
 
 
 @app.command()
@@ -72,7 +69,7 @@ def remove(site: Site, id: Id) -> None:
             if not await clients.runs().remove(site, id):
                 raise UnknownRun(f"site {site} has no published run {id}")
 
-    _with_clients(site, take)
+    on_site(site, take)
 
 
 def _lines(runs: list[ListedRun]) -> list[tuple[object, ...]]:
@@ -88,14 +85,3 @@ def _lines(runs: list[ListedRun]) -> list[tuple[object, ...]]:
 
 def _mean(figure: RunFigure | None) -> str:
     return f"{figure.mean:.3f}" if figure else ""
-
-
-def _with_clients(site: str, work: Callable[[Clients], Awaitable[Value]]) -> Value:
-    async def run() -> Value:
-        settings = logged()
-        settings.site(site)
-        async with connected(settings) as clients:
-            return await work(clients)
-
-    with explained():
-        return asyncio.run(run())

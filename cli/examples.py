@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.output import explained, out, print_json, rows, table
+from cli.output import out, print_json, rows, table
 from cli.user import noted
-from cli.wired import connected, logged
+from cli.wired import on_site
 from pipelines.runtime.errors import Permanent
 from schemas.example import NewExample, WorkedExample
 
@@ -22,7 +20,6 @@ app = typer.Typer(
     no_args_is_help=True, help="Worked examples of how questions are rewritten for the search, and of good answers."
 )
 
-Value = TypeVar("Value")
 Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
 Question = Annotated[str, typer.Argument(help="As a visitor asks it.")]
 Lang = Annotated[str | None, typer.Option(help="Language of the example; default: the site's first.")]
@@ -81,7 +78,7 @@ def _add(site: str, given: dict[str, Any], json: bool) -> None:
             await clients.examples().put(example)
         return example
 
-    example = _with_clients(site, put)
+    example = on_site(site, put)
     print_json(example) if json else out.print(f"added {example.id}", markup=False)
 
 
@@ -91,7 +88,7 @@ def list_(site: Site, json: Json = False) -> None:
 
     Example: pagewire examples list town
     """
-    found = _with_clients(site, lambda clients: clients.examples().of_site(site))
+    found = on_site(site, lambda clients: clients.examples().of_site(site))
     if json:
         print_json([example.model_dump(mode="json") for example in found])
     else:
@@ -111,21 +108,10 @@ def remove(site: Site, id: Annotated[str, typer.Argument(help="As `list` shows i
             if not await clients.examples().remove(site, id):
                 raise UnknownExample(f"site {site} has no example {id}")
 
-    _with_clients(site, take)
+    on_site(site, take)
 
 
 class UnknownExample(Permanent):
     """The site has no example of this id."""
 
     code = "unknown-example"
-
-
-def _with_clients(site: str, work: Callable[[Clients], Awaitable[Value]]) -> Value:
-    async def run() -> Value:
-        settings = logged()
-        settings.site(site)
-        async with connected(settings) as clients:
-            return await work(clients)
-
-    with explained():
-        return asyncio.run(run())

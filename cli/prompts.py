@@ -6,9 +6,8 @@ propose FILE ─▶ a candidate, not live ─▶ promote: asked beside what is l
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
@@ -17,7 +16,7 @@ from cli.evaluation_print import comparison_told, print_evaluation
 from cli.output import NOT_SO, explained, out, print_json, rows, table
 from cli.prompt_gate import PromptGate
 from cli.user import noted, user
-from cli.wired import configure_logs, connected, load
+from cli.wired import load, on_site
 from pipelines.evaluate.comparison import GATED as DECIDE
 from pipelines.evaluate.dataset import load_dataset
 from pipelines.evaluate.measures import MEASURES
@@ -33,14 +32,12 @@ from schemas.trial import TrialPrompt, TrialSettings
 
 if TYPE_CHECKING:
     from wiring.clients import Clients
-    from wiring.settings import Settings
 
 app = typer.Typer(
     no_args_is_help=True,
     help="Prompts, settings, replies, contact and glossary of a site, changed while it runs, with a history.",
 )
 
-Value = TypeVar("Value")
 Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
 Text = Annotated[
     str,
@@ -70,7 +67,7 @@ def list_(site: Site, json: Json = False) -> None:
         filed = {f"prompts/{one.name}": "file" if one.own else "ours" for one in shown.prompts}
         return [_listed(name, live.get(name), filed.get(name, "")) for name in {**filed, **live}]
 
-    found = _with_clients(site, work)
+    found = on_site(site, work)
     if json:
         print_json(found)
     else:
@@ -92,7 +89,7 @@ def show(
 
     Example: pagewire prompts show town answer --version 3 > answer.yaml
     """
-    found = _with_clients(site, lambda clients: _history(clients, _place(site, text)))
+    found = on_site(site, lambda clients: _history(clients, _place(site, text)))
     with explained():
         said = found.text if version is None else _words(found, version)
     if json:
@@ -132,7 +129,7 @@ def propose(
         async with noted(clients, "texts.propose", site, str(place)):
             return await (await clients.text_changes()).propose(place, new, user())
 
-    made = _with_clients(site, work)
+    made = on_site(site, work)
     print_json(made) if json else out.print(f"kept as version {made.version}, not live", markup=False)
 
 
@@ -204,7 +201,7 @@ def promote(
                 at_once,
                 lambda text: _trial(place, text),
             )
-    told = _with_clients(site, lambda clients: _promote(clients, place, version, gate, note), settings)
+    told = on_site(site, lambda clients: _promote(clients, place, version, gate, note), settings)
     report, comparison = told.pop("evaluation"), told.pop("comparison")
     if json:
         print_json(
@@ -233,7 +230,7 @@ def rollback(site: Site, text: Text = "answer", note: Note = "", json: Json = Fa
         async with noted(clients, "texts.rollback", site, str(place)):
             return await (await clients.text_changes()).roll_back(place, TextChange(note=note), user())
 
-    made = _with_clients(site, work)
+    made = on_site(site, work)
     if json:
         print_json(made)
     else:
@@ -321,15 +318,3 @@ def _state(one: TextVersion, live: int) -> str:
     if one.version == live:
         return "live"
     return "candidate" if one.candidate else "files" if one.text is None else ""
-
-
-def _with_clients(site: str, work: Callable[[Clients], Awaitable[Value]], settings: Settings | None = None) -> Value:
-    async def run() -> Value:
-        known = settings or load()
-        configure_logs(known)
-        known.site(site)
-        async with connected(known) as clients:
-            return await work(clients)
-
-    with explained():
-        return asyncio.run(run())

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from adapters.fake_audit_log import FakeAuditLog
 from adapters.fake_texts import FakeTextStore
-from cli import prompts
+from cli import wired
 from cli.main import app
 from pipelines.evaluate.dataset import Case, dumped
 from pipelines.evaluate.measures import Observed
@@ -102,7 +102,7 @@ def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Town]
         monkeypatch.delenv(f"PAGEWIRE_{name}", raising=False)
     monkeypatch.setenv("PAGEWIRE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(logs, "configure", lambda settings: None)
-    monkeypatch.setattr(prompts, "connected", Kept)
+    monkeypatch.setattr(wired, "connected", Kept)
     monkeypatch.setattr("adapters.http_trials.HttpTrials", Town)
     Path("pagewire.yaml").write_text("sites: {town: {languages: [en, de]}}\n", encoding="utf-8")
     Path("town.yaml").write_text(dumped(dataset(150), ".yaml"), encoding="utf-8")
