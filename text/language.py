@@ -46,14 +46,14 @@ def language_of(question: str, languages: Sequence[str]) -> str:
     Args:
         languages: the site's languages; the first is the default.
     """
-    found = _detected(question)
+    found = _detected(question, languages)
     ours = (lang for lang in languages if lang.partition("-")[0] in found)
     return next(ours, min(found) if len(found) == 1 else languages[0])
 
 
 def tells_language(question: str, languages: Sequence[str]) -> bool:
     """Whether the question's words show its language among the site's, or that it is in none of them."""
-    found = _detected(question)
+    found = _detected(question, languages)
     if (
         len(said := words(question)) <= SHORT
         and sum(word in stopwords().get(lang, ()) for lang in found for word in said) == 1
@@ -62,10 +62,14 @@ def tells_language(question: str, languages: Sequence[str]) -> bool:
     return len(found) == 1 or sum(lang.partition("-")[0] in found for lang in languages) == 1
 
 
-def _detected(question: str) -> frozenset[str]:
+def _detected(question: str, languages: Sequence[str]) -> frozenset[str]:
     """The possible languages: several if neither words nor letters decide, none if they show too little."""
     found = spoken(question)
-    identity = identified(question) if len(found) != 1 else None
+    alone = len(found) == 1 and sum(word in stopwords()[min(found)] for word in words(question)) == 1
+    foreign = alone and all(lang.partition("-")[0] not in found for lang in languages)
+    identity = identified(question) if len(found) != 1 or foreign else None
+    if foreign and identity not in found:
+        return frozenset()  # "alte" of "alte mühle preis" is a stop word in Romanian alone
     # Stop words cannot detect a language without a list of them.
     if identity and (not found or identity in found or identity not in stopwords()):
         return frozenset((identity,))

@@ -39,6 +39,8 @@ def test_stop_words_tell_the_language(question: str, lang: str) -> None:
         ("sauna", ("de", "en"), "de"),
         ("Vamos un domingo de noviembre, ¿estará abierta la oficina de turismo?", ("de", "en"), "es"),
         ("ya ben köpeği kaydettirmeyi unuttum, ceza yer miyim ne kadar", ("de", "en"), "tr"),
+        ("alte mühle heiraten preis", ("de", "en"), "de"),  # a stop word of Romanian, and of no other language
+        ("d-lock price", ("de", "en"), "de"),
     ],
 )
 def test_a_question_without_a_language_is_heard_for_one(
