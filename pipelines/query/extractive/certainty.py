@@ -85,7 +85,7 @@ def _whole_price(best: Evidence, text: str, question: str, langs: Sequence[str])
     Args:
         langs: of the question, and last that of the text.
     """
-    said, wanted = f" {' '.join(words(text))} ", set(words(question))
+    said, wanted = f" {' '.join(words(f'{best.header} {text}'))} ", set(words(question))
     parts = {phrase for tag in langs for phrase in _phrases("parts").get(tag, ())}
     if any(f" {part} " in said for part in parts - wanted):
         return False

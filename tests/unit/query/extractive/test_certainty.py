@@ -82,3 +82,5 @@ def test_a_price_is_told_of_what_is_named_alone_and_whole(question: str, kind: A
         n=1, start=0, text=text, kind=kind, headings=("Wedding",), header="| Place | Price |", block=0, score=1
     )  # fmt: skip
     assert certain(question, "en", unit, source(1, text, title="Wedding"), SURE) is told
+    parts = unit.model_copy(update={"header": "| Place | Surcharge |"})
+    assert not (kind == "row" and certain(question, "en", parts, source(1, text, title="Wedding"), SURE))
