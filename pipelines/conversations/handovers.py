@@ -239,6 +239,9 @@ class Deliveries:
             return Retryable(f"no answer within {SEND_TIMEOUT:g} s")
         except PagewireError as err:
             return err
+        except Exception as err:  # a message that cannot be written, or a fault of ours: operators see it as failed
+            log.exception("a message to a person cannot be sent", site=handover.site, reference=handover.reference)
+            return Permanent(f"{type(err).__name__}: {err}")
         return None
 
 

@@ -98,6 +98,19 @@ async def test_what_is_refused_is_given_up_at_once_with_the_reason() -> None:
     assert (world.stored(reference).state, world.stored(reference).reason) == ("failed", "401 from the desk")
 
 
+async def test_what_cannot_be_sent_at_all_is_given_up_and_holds_nobody_up() -> None:
+    world = World()
+    broken, after = await world.take(), await world.take(ConversationOwner("other", "visitor:2", ()))
+    world.failure = ValueError("no such header")
+    await world.look()
+    assert (world.stored(broken).state, world.stored(broken).reason) == ("failed", "ValueError: no such header")
+    world.failure = None
+    await world.handovers.redeliver("town", broken)
+    await world.handovers.redeliver("other", after)
+    await world.look()
+    assert sorted(world.got) == sorted([broken, after])
+
+
 async def test_a_receiver_that_hangs_delays_its_own_site_alone() -> None:
     world = World()
     world.gate["town"] = asyncio.Event()
