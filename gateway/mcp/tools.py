@@ -118,5 +118,7 @@ def _named(passage: Passage) -> str:
 def _marked(text: str, citations: Sequence[Citation]) -> str:
     """The text with the numbers of its sources behind what they support."""
     for citation in sorted(citations, key=lambda each: (each.end, each.n), reverse=True):
-        text = f"{text[: citation.end]} [{citation.n}]{text[citation.end :]}"
+        said = text[: citation.end]
+        at = len(said.removesuffix("|").rstrip())  # of a table's row in its last cell: another one would be dropped
+        text = f"{text[:at]} [{citation.n}]{text[at:]}"
     return text
