@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from unittest.mock import patch
 
 import pytest
+import urllib3.util.connection  # noqa: F401  # tries a socket of IPv6 while it is imported
 
 # What leads out of the process or lets others in, as https://docs.python.org/3/library/audit_events.html names it.
 # The pair of sockets that every event loop has raises none of these.

@@ -140,6 +140,8 @@ async def test_it_is_tried_before_it_is_kept(client: httpx.AsyncClient, fakes: F
     [
         (REFUSED | {"questions": ["What is it?"]}, "says nothing"),
         (REFUSED | {"questions": ["Hello!"]}, "says nothing"),
+        (REFUSED | {"questions": ["What does it cost?"], "reach": "wide"}, "says nothing"),
+        (REFUSED | {"questions": ["Opening hours"], "reach": "alike"}, "says nothing"),
         (PERSO | {"word": "the"}, "says nothing"),
         (REFUSED | {"questions": ["How much is a thing?"], "reach": "wide"}, "20 of 21"),
         (PERSO | {"word": "thing"}, "20 of 21"),

@@ -159,6 +159,10 @@ READ = {
     ),
     "<ol start=0><li>a<li>b</ol>": "a b",
     "7<p></p>50 €": "7 50 €",
+    "7<form><label>Name</label></form>50 €": "7 50 €",
+    "7<nav>Menu</nav>50 €": "7 50 €",
+    "7<iframe></iframe>50 €": "7 50 €",
+    "7<span hidden>x</span>50 €": "750 €",
     "<p>Unclosed <b>bold <table><tr><td>cell</div></p> kestrel": "Unclosed bold cell kestrel",
 }
 
