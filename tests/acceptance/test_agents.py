@@ -26,7 +26,7 @@ def text_of(result: CallToolResult) -> str:
 
 async def heard(client: Client) -> tuple[str, str, str]:
     """What the three tools say of the page."""
-    found = await client.call_tool("search", {"query": "cable car ticket", "limit": 1})
+    found = await client.call_tool("search", {"query": "cable car ticket", "limit": 3})
     answer = await client.call_tool("ask", {"question": QUESTION, "lang": "en"})
     page = await client.call_tool("get_page", {"url": "https://town.example/cable-car"})
     return text_of(found), text_of(answer), text_of(page)

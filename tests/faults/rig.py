@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count, islice
 from pathlib import Path
@@ -21,6 +22,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from adapters.kafka import KafkaSender, broker, ensure_topics, group_id, partition_of, prefixed
 from pipelines.runtime.dead_letters import DeadLetter, from_headers, original_headers
+from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Headers
 from schemas.topics import CHANGES, MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES, Topic, dead_letter_topic
 from wiring.settings import Settings
@@ -159,7 +161,9 @@ class Rig:
         async with broker(self.settings) as client:
 
             async def nothing_behind() -> bool:
-                return not any((await client.behind(self.group, self.partitions(CHANGES))).values())
+                with suppress(Retryable):  # a broker that has just come back knows nobody for a moment
+                    return not any((await client.behind(self.group, self.partitions(CHANGES))).values())
+                return False
 
             await until("everything committed", nothing_behind, limit)
 

@@ -237,6 +237,9 @@ CALLS: Mapping[str, Call] = {
         text, "en", _evidence(text)[0], source(1, text), None
     ),
     "pipelines.query.extractive.certainty.covered": lambda text: certainty.covered([text], _evidence(text)[0], text),
+    "pipelines.query.extractive.certainty.is_named": lambda text: certainty.is_named(
+        _evidence(text)[0].model_copy(update={"kind": "row"}), text.split()[:64]
+    ),
     "pipelines.query.extractive.certainty.holds": lambda text: certainty.holds("price", text[: certainty.READ], "de"),
     "pipelines.query.extractive.card.card": lambda text: card(
         _evidence(text), [source(1, "\n\n".join(each.text for each in _evidence(text)))], text

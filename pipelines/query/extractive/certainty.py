@@ -108,7 +108,7 @@ def is_named(best: Evidence, subject: Iterable[str]) -> bool:
         name = best.text.partition(":")[0]
     else:
         return True
-    called = Likeness(words(plain(name)))
+    called = Likeness(words(plain(name[:READ])))
     return any(max(called.of(word).values(), default=0.0) >= _alike(word) for word in subject)
 
 
