@@ -24,7 +24,7 @@ THEIRS = {"prometheus", "grafana"}
 
 @pytest.fixture
 def managed(tmp_path: Path, override: list[Path]) -> Stack:
-    stack = Stack(tmp_path, ROOT / "docker-compose.managed.yml", *override)
+    stack = Stack(tmp_path, ROOT / "infra/docker/docker-compose.managed.yml", *override)
     stack.set(PAGEWIRE_SECRETS=str(tmp_path), PAGEWIRE_KAFKA=KAFKA, PAGEWIRE_ELASTICSEARCH=ELASTICSEARCH)
     return stack
 

@@ -49,11 +49,11 @@ SERIES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum
 VARIABLE = re.compile(r"(?<!\$)\$\{(?P<name>\w+)(?P<kind>:[-?])?(?P<rest>[^}]*)\}")
 
 TEXT = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
-MANAGED_TEXT = (ROOT / "docker-compose.managed.yml").read_text(encoding="utf-8")
+MANAGED_TEXT = (ROOT / "infra/docker/docker-compose.managed.yml").read_text(encoding="utf-8")
 COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILE = (ROOT / "infra/docker/Dockerfile").read_text(encoding="utf-8")
-ENV_EXAMPLE = (ROOT / ".env.example").read_text(encoding="utf-8")
+ENV_EXAMPLE = (ROOT / "infra/docker/env.example").read_text(encoding="utf-8")
 
 
 def interpolated(value: object, env: dict[str, str]) -> str:
@@ -316,7 +316,7 @@ def test_one_lock_has_all_that_is_asked_for() -> None:
 
 
 def test_dockerignore_lets_in_what_runs_and_nothing_else() -> None:
-    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").split("\n")
+    lines = (ROOT / "infra/docker/Dockerfile.dockerignore").read_text(encoding="utf-8").split("\n")
     rules = [line for line in lines if line and not line.startswith("#")]
     assert rules[0] == "*"
     let_in = {rule[1:] for rule in rules if rule.startswith("!")}
