@@ -5,7 +5,7 @@ DATA ?= ../shared/data
 # Bytecode is kept, whatever the shell says: pytest would rewrite the asserts of 350 files in each of its processes.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help setup setup-run servers setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test test-rest test-all containers kubernetes faults mutants check fix docs docs-serve bench figures size dist sbom release-check lock wordpress-plugin widget pictures
+.PHONY: help setup setup-run servers setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test test-rest test-all containers kubernetes faults mutants check fix docs docs-serve bench figures size dist sbom release-check changelog lock wordpress-plugin widget pictures
 
 # What each target does.
 help:
@@ -119,7 +119,7 @@ test-all: setup
 containers: setup
 	OVERRIDE=$(OVERRIDE) $(BIN)/python -m pytest tests/containers -p no:cacheprovider $(PYTEST)
 
-IMAGE ?= pagewire:0.2.0
+IMAGE ?= pagewire:0.3.0
 # The chart in the cluster that KUBECONFIG names: asked, upgraded, rebuilt, lost and restored, in a namespace of its own.
 # Needs kubectl, nodes that have IMAGE, a default StorageClass and a network that knows NetworkPolicies; Kafka and
 # Elasticsearch run on this machine, which pods reach at HOST. Some ten minutes; no part of `test-all`.
@@ -195,6 +195,10 @@ sbom: setup
 release-check: dist wordpress-plugin sbom
 	$(BIN)/python -m tests.package.release dist
 	$(BIN)/uvx twine@7.0.0 check --strict dist/*.whl dist/*.tar.gz
+
+# The files of docs/changes become the section of VERSION in CHANGELOG.md.
+changelog: setup
+	$(BIN)/uvx towncrier@26.9.0 build --yes --version $(VERSION)
 
 # The plugin as a zip for Plugins > Add New > Upload Plugin; the same bytes wherever it is made.
 wordpress-plugin: setup

@@ -501,7 +501,7 @@ def test_a_rebuild_runs_once_for_each_version_site_and_source() -> None:
     ]
     assert rebuild_jobs(rebuild={"sites": ["town", "county"]}, settings={"PAGEWIRE_LOG_LEVEL": "debug"}) == first
     other_source = rebuild_jobs(rebuild={"sites": ["town", "county"], "from": "changes"})
-    other_version = rebuild_jobs(rebuild={"sites": ["town", "county"]}, image={"tag": "0.3.0"})
+    other_version = rebuild_jobs(rebuild={"sites": ["town", "county"]}, image={"tag": "9.9.9"})
     assert len(first.keys() | other_source.keys() | other_version.keys()) == 6
     assert rebuild_jobs() == {}
 

@@ -21,7 +21,7 @@ INSTALL_TIMEOUT = 300.0  # seconds; from the registry, where nothing is in uv's 
 COMMAND_TIMEOUT = 60.0  # seconds
 
 RELEASE = re.compile(r"^## (?P<version>\d+\.\d+\.\d+) - \d{4}-\d\d-\d\d$", re.MULTILINE)
-UNRELEASED = "## Unreleased\n"
+FRAGMENTS = ROOT / "docs/changes"
 
 
 def project_version() -> str:
@@ -30,15 +30,12 @@ def project_version() -> str:
     return str(project["version"])
 
 
-def newest_release(changelog: str) -> tuple[str, str]:
-    """The version of a changelog's newest release, and what stands above it as not released."""
+def newest_release(changelog: str) -> str:
+    """The version of a changelog's newest release."""
     release = RELEASE.search(changelog)
     if release is None:
         raise ValueError("CHANGELOG.md has no release: `## 1.2.3 - 2026-01-31`")
-    _, heading, unreleased = changelog[: release.start()].partition(UNRELEASED)
-    if not heading:
-        raise ValueError("CHANGELOG.md does not begin with `## Unreleased`")
-    return release["version"], unreleased.strip()
+    return release["version"]
 
 
 def release_before(changelog: str) -> str | None:
@@ -53,11 +50,11 @@ def faults(dist: Path) -> Iterator[str]:
     if changed := _git("status", "--porcelain"):
         yield f"the tree is not clean:\n{changed}"
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    released, unreleased = newest_release(changelog)
+    released = newest_release(changelog)
     if released != version:
         yield f"pyproject.toml says {version}, CHANGELOG.md's newest release is {released}"
-    if unreleased:
-        yield "CHANGELOG.md: what stands under Unreleased belongs to a release"
+    if pending := sorted(path.name for path in FRAGMENTS.iterdir() if path.name != "README"):
+        yield f"docs/changes belongs to a release: {', '.join(pending)} (make changelog VERSION=...)"
     before = release_before(changelog)
     if before and not any(RELEASES.glob(f"{before}-*.zip")):
         yield f"nothing is kept of {before}: python -m tests.contract.keep_release v{before}"

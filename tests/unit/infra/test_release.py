@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,7 @@ RIGHT = {name for name in RUNS if not name.startswith(LEFT_OUT)} | METADATA
 
 
 def test_the_changelogs_newest_release_is_the_version() -> None:
-    released, _ = newest_release((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
-    assert released == project_version()
+    assert newest_release((ROOT / "CHANGELOG.md").read_text(encoding="utf-8")) == project_version()
 
 
 def test_the_plugins_version_is_one_wherever_it_is_said() -> None:
@@ -34,22 +34,25 @@ def test_the_plugins_version_is_one_wherever_it_is_said() -> None:
     assert len(said) == 1
 
 
-def test_what_is_not_released_stands_above() -> None:
-    assert newest_release("# Changelog\n\n## Unreleased\n\n## 1.2.3 - 2026-01-31\n\n## 1.2.2 - 2026-01-01\n") == (
-        "1.2.3",
-        "",
-    )
-    assert newest_release("## Unreleased\n- New.\n## 1.2.3 - 2026-01-31\n") == ("1.2.3", "- New.")
+def test_the_newest_release_is_the_first() -> None:
+    assert newest_release("# Changelog\n\n## 1.2.3 - 2026-01-31\n\n## 1.2.2 - 2026-01-01\n") == "1.2.3"
+
+
+def test_a_change_waits_for_its_release_under_a_known_kind() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    kinds = {kind["directory"] for kind in project["tool"]["towncrier"]["type"]}
+    waiting = {path.name for path in (ROOT / "docs/changes").iterdir()} - {"README"}
+    assert {name.rpartition(".")[2] for name in waiting} <= kinds
 
 
 def test_the_release_before_the_newest_is_the_one_to_be_upgraded_from() -> None:
-    newest = "## Unreleased\n\n## 1.3.0 - 2026-01-31\n"
+    newest = "# Changelog\n\n## 1.3.0 - 2026-01-31\n"
     assert release_before(newest) is None
     assert release_before(f"{newest}## 1.2.9 - 2026-01-01\n## 1.2.8 - 2025-12-01\n") == "1.2.9"
 
 
-@pytest.mark.parametrize("changelog", ["## Unreleased\n", "## 1.2.3 - 2026-01-31\n", "## Unreleased\n## 1.2.3\n"])
-def test_a_changelog_without_release_or_room_for_the_next_is_refused(changelog: str) -> None:
+@pytest.mark.parametrize("changelog", ["# Changelog\n", "## 1.2.3\n", "## Unreleased\n"])
+def test_a_changelog_without_a_dated_release_is_refused(changelog: str) -> None:
     with pytest.raises(ValueError, match=r"CHANGELOG\.md"):
         newest_release(changelog)
 

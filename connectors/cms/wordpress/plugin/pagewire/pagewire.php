@@ -2,7 +2,7 @@
 /**
  * Plugin Name:       Pagewire
  * Description:       Keeps Pagewire in step with this site: every save of a public page is handed over, and the chat can stand on every page.
- * Version:           0.2.0
+ * Version:           0.3.0
  * Requires at least: 5.9
  * Requires PHP:      7.4
  * Author:            Pagewire
@@ -24,7 +24,7 @@ namespace Pagewire;
 
 defined( 'ABSPATH' ) || exit;
 
-const VERSION = '0.2.0';
+const VERSION = '0.3.0';
 
 require_once __DIR__ . '/includes/class-settings.php';
 require_once __DIR__ . '/includes/class-pages.php';
