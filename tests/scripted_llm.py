@@ -35,6 +35,7 @@ class Reply:
     calls: Sequence[tuple[str, str]] = ()  # after the pieces: tools to call, with their arguments as JSON
     call_pieces: Sequence[Mapping[str, Any]] = ()  # or the pieces of calls as they go over the wire
     deltas: Sequence[Mapping[str, Any]] = ()  # after the pieces: deltas as they go over the wire
+    raw: bytes = b""  # instead of all of these: the whole stream as it goes over the wire
     flood: bytes = b""  # after the pieces this is sent again and again, without end
 
 
@@ -105,6 +106,9 @@ class ScriptedLLM:
         return response
 
     async def _stream(self, request: web.Request, response: web.StreamResponse, reply: Reply, *, counts: bool) -> None:
+        if reply.raw:
+            await response.write(reply.raw)
+            return
         for piece in reply.pieces:
             await asyncio.sleep(reply.delay)
             await _send(response, _chunk([{"index": 0, "delta": {"content": piece}, "finish_reason": None}]))
