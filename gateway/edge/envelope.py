@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.edge.metrics import REQUEST_SECONDS
-from gateway.edge.problems import Problem
+from gateway.edge.problems import RETRY_AFTER, Problem
 from gateway.edge.trace import trace_from, trace_id
 from pipelines.runtime import tracing
 
@@ -31,6 +32,12 @@ SAFE_HEADERS = {
 QUIET = frozenset({"/healthz", "/readyz", "/metrics"})  # asked every few seconds by machines
 UNFORESEEN = Problem(
     HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "something went wrong here; the log knows more under this instance"
+)
+STOPPING = Problem(
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    "unavailable",
+    "this gateway stops; ask again",
+    headers={"Retry-After": str(RETRY_AFTER)},
 )
 
 
@@ -73,6 +80,10 @@ class Envelope:
                 await self._app(scope, receive, wrapped)
             except ClientDisconnect:
                 log.info("the client left", method=scope["method"], path=scope["path"])
+            except asyncio.CancelledError:  # the server stops, and its grace is over
+                if status:
+                    raise
+                await STOPPING.response()(scope, receive, wrapped)
             except Exception:
                 if status:
                     raise  # too late for an answer: the server closes the connection

@@ -56,6 +56,17 @@ async def test_tokens_arrive_before_the_answer_is_complete(client: httpx.AsyncCl
     await nobody_follows(fakes.answers)  # leaving the block closed the connection
 
 
+async def test_a_gateway_that_stops_says_so_where_an_answer_takes_too_long(fakes: FakePorts, tmp_path: Path) -> None:
+    fakes.answers.script = lambda _: [3600.0, Done()]
+    app = create_app(edge_settings(tmp_path), fakes.ports)
+    async with httpx.AsyncClient(headers=bearer(ADMIN), timeout=20) as client:
+        async with served(app, server_config(app)) as url:
+            asking = asyncio.create_task(client.post(f"{url}{CHAT}", json={"question": "When?"}))
+            await until(lambda: bool(fakes.answers.asked))
+        answer = await asking
+    assert (answer.status_code, answer.json()["code"], answer.headers["Retry-After"]) == (503, "unavailable", "2")
+
+
 async def test_who_streams_may_come_back_so_leaving_stops_nothing(client: httpx.AsyncClient, fakes: FakePorts) -> None:
     fakes.answers.script = lambda _: [Token(text="first"), 3600.0, Done()]
     async with client.stream("POST", CHAT, json={"question": "When?"}, headers=STREAM) as response:
