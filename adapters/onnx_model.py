@@ -50,6 +50,7 @@ class Session:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.enable_mem_pattern = False  # it would keep memory for each length of text
+        options.enable_cpu_mem_arena = False  # it would keep the memory of the longest text, and is no faster
         options.log_severity_level = 3  # errors; they are raised anyway
         if not fused:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
