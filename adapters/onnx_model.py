@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pipelines.runtime.errors import Permanent
 
-NOT_INSTALLED = "{what} needs onnxruntime and tokenizers ({err}); `make setup-onnx` installs them"
+NEEDS = "onnxruntime and tokenizers: `make setup-onnx`"
 # The layouts of hubs, in order of preference: a quantized model is used where it is the only one.
 FILES = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx")
 # Files of the fingerprint
@@ -50,6 +50,7 @@ class Session:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.enable_mem_pattern = False  # it would keep memory for each length of text
+        options.enable_cpu_mem_arena = False  # it would keep the memory of the longest text, and is no faster
         options.log_severity_level = 3  # errors; they are raised anyway
         if not fused:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
@@ -73,17 +74,18 @@ class FolderModel:
             what: the model's setting, for errors.
 
         Raises:
-            Permanent: a package is not installed, or the folder cannot be loaded.
+            Permanent: the folder cannot be loaded.
+            ImportError.
         """
         self._what = what
         file = folder / model_file(folder, what)
-        try:
-            from tokenizers import Tokenizer
+        from tokenizers import Tokenizer
 
+        try:
             self._session = Session(file)
             self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        except ImportError as err:
-            raise Permanent(NOT_INSTALLED.format(what=what, err=err)) from err
+        except ImportError:
+            raise
         except Exception as err:  # the errors of onnxruntime and tokenizers share no base class
             raise Permanent(f"{what}: {folder} cannot be loaded: {err}") from err
         config = read_json(folder / "tokenizer_config.json")

@@ -18,9 +18,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from adapters.embedders.base import readable
-from adapters.embedders.bge_m3 import NOT_INSTALLED
+from adapters.embedders.bge_m3 import NEEDS
 from adapters.embedders.local import LocalModel
 from adapters.embedders.model_threads import QUESTION, ModelThreads, at_once
+from adapters.onnx_model import NEEDS as ONNX_NEEDS
 from adapters.onnx_model import FolderModel
 from pipelines.runtime.errors import Permanent, SettingsError
 
@@ -63,16 +64,14 @@ class FolderReranker(LocalModel):
 class BgeReranker(FolderReranker):
     """`bge:FOLDER`."""
 
-    kind = "bge"
+    kind, needs = "bge", NEEDS
 
     def _load(self) -> Any:
         if not self._folder.is_dir():
             raise Permanent(f"the reranker's weights are not there: {self._folder} (PAGEWIRE_RERANKER) is no folder")
-        try:
-            import torch
-            from FlagEmbedding import FlagReranker
-        except ImportError as err:
-            raise Permanent(NOT_INSTALLED.format("the bge reranker", err)) from err
+        import torch
+        from FlagEmbedding import FlagReranker
+
         device = "cuda:0" if torch.cuda.is_available() else "cpu"
         how = {"use_fp16": device != "cpu", "devices": device, "max_length": MAX_TOKENS, "normalize": False}
         return FlagReranker(str(self._folder), batch_size=BATCH, **how)
@@ -86,7 +85,7 @@ class BgeReranker(FolderReranker):
 class OnnxReranker(FolderReranker):
     """`onnx:FOLDER`: a cross-encoder with one score a pair."""
 
-    kind = "onnx"
+    kind, needs = "onnx", ONNX_NEEDS
     at_once = at_once()
 
     def _load(self) -> FolderModel:

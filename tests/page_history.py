@@ -16,6 +16,7 @@ from typing import Any, Literal
 from pipelines.ingest.accept import newer
 from pipelines.ingest.ahead import ahead_of
 from pipelines.ingest.embed import Embedding
+from pipelines.ingest.embedding_plan import PlannedChunk
 from pipelines.ingest.handlers import embed_handler, index_handler
 from pipelines.ingest.index import apply_part
 from pipelines.runtime.embedder import Embedder
@@ -39,7 +40,13 @@ Then = Literal["goes on", "is paused", "is killed"]
 
 
 class SmallParts(Embedding):
-    """As if a part had room for two chunks."""
+    """As if a part had room for two chunks. Looks up one thing after the other: a step is one turn of one coroutine."""
+
+    async def _known_vectors(
+        self, model: Embedder, page: PageChunks, planned: Sequence[PlannedChunk], hashes: Mapping[str, str]
+    ) -> tuple[dict[str, Vector32], dict[str, bytes]]:
+        vectors = await self._look_up(page.change.site, planned)
+        return vectors, await self._look_up_units(model, page, hashes)
 
     async def embed_with(self, model: Embedder, page: PageChunks, chunks_offset: int = 0) -> list[PageEmbeddings]:
         [whole] = await super().embed_with(model, page, chunks_offset)

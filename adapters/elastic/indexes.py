@@ -130,6 +130,7 @@ class ElasticIndexes:
         self._size = {"number_of_shards": shards, "number_of_replicas": replicas}
         self._known: TTLCache[str, IndexInfo] = TTLCache(inf, INFO_TTL)
         self._looks: WeakValueDictionary[str, Shared[IndexInfo | None]] = WeakValueDictionary()  # running reads
+        self._listings: WeakValueDictionary[str, Shared[list[IndexInfo]]] = WeakValueDictionary()
 
     def target(self, site: str) -> str:
         """The name for searches of the live index."""
@@ -186,7 +187,14 @@ class ElasticIndexes:
         return {site: _surveyed(site, found[alias(site)], bodies) for site in sites}
 
     async def generations(self, site: str) -> list[IndexInfo]:
-        """All indexes of a site, the oldest first. Raises: IndexUnfit, ElasticsearchDown."""
+        """All indexes of a site, the oldest first, by a read that begins after this call. Concurrent callers share one.
+
+        Raises:
+            IndexUnfit, ElasticsearchDown.
+        """
+        return await self._listings.setdefault(site, Shared(partial(self._list, site))).result()
+
+    async def _list(self, site: str) -> list[IndexInfo]:
         with explained(f"listing the indexes of site {site}"):
             bodies = await self._get(f"{alias(site)}-*", f"{alias(site)}-*")
         found = _by_site(bodies)[alias(site)]

@@ -18,7 +18,7 @@ DIMS = 1024
 # the default size, a guess until it is measured on one; for a CPU, where a chunk takes a second, one chunk.
 CALL_TOKENS_GPU = 3_000
 CALL_TOKENS_CPU = 200
-NOT_INSTALLED = "{} needs FlagEmbedding and torch ({}); `make setup-bge` installs them"
+NEEDS = "FlagEmbedding and torch: `make setup-bge`"
 WEIGHTS = (".safetensors", ".bin", ".pt")
 MAX_TOKENS = 8192  # what the model reads; the largest chunk with its overlap stays below
 
@@ -27,6 +27,7 @@ class BgeM3Embedder(LocalEmbedder):
     """`bge-m3`. Implements `Embedder`. One call at a time: torch takes all processors for each."""
 
     spec = "bge-m3"
+    needs = NEEDS
     # The defaults of the systems that Pagewire replaces. No score is fitted to this model, so the figures decide.
     profile = EmbedderProfile(short_floor=0.5, content_floor=0.2, gate=GateProfile(thresholds=Thresholds()))
     _dims = DIMS
@@ -58,11 +59,9 @@ class _Model:
 
     def __init__(self, name: str) -> None:
         folder = _weights(name)
-        try:
-            import torch
-            from FlagEmbedding import BGEM3FlagModel
-        except ImportError as err:
-            raise Permanent(NOT_INSTALLED.format("embedder bge-m3", err)) from err
+        import torch
+        from FlagEmbedding import BGEM3FlagModel
+
         self._torch = torch
         self._device = "cuda:0" if torch.cuda.is_available() else "cpu"
         half = self._device != "cpu"  # half precision is slower on a CPU
@@ -108,11 +107,9 @@ def _weights(name: str) -> Path:
     """
     if Path(name).is_dir():
         return Path(name)
-    try:
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
-    except ImportError as err:
-        raise Permanent(NOT_INSTALLED.format("embedder bge-m3", err)) from err
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
     try:
         return Path(snapshot_download(name, local_files_only=True))
     except (LocalEntryNotFoundError, HFValidationError) as err:

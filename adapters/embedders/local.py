@@ -21,12 +21,15 @@ from numpy.typing import NDArray
 from adapters.embedders.base import Vectors, readable, unit_vectors
 from adapters.embedders.model_threads import BULK, QUESTION, SAVE, ModelThreads
 from pipelines.runtime import tracing
+from pipelines.runtime.errors import Permanent
 
 MAX_CHARS = 100_000  # read of a text; more would hardly change its vector
 
 
 class LocalModel:
     """Loads a model once. Subclasses add `_load` and what they call in `_threads`. Call `aclose` at the end."""
+
+    needs: str  # packages, and how to install them
 
     def __init__(self, threads: ModelThreads) -> None:
         self._threads = threads
@@ -38,7 +41,10 @@ class LocalModel:
         async with self._loading:
             if self._model is None:
                 # Not in a thread of low priority: others wait for the model.
-                self._model = await asyncio.to_thread(self._load)
+                try:
+                    self._model = await asyncio.to_thread(self._load)
+                except ImportError as err:
+                    raise Permanent(f"{self._threads.name} needs {self.needs} ({err})") from err
                 await asyncio.to_thread(_give_back)
 
     async def aclose(self) -> None:

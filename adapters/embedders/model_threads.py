@@ -10,9 +10,8 @@ import asyncio
 import itertools
 import os
 import queue
-import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from time import monotonic
@@ -23,7 +22,7 @@ from pipelines.runtime.try_limit import TryQueue
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
-QUESTION, SAVE, BULK, END = 0, 1, 2, 3  # priorities, the most urgent first
+QUESTION, SAVE, BULK = 0, 1, 2  # priorities, the most urgent first
 MAX_THREADS = 4  # makes more chunks than the neighbouring stages handle
 
 
@@ -42,25 +41,17 @@ class ModelThreads:
             nice: the niceness of the threads (pipelines.runtime.niceness).
             count: of threads.
             patience: seconds without a result after which the threads count as starved; several times the duration of
-                a call. Threads of low priority would never finish on a machine that is busy with other processes. So
-                a thread of normal priority makes one call then, possibly one that another thread is running: calls
-                must be safe to make twice in parallel. None: there is no such thread.
+                a call. On a machine that is busy with other processes, threads of low priority hardly run. So a thread
+                of normal priority makes one call then, possibly one that another thread is running: calls must be safe
+                to make twice in parallel. None: never.
         """
-        self._name = name
-        self._nice = nice
-        self._calls: queue.PriorityQueue[tuple[int, int, Callable[[], None] | None]] = queue.PriorityQueue()
+        self.name = name
+        self._pool = ThreadPoolExecutor(count, name, thread_gives_way, (nice,))
+        self._calls: queue.PriorityQueue[tuple[int, int, Callable[[], None]]] = queue.PriorityQueue()
         self._order = itertools.count()
-        self._running: dict[int, Callable[[], None]] = {}  # the oldest first
-        self._done_at = monotonic()
-        self._threads = [threading.Thread(target=self._work, name=f"{name}-{n}", daemon=True) for n in range(count)]
-        self._relief: list[threading.Thread] = []
-        if nice and patience:
-            relief = threading.Thread(target=self._relieve, args=(patience,), name=f"{name}-relief", daemon=True)
-            self._relief.append(relief)
-        self._ended = threading.Event()
-        self._started = False
-        self._closed = False
         self._line = TryQueue()
+        self._patience = patience if nice else None
+        self._done_at = monotonic()
 
     async def run(self, call: Callable[..., Result], *args: Any, priority: int) -> Result:
         """Call in one of the threads and wait for the result. A cancelled caller leaves the queue.
@@ -68,12 +59,6 @@ class ModelThreads:
         Raises:
             RuntimeError: closed.
         """
-        if self._closed:
-            raise RuntimeError(f"{self._name} is closed")
-        if not self._started:
-            self._started = True
-            for thread in self._threads + self._relief:
-                thread.start()
         future: Future[Result] = Future()  # never marked as running: two threads may run the call
 
         def work() -> None:
@@ -84,14 +69,22 @@ class ModelThreads:
                 settle = partial(future.set_result, call(*args))
             except BaseException as err:  # noqa: BLE001 - raised in the caller's task
                 settle = partial(future.set_exception, err)
+            self._done_at = monotonic()
             with suppress(InvalidStateError):
                 settle()
 
-        if not self._running and self._calls.empty():
-            self._done_at = monotonic()  # the wait begins now
         self._calls.put((priority, next(self._order), work))
+        self._pool.submit(self._most_urgent)
         with self._line.place():
-            return await asyncio.wrap_future(future)
+            result = asyncio.wrap_future(future)
+            try:
+                while self._patience and not (await asyncio.wait([result], timeout=self._patience))[0]:
+                    if monotonic() - self._done_at >= self._patience:
+                        self._done_at = monotonic()
+                        await asyncio.to_thread(work)
+                return await result
+            finally:
+                result.cancel()
 
     async def each(self, call: Callable[[Piece], Result], pieces: Iterable[Piece], *, priority: int) -> list[Result]:
         """Call for each piece. All are queued at once, so that only more urgent calls run in between.
@@ -107,43 +100,8 @@ class ModelThreads:
 
     async def aclose(self) -> None:
         """Finish queued calls, then end the threads."""
-        if not self._closed:
-            self._closed = True
-            for _ in self._threads:
-                self._calls.put((END, next(self._order), None))
-        if self._started:
-            for thread in self._threads:
-                await asyncio.to_thread(thread.join)
-            self._ended.set()
-            for thread in self._relief:
-                await asyncio.to_thread(thread.join)
+        await asyncio.to_thread(self._pool.shutdown)
 
-    def _work(self) -> None:
-        thread_gives_way(self._nice)
-        while True:
-            _, number, work = self._calls.get()
-            if work is None:
-                return
-            self._running[number] = work
-            work()
-            self._running.pop(number, None)
-            self._done_at = monotonic()
-
-    def _relieve(self, patience: float) -> None:
-        while not self._ended.wait(patience / 4):
-            if monotonic() - self._done_at >= patience and (work := self._starved()) is not None:
-                work()
-                self._done_at = monotonic()
-
-    def _starved(self) -> Callable[[], None] | None:
-        """The oldest running call, each at most once; else the next one of the queue."""
-        for number in list(self._running):
-            if (work := self._running.pop(number, None)) is not None:
-                return work
-        try:
-            entry = self._calls.get_nowait()
-        except queue.Empty:
-            return None
-        if entry[2] is None:
-            self._calls.put(entry)
-        return entry[2]
+    def _most_urgent(self) -> None:
+        *_, work = self._calls.get_nowait()  # there is one: each call is queued before its turn is submitted
+        work()

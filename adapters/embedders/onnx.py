@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from adapters.embedders.local import LocalEmbedder, weights_mark
 from adapters.embedders.model_threads import ModelThreads, at_once
-from adapters.onnx_model import FolderModel, fingerprint_files, read_json
+from adapters.onnx_model import NEEDS, FolderModel, fingerprint_files, read_json
 from pipelines.query.search.ports import EmbedderProfile
 from pipelines.runtime.errors import Permanent
 
@@ -31,6 +31,7 @@ POOLING: dict[str, Pooling] = {
 class OnnxEmbedder(LocalEmbedder):
     """`onnx:FOLDER`. Implements `Embedder`."""
 
+    needs = NEEDS
     # The model is unknown, so the floors refuse little. Calibrate with `python -m bench floors`.
     profile = EmbedderProfile(short_floor=0.3, content_floor=0.15)
 

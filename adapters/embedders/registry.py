@@ -51,13 +51,18 @@ class Models:
 
     async def by_name(self, spec: str) -> Embedder:
         """The model that `spec` names (settings.embedder). Raises: SettingsError, Permanent."""
-        return await self._load(spec)
+        task = self._loaded.get(spec)
+        if task is None or (task.done() and task.exception() is not None):
+            task = asyncio.create_task(self._start(spec), name=f"load-{spec}")
+            self._loaded[spec] = task
+        # Shielded: the timeout of one caller must not cancel the loading for the others.
+        return await asyncio.shield(task)
 
     async def _of(self, live: IndexInfo | None) -> Embedder:
         if live is None:
-            return await self._load(self._settings.embedder)
+            return await self.by_name(self._settings.embedder)
         try:
-            model = await self._load(live.embedder)
+            model = await self.by_name(live.embedder)
         except Permanent as err:
             if live.embedder == self._settings.embedder:
                 raise  # affects every site
@@ -76,15 +81,7 @@ class Models:
 
     async def warm(self) -> None:
         """Load the configured model before the first message."""
-        await self._load(self._settings.embedder)
-
-    async def _load(self, spec: str) -> Embedder:
-        task = self._loaded.get(spec)
-        if task is None or (task.done() and task.exception() is not None):
-            task = asyncio.create_task(self._start(spec), name=f"load-{spec}")
-            self._loaded[spec] = task
-        # Shielded: the timeout of one caller must not cancel the loading for the others.
-        return await asyncio.shield(task)
+        await self.by_name(self._settings.embedder)
 
     async def _start(self, spec: str) -> Embedder:
         embedder = make_embedder(spec, self._settings)

@@ -70,10 +70,9 @@ class Embedding:
     async def embed_with(self, model: Embedder, page: PageChunks, chunks_offset: int = 0) -> list[PageEmbeddings]:
         """The parts of the page's embeddings by this model."""
         planned = plan(page, model.fingerprint)
-        vectors = await self._look_up(page.change.site, planned)
         units = await _units(page)
         hashes = {u.sense: embed_hash(u.sense, "unit", model.fingerprint) for own in units for u in own}
-        unit_vectors = await self._look_up_units(model, page, hashes)
+        vectors, unit_vectors = await self._known_vectors(model, page, planned, hashes)
         missing = {p.embed_hash: p.text for p in planned if p.embed_hash not in vectors}
         unknown = {sense: key for sense, key in hashes.items() if sense not in unit_vectors}
         async for made, made_units in self._make(model, missing, unknown):
@@ -101,6 +100,12 @@ class Embedding:
             embedded=len(missing),
             chunks_offset=chunks_offset,
         )
+
+    async def _known_vectors(
+        self, model: Embedder, page: PageChunks, planned: Sequence[PlannedChunk], hashes: Mapping[str, str]
+    ) -> tuple[dict[str, Vector32], dict[str, bytes]]:
+        """Of chunks by their hash, of units by what is embedded. Side by side, because an editor waits for both."""
+        return await asyncio.gather(self._look_up(page.change.site, planned), self._look_up_units(model, page, hashes))
 
     async def _look_up(self, site: str, planned: Sequence[PlannedChunk]) -> dict[str, Vector32]:
         found: dict[str, Vector32] = {}

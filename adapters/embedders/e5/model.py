@@ -39,8 +39,5 @@ class E5Model:
 
     def embed(self, windows: list[list[int]]) -> NDArray[np.float32]:
         """The mean of each window's token vectors: shape (len(windows), hidden)."""
-        return np.stack([self.tokens(window).mean(axis=0) for window in windows])
-
-    def tokens(self, window: list[int]) -> NDArray[np.float32]:
-        """The last layer's vectors: shape (tokens, hidden)."""
-        return self._session.run({INPUT: weights(self._words[window]) + self._places[: len(window)]})
+        words = [weights(self._words[window]) + self._places[: len(window)] for window in windows]
+        return np.stack([self._session.run({INPUT: each}).mean(axis=0) for each in words])

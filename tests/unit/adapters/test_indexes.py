@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, cast
 
 import pytest
@@ -25,6 +26,10 @@ class Looked(ElasticIndexes):
     async def _read(self, site: str) -> IndexInfo | None:
         self.looks += 1
         return self.info
+
+    async def _list(self, site: str) -> list[IndexInfo]:
+        self.looks += 1
+        return [self.info] if self.info else []
 
 
 async def test_a_live_index_is_looked_up_once_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,3 +64,12 @@ async def test_a_site_that_was_looked_up_leaves_nothing_behind() -> None:
     for number in range(50):
         await indexes.now(f"site-{number}")
     assert not indexes._looks
+
+
+async def test_those_who_list_at_once_share_a_look() -> None:
+    indexes = Looked(INFO)
+    assert await asyncio.gather(indexes.generations("town"), indexes.generations("town")) == [[INFO], [INFO]]
+    assert indexes.looks == 1
+    assert await indexes.generations("town") == [INFO]
+    assert indexes.looks == 2
+    assert not indexes._listings

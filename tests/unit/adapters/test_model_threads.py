@@ -123,14 +123,14 @@ async def test_who_is_starved_is_relieved() -> None:
 
     def call(name: str) -> str:
         names.append(threading.current_thread().name)
-        if "relief" not in names[-1]:
+        if "test" in names[-1]:
             starved.wait()
         return name.upper()
 
     threads = ModelThreads("test", nice=1, patience=0.2)
     try:
         assert await threads.each(call, ["at work", "waiting"], priority=BULK) == ["AT WORK", "WAITING"]
-        assert names == ["test-0", "test-relief", "test-relief"]
+        assert [name.startswith("test") for name in names] == [True, False, False]
     finally:
         starved.set()
         await threads.aclose()
@@ -143,19 +143,44 @@ async def test_who_has_waited_for_nothing_is_not_starved() -> None:
         for _ in range(2):
             await threads.run(lambda: names.append(threading.current_thread().name), priority=BULK)
             await asyncio.sleep(0.3)
-        assert names == ["test-0", "test-0"]
+        assert names == ["test_0", "test_0"]
     finally:
         await threads.aclose()
 
 
-@pytest.mark.parametrize(("nice", "patience", "relief"), [(1, 0.2, 1), (0, 0.2, 0), (1, None, 0)])
-async def test_who_gives_way_and_may_not_wait_for_ever_has_a_relief(
-    nice: int, patience: float | None, relief: int
-) -> None:
+async def test_the_threads_end_when_all_that_was_queued_is_done() -> None:
     def ours() -> list[str]:
-        return [thread.name for thread in threading.enumerate() if thread.name.startswith("test-")]
+        return [thread.name for thread in threading.enumerate() if thread.name.startswith("test-ends")]
 
-    threads = ModelThreads("test", nice=nice, patience=patience)
-    assert await threads.run(ours, priority=BULK) == ["test-0", "test-relief"][: 1 + relief]
-    await threads.aclose()
+    model, begun, gate = ModelThreads("test-ends"), threading.Event(), threading.Event()
+
+    def hold() -> bool:
+        begun.set()
+        return gate.wait(timeout=10)
+
+    held = asyncio.create_task(model.run(hold, priority=BULK))
+    waiting = asyncio.create_task(model.run(ours, priority=BULK))
+    await asyncio.to_thread(begun.wait)
+    closing = asyncio.create_task(model.aclose())
+    await asyncio.sleep(0)
+    gate.set()
+    assert await held
+    assert await waiting == ["test-ends_0"]
+    await closing
     assert not ours()
+    with pytest.raises(RuntimeError):
+        await model.run(ours, priority=QUESTION)
+
+
+@pytest.mark.parametrize(("nice", "patience"), [(0, 0.1), (1, None)])
+async def test_only_what_gives_way_and_is_impatient_is_relieved(nice: int, patience: float | None) -> None:
+    threads = ModelThreads("test", nice=nice, patience=patience)
+    names = []
+
+    def call() -> None:
+        names.append(threading.current_thread().name)
+        threading.Event().wait(0.3)
+
+    await threads.run(call, priority=BULK)
+    await threads.aclose()
+    assert names == ["test_0"]

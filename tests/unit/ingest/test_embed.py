@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -12,6 +13,7 @@ from adapters.fakes import FakePages
 from pipelines.ingest import embed as module
 from pipelines.ingest.embed import Embedding, VectorCache
 from pipelines.ingest.index import index_part
+from pipelines.ingest.unit_plan import KnownUnits
 from pipelines.runtime.errors import Retryable
 from schemas.compact import expand
 from schemas.head import Head
@@ -48,6 +50,23 @@ def page(*texts: str, revision: int = 1, op: Op = "upsert", field: FieldName = "
     chunks = [Chunk(field=field, ord=ord, text=text) for ord, text in enumerate(texts)]
     meta = None if op == "delete" else PageMeta(title="Fees", url="/fees")
     return PageChunks(change=change(revision, op), meta=meta, chunker=CHUNKER, chunks=chunks)
+
+
+async def test_what_is_known_is_looked_up_side_by_side() -> None:
+    """An editor waits for both."""
+    both = asyncio.Barrier(2)
+
+    class Slow(FakePages):
+        async def vectors(self, site: str, hashes: Sequence[str]) -> dict[str, Vector32]:
+            await both.wait()
+            return {}
+
+        async def units(self, site: str, page_key: str, model: str) -> list[KnownUnits]:
+            await both.wait()
+            return []
+
+    async with asyncio.timeout(10):
+        await Bench(Slow()).embed(page("The pool opens at nine.", field="content"))
 
 
 async def test_a_new_page_is_embedded_chunk_by_chunk() -> None:

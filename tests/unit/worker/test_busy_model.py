@@ -29,8 +29,8 @@ from wiring.ingest import EMBED_TIMEOUT
 from worker.guard import Guard
 from worker.in_flight import InFlight
 
-PAGES, CHUNKS_EACH, PARTITIONS = 64, 2_400, 4
-RATE = 1.0  # chunks a second
+PAGES, CHUNKS_EACH, PARTITIONS = 64, 600, 4
+RATE = 0.25  # chunks a second
 DIMS = 4
 
 
@@ -52,7 +52,7 @@ class SlowModel:
                     await asyncio.sleep(len(piece) / RATE)
                     self.made += len(piece)
 
-        await asyncio.gather(*(call(piece) for piece in batched(texts, 64)))
+        await asyncio.gather(*(call(piece) for piece in batched(texts, 16)))
         return np.full((len(texts), DIMS), 0.5, np.float32)
 
 
