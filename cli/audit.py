@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.bars import Bars
-from cli.output import NOT_SO, complain, err, explained, out, print_json, rows, table
+from cli.output import NOT_SO, complain, err, explained, out, print_json, table
 from cli.user import noted
 from cli.wired import connected, logged
 from pipelines.operate.audit import audit as audits
@@ -98,10 +98,10 @@ def _print_report(report: AuditReport) -> None:
         out.print(f"[green]clean[/]  {where}: {held}", soft_wrap=True)
     else:
         out.print(f"[red]drift[/]  {where}: {held}\n", soft_wrap=True)
-        out.print(rows(table("kind", "pages#", "what"), [(k, f"{n:,}", ABOUT[k]) for k, n in report.counts.items()]))
+        out.print(table(("kind", "pages#", "what"), [(k, f"{n:,}", ABOUT[k]) for k, n in report.counts.items()]))
         out.print()
         shown = report.findings[:SHOWN]
-        out.print(rows(table("kind", "page", "finding"), [(f.kind, f.page_key, f.detail) for f in shown]))
+        out.print(table(("kind", "page", "finding"), [(f.kind, f.page_key, f.detail) for f in shown]))
         if len(report.findings) > SHOWN:
             out.print(f"... and more; --json tells the first {audits.KEPT}")
     if report.failed:

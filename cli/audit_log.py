@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.output import explained, out, print_json, rows, table
+from cli.output import explained, out, print_json, table
 from cli.times import point
 from cli.wired import connected, load
 from schemas.audit_log import AuditEntry, AuditFilter, AuditLogPage
@@ -37,7 +37,7 @@ def audit_log(
         print_json(found)
         return
     columns = ("at", "who", "by", "action", "site", "target", "outcome", "trace")
-    out.print(rows(table(*columns), [_line(entry) for entry in found.entries]))
+    out.print(table(columns, [_line(entry) for entry in found.entries]))
     if found.next is not None:
         out.print(f"\nthe newest {len(found.entries):,}; more with --limit", markup=False)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.output import explained, out, print_json, rows, table
+from cli.output import explained, out, print_json, table
 from cli.user import noted, user
 from cli.wired import connected, logged
 from schemas.chat_switch import ChatState
@@ -61,7 +61,7 @@ def show(
     if json:
         print_json([state.model_dump(mode="json") for state in found])
     else:
-        out.print(rows(table("site", "chat", "by", "since", "who"), [_line(state) for state in found]))
+        out.print(table(("site", "chat", "by", "since", "who"), [_line(state) for state in found]))
 
 
 def _throw(site: str, json: bool, *, on: bool) -> None:

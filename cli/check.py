@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import track
 
-from cli.output import NOT_SO, err, explained, out, print_json, rows, table
+from cli.output import NOT_SO, err, explained, out, print_json, table
 from cli.wired import connected, logged
 from pipelines.conversations.ask import Asker
 from pipelines.evaluate.corrected_cases import corrected_cases
@@ -64,7 +64,7 @@ def check(
         )
     else:
         lines = [(each.lang, each.question, each.problem or "fine", each.page) for each in checked]
-        out.print(rows(table("lang", "question", "", "page"), lines))
+        out.print(table(("lang", "question", "", "page"), lines))
         out.print(f"{len(checked) - len(failed)} of {len(checked)} are answered as they should be")
     if failed:
         raise typer.Exit(NOT_SO)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.bars import Bars
-from cli.output import NOT_SO, complain, err, explained, out, print_json, rows, table
+from cli.output import NOT_SO, complain, err, explained, out, print_json, table
 from cli.user import user
 from cli.wired import connected, logged
 from cli.work import ready
@@ -188,7 +188,7 @@ def _print(done: list[Reconciled]) -> None:
     columns = ("connector", "listed#", "in the log#", "missing#", "newer#", "back#", "gone#", "sent#", "deleted#")
     lines = [(r.connector, r.listed, r.known, r.missing, r.newer, r.revived, r.gone, r.sent, r.deleted) for r in done]
     if done:
-        out.print(rows(table(*columns), lines))
+        out.print(table(columns, lines))
     for one in done:
         if one.omitted:
             reasons = Counter(re.sub(r"https?://\S+", "another", why) for why in one.omitted.values())

@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 
 from cli.bars import Bars
-from cli.output import NOT_SO, err, explained, out, print_json, rows, table
+from cli.output import NOT_SO, err, explained, out, print_json, table
 from cli.user import user
 from cli.wired import connected, load, logged
 from connectors.cms.documents import Left, count, documents
@@ -239,7 +239,7 @@ def pages(
         print_json({"pages": [page.model_dump() for page in found]})
     elif found:
         lines = [(page.page_id, page.lang, page.title, page.url) for page in found]
-        out.print(rows(table("page", "lang", "title", "url"), lines))
+        out.print(table(("page", "lang", "title", "url"), lines))
     else:
         what = f"no page of site {site} has this address" if url else f"site {site} has no page that can be found"
         err.print(what, markup=False, soft_wrap=True)

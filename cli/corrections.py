@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.output import NOT_SO, explained, out, print_json, rows, table
+from cli.output import NOT_SO, explained, out, print_json, table
 from cli.user import noted, user
 from cli.wired import on_site
 from pipelines.evaluate.corrected_cases import corrected_cases
@@ -145,7 +145,7 @@ def _put(site: str, given: dict[str, Any], tries: bool, json: bool) -> None:
         out.print(f"would answer {trial.answered} of {trial.logged} different questions of the log", markup=False)
         found = [*((one, "yes") for one in trial.questions), *((one, "no") for one in trial.beyond)]
         lines = [(answered, f"{one.likeness:.2f}", str(one.asked), one.question) for one, answered in found]
-        out.print(rows(table("answered", "likeness#", "asked#", "question"), lines))
+        out.print(table(("answered", "likeness#", "asked#", "question"), lines))
         for rival in trial.rivals:
             said = "is nearer and stays the answer to" if rival.wins else "gives way for"
             out.print(f"{rival.id} ({rival.names[0]}) {said}: {rival.question}", markup=False)
@@ -182,7 +182,7 @@ def list_(site: Site, json: Json = False) -> None:
         )
         for one in found.corrections
     ]
-    out.print(rows(table("id", "kind", "state", "used#", "question, or word", "says", "by"), lines))
+    out.print(table(("id", "kind", "state", "used#", "question, or word", "says", "by"), lines))
 
 
 @app.command()

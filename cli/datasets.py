@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from cli.output import explained, out, print_json, rows, table
+from cli.output import explained, out, print_json, table
 from pipelines.evaluate.conversions import question_log, squad
 from pipelines.evaluate.dataset import BadDataset, Dataset, dumped, load_dataset
 from pipelines.evaluate.non_inferiority import MARGIN, fewest_cases
@@ -52,7 +52,7 @@ def show(
         return
     out.print(f"{read.label}: {len(read.cases):,} cases", markup=False)
     counts = [*expected.items(), *groups.items()]
-    out.print(rows(table("", "cases#"), [(name, f"{count:,}") for name, count in counts]))
+    out.print(table(("", "cases#"), [(name, f"{count:,}") for name, count in counts]))
     if len(read.cases) < (needed := fewest_cases(MARGIN)):
         out.print(f"too few cases to compare two systems with a margin of {MARGIN:g}: {needed} needed", markup=False)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.output import out, print_json, rows, table
+from cli.output import out, print_json, table
 from cli.user import noted
 from cli.wired import on_site
 from pipelines.evaluate.comparison import GATED, WHOLE
@@ -36,9 +36,7 @@ def list_(
     if json:
         print_json(RunList(runs=tuple(found)))
     else:
-        out.print(
-            rows(table("begun", "dataset", "cases#", *(f"{name}#" for name in GATED), "note", "id"), _lines(found))
-        )
+        out.print(table(("begun", "dataset", "cases#", *(f"{name}#" for name in GATED), "note", "id"), _lines(found)))
 
 
 @app.command()

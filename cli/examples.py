@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.output import out, print_json, rows, table
+from cli.output import out, print_json, table
 from cli.user import noted
 from cli.wired import on_site
 from pipelines.runtime.errors import Permanent
@@ -93,7 +93,7 @@ def list_(site: Site, json: Json = False) -> None:
         print_json([example.model_dump(mode="json") for example in found])
     else:
         lines = [(e.id, e.kind, e.lang, " / ".join(t.question for t in e.history), e.question, e.output) for e in found]
-        out.print(rows(table("id", "kind", "lang", "before", "question", "rewritten, or answered"), lines))
+        out.print(table(("id", "kind", "lang", "before", "question", "rewritten, or answered"), lines))
 
 
 @app.command()

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cli.bars import Bars
 from cli.evaluate import key_for
-from cli.output import NOT_SO, err, explained, out, print_json, rows, table
+from cli.output import NOT_SO, err, explained, out, print_json, table
 from cli.wired import logged
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
 from pipelines.evaluate.experiments.grid import Arm, Grid, arms, load_grid
@@ -200,7 +200,7 @@ def _print_plan(experiment: Experiment, planned: list[PlannedArm], choices: Tria
         print_json({"arms": names, "cases": len(cases), "to_ask": questions, "most_calls": calls})
         return
     lines = [(each.arm.name, len(each.read().observed)) for each in planned]
-    out.print(rows(table("arm", f"asked of {len(cases)}#"), lines))
+    out.print(table(("arm", f"asked of {len(cases)}#"), lines))
     out.print(
         f"\n{len(planned)} arms of {len(cases):,} cases: {questions:,} to ask, "
         f"at most about {calls:,} calls of the model"
@@ -231,7 +231,7 @@ def _print(found: ExperimentReport) -> None:
         )
         for arm in found.arms
     ]
-    out.print(rows(table("arm", "cases#", *(f"{name}#" for name in shown), "ms#", ""), lines))
+    out.print(table(("arm", "cases#", *(f"{name}#" for name in shown), "ms#", ""), lines))
     for arm in found.arms:
         if arm.failed:
             out.print(f"failed: {failures(arm)}, of {arm.name}", markup=False, soft_wrap=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli.output import explained, out, print_json, rows, table
+from cli.output import explained, out, print_json, table
 from cli.times import point
 from cli.wired import connected, logged
 from pipelines.query.log.gaps import KEPT, most_asked, most_missed, trend
@@ -64,8 +64,8 @@ def _print(made: GapReport, *, every: bool) -> None:
     if made.groups:
         out.print()
         numbers = ("asked#", "missed#") if every else ("missed#", "asked#")
-        shown = table(*numbers, "", "lang", "question", "near")
-        out.print(rows(shown, [_line(group, every=every) for group in made.groups]))
+        columns = (*numbers, "", "lang", "question", "near")
+        out.print(table(columns, [_line(group, every=every) for group in made.groups]))
     if made.total > len(made.groups):
         out.print(f"\n{len(made.groups):,} of {made.total:,} groups; more with --limit", markup=False)
 

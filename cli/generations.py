@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from cli.bars import Bars
-from cli.output import NOT_SO, complain, err, explained, out, print_json, rows, table
+from cli.output import NOT_SO, complain, err, explained, out, print_json, table
 from cli.user import noted
 from cli.wired import connected
 from cli.work import FollowParent, started
@@ -57,7 +57,7 @@ def rebuilds(site: Site, json: Json = False) -> None:
             "begun",
             "promoted",
         )
-        out.print(rows(table(*columns), [_line(generation) for generation in found]))
+        out.print(table(columns, [_line(generation) for generation in found]))
 
 
 async def _generations(settings: Settings, site: str) -> list[Generation]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar, get_args
 
 import typer
 
-from cli.output import explained, out, print_json, rows, table
+from cli.output import explained, out, print_json, table
 from cli.times import point_ahead
 from cli.user import noted, user
 from cli.wired import configure_logs, connected, load
@@ -76,7 +76,7 @@ def list_(json: Json = False) -> None:
         print_json([key.model_dump(mode="json") for key in found])
     else:
         columns = ("name", "id", "scopes", "site", "groups", "state", "expires", "made", "by", "used")
-        out.print(rows(table(*columns), [_line(key) for key in found]))
+        out.print(table(columns, [_line(key) for key in found]))
 
 
 @app.command()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
+from datetime import datetime
 from typing import Any
 
 import typer
@@ -39,18 +40,26 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
 
 
-def table(*columns: str) -> Table:
-    """A plain table; columns whose name ends in `#` hold numbers."""
+def table(columns: Sequence[str], lines: Iterable[Sequence[object]] = ()) -> Table:
+    """A plain table; columns whose name ends in `#` hold numbers. Times are shown in this machine's time zone."""
     made = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         made.add_column(column.removesuffix("#"), justify="right" if column.endswith("#") else "left", overflow="fold")
-    return made
-
-
-def rows(made: Table, lines: Sequence[Sequence[object]]) -> Table:
     for line in lines:
-        made.add_row(*("" if cell is None else escape(str(cell)) for cell in line))
+        made.add_row(*(_cell(value) for value in line))
     return made
+
+
+def _cell(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case datetime():
+            return f"{value.astimezone():%Y-%m-%d %H:%M}"
+        case tuple():
+            return " ".join(map(_cell, value))
+        case _:
+            return escape(str(value))
 
 
 def complain(why: object) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from cli.output import explained, out, print_json, rows, table
+from cli.output import explained, out, print_json, table
 from cli.user import noted, user
 from cli.wired import connected, logged
 from pipelines.query.live.privacy_changes import PrivacyChanges, WouldDelete
@@ -180,7 +180,7 @@ def _print(state: PrivacyState, json: bool, *, history: bool = False) -> None:
             for one in state.versions
         ]
         out.print()
-        out.print(rows(table("version#", "kept", "by", "at", "note"), lines))
+        out.print(table(("version#", "kept", "by", "at", "note"), lines))
 
 
 def _line(rules: PrivacyRules) -> str:

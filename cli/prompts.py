@@ -13,7 +13,7 @@ import typer
 
 from cli.evaluate import key_for
 from cli.evaluation_print import comparison_told, print_evaluation
-from cli.output import NOT_SO, explained, out, print_json, rows, table
+from cli.output import NOT_SO, explained, out, print_json, table
 from cli.prompt_gate import PromptGate
 from cli.user import noted, user
 from cli.wired import load, on_site
@@ -72,7 +72,7 @@ def list_(site: Site, json: Json = False) -> None:
         print_json(found)
     else:
         lines = [[one[name] for name in ("text", "from", "version", "by", "at", "note")] for one in found]
-        out.print(rows(table("text", "from", "version#", "by", "since", "note"), lines))
+        out.print(table(("text", "from", "version#", "by", "since", "note"), lines))
 
 
 @app.command()
@@ -102,7 +102,7 @@ def show(
             for one in found.versions
         ]
         out.print()
-        out.print(rows(table("version#", "state", "by", "at", "note"), lines))
+        out.print(table(("version#", "state", "by", "at", "note"), lines))
 
 
 @app.command()

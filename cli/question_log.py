@@ -10,7 +10,7 @@ from typing import Annotated, get_args
 
 import typer
 
-from cli.output import NOT_SO, complain, explained, out, print_json, rows, table
+from cli.output import NOT_SO, complain, explained, out, print_json, table
 from cli.times import point
 from cli.wired import connected, load
 from pipelines.query.log.listing import csv_lines, ndjson_lines, pages
@@ -124,8 +124,8 @@ def _print(found: QuestionList) -> None:
     out.print(summary(found.counts), markup=False)
     if found.questions:
         out.print()
-        made = table("asked", "lang", "outcome", "", "question", "pages", "id")
-        out.print(rows(made, [_line(row) for row in found.questions]))
+        columns = ("asked", "lang", "outcome", "", "question", "pages", "id")
+        out.print(table(columns, [_line(row) for row in found.questions]))
     if found.next:
         out.print(f"\nthe newest {len(found.questions):,}; more with --limit, all with --csv", markup=False)
 

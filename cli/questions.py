@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from cli.output import NOT_SO, err, explained, out, print_json, rows, table
+from cli.output import NOT_SO, err, explained, out, print_json, table
 from cli.wired import configure_logs, connected, load
 from infra.running import running_gateway
 from pipelines.runtime.errors import Retryable, WrongUse
@@ -168,7 +168,7 @@ def search(
         print_json({"hits": [hit.model_dump(mode="json") for hit in hits]})
     else:
         lines = [(f"{h.score:.3f}", h.lang, h.title, h.field, " ".join(h.text.split())[:100], h.url) for h in hits]
-        out.print(rows(table("score#", "lang", "title", "field", "text", "url"), lines))
+        out.print(table(("score#", "lang", "title", "field", "text", "url"), lines))
     if not hits:
         raise typer.Exit(NOT_SO)
 
