@@ -7,12 +7,12 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from typing import Any
 
 import typer
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
+from pydantic_core import to_jsonable_python
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -33,11 +33,8 @@ err = Console(stderr=True, highlight=False)
 
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
-    if isinstance(value, BaseModel):
-        value = value.model_dump(mode="json")
-    elif is_dataclass(value) and not isinstance(value, type):
-        value = asdict(value)
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+    plain = to_jsonable_python(value, by_alias=False, inf_nan_mode="constants", fallback=str)
+    sys.stdout.write(json.dumps(plain, ensure_ascii=False, indent=2) + "\n")
 
 
 def table(columns: Sequence[str], lines: Iterable[Sequence[object]] = ()) -> Table:

@@ -183,13 +183,12 @@ class Clients:
     async def privacy_changes(self) -> PrivacyChanges:
         return PrivacyChanges(await self.text_changes(), self.settings, await self.clock())
 
-    async def access_keys(self, *, watching: bool = False) -> AccessKeys:
-        """`watching`: read them periodically, because requests are checked against them."""
+    async def access_keys(self) -> AccessKeys:
+        """Read periodically, because requests are checked against them."""
         filed = (FiledKey(key.name, key.sha256, key.scopes, key.site, key.groups) for key in self.settings.keys)
         keys = AccessKeys(ElasticKeys(self.elastic.es, self.elastic.indexes), filed, await self.clock())
-        if watching:
-            self._stack.push_async_callback(keys.aclose)
-            await keys.start()
+        self._stack.push_async_callback(keys.aclose)
+        await keys.start()
         return keys
 
     async def chat_switches(self, *, watching: bool = False) -> ChatSwitches:
@@ -264,12 +263,11 @@ class Clients:
     async def connector_runs(self) -> ConnectorRuns:
         return ConnectorRuns(self.states(), await self.clock())
 
-    async def last_uses(self, *, noting: bool = False) -> LastUses:
-        """`noting`: write noted uses periodically."""
+    async def last_uses(self) -> LastUses:
+        """Noted uses are written periodically."""
         uses = LastUses(self.states(), await self.clock())
-        if noting:
-            self._stack.push_async_callback(uses.aclose)
-            await uses.start()
+        self._stack.push_async_callback(uses.aclose)
+        await uses.start()
         return uses
 
     def states(self) -> ElasticStates:
