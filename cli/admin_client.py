@@ -6,7 +6,7 @@ command ─▶ Gateway ─▶ HTTP ─▶ gateway/operators
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlsplit
@@ -16,7 +16,9 @@ from pydantic_core import to_json
 from cli.wired import load
 from infra.running import running_gateway
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable, UnknownSite, WrongUse
+from schemas.audit_log import AuditLogPage
 from schemas.base import Wire
+from schemas.outcome import QuestionList
 
 if TYPE_CHECKING:
     from httpx import AsyncClient, Response
@@ -36,7 +38,10 @@ BUSY = frozenset(
     }
 )
 
+MOST = 1_000  # items of one page
+
 Body = TypeVar("Body", bound=Wire)
+Page = TypeVar("Page", AuditLogPage, QuestionList)
 
 
 class NoGateway(Retryable):
@@ -60,6 +65,21 @@ class Gateway:
     def read(self, kind: type[Body], *path: str, **query: Any) -> Body:
         """The answer to a GET request. Raises: as `send`."""
         return self.send(kind, "GET", *path, query=query)
+
+    def pages(self, kind: type[Page], *path: str, limit: int | None, **query: Any) -> Iterator[Page]:
+        """A long list, page by page; at least one. Raises: as `send`.
+
+        Args:
+            limit: of items, of all pages together; None: all that fit.
+        """
+        while True:
+            size = MOST if limit is None else min(MOST, limit)
+            found = self.read(kind, *path, **query, limit=size)
+            yield found
+            limit = None if limit is None else limit - size
+            if found.next is None or limit == 0:
+                return
+            query["after"] = found.next
 
     def send(
         self, kind: type[Body], method: str, *path: str, body: Mapping[str, Any] | None = None, query: Any = None
@@ -94,6 +114,8 @@ class Gateway:
 
         try:
             response = asyncio.run(request())
+            while method == "GET" and response.status_code == HTTPStatus.ACCEPTED:  # a report is still being made
+                response = asyncio.run(request())
         except httpx.TransportError as error:
             raise NoGateway(f"{self.url} does not answer ({type(error).__name__}): is PAGEWIRE_URL right?") from error
         if response.is_error:

@@ -87,7 +87,7 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
                 keys=await clients.access_keys(),
                 uses=await clients.last_uses(),
                 runs=await clients.connector_runs(),
-                chat=await clients.chat_switches(watching=True),
+                chat=await clients.chat_switches(),
                 audit_log=await clients.audit_log(),
                 questions=clients.questions(),
                 indexed=clients.page_view(),

@@ -191,14 +191,11 @@ class Clients:
         await keys.start()
         return keys
 
-    async def chat_switches(self, *, watching: bool = False) -> ChatSwitches:
-        """`watching`: read them periodically, because questions are checked against them."""
+    async def chat_switches(self) -> ChatSwitches:
+        """Read periodically, because questions are checked against them."""
         switches = chat_switches(self.settings, self.elastic, await self.clock())
-        if watching:
-            self._stack.push_async_callback(switches.aclose)
-            await switches.start()
-        else:
-            await switches.look()
+        self._stack.push_async_callback(switches.aclose)
+        await switches.start()
         return switches
 
     async def audit_log(self) -> AuditLog:

@@ -115,6 +115,7 @@ ROUTES = {
     ("post", "/v1/admin/keys"),
     ("delete", "/v1/admin/keys/{key}"),
     ("get", "/v1/admin/audit-log"),
+    ("get", "/v1/admin/chat"),
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/metrics"),

@@ -27,7 +27,13 @@ Run = Callable[..., Result]
 def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakePorts]:
     """A gateway at PAGEWIRE_URL with the sites `town` and `other`, and its admin key in PAGEWIRE_ADMIN_KEY."""
     monkeypatch.chdir(tmp_path)
-    for name, value in {"HOME": str(tmp_path / "home"), "URL": URL, "ADMIN_KEY": ADMIN}.items():
+    Path("pagewire.yaml").write_text("sites: {town: {}, other: {}}\n", encoding="utf-8")
+    for name, value in {
+        "HOME": str(tmp_path / "home"),
+        "URL": URL,
+        "ADMIN_KEY": ADMIN,
+        "CONFIG": "pagewire.yaml",
+    }.items():
         monkeypatch.setenv(f"PAGEWIRE_{name}", value)
     fakes = FakePorts(pages=FakeIntake({"town": "en", "other": "fr"}))
     served: FastAPI = create_app(edge_settings(tmp_path), fakes.ports)
