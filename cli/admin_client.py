@@ -60,7 +60,7 @@ class Gateway:
     def __init__(self) -> None:
         self.settings = load()
         self.url = address(self.settings)
-        self._key = key_for(self.settings, self.url)
+        self.key = key_for(self.settings, self.url)
 
     def read(self, kind: type[Body], *path: str, **query: Any) -> Body:
         """The answer to a GET request. Raises: as `send`."""
@@ -106,7 +106,7 @@ class Gateway:
         import httpx
 
         async def request() -> Response:
-            async with client(self.url, self._key) as gateway:
+            async with client(self.url, self.key) as gateway:
                 where = "/v1/admin/" + "/".join(quote(part, safe=":") for part in path)
                 given = {name: value for name, value in (query or {}).items() if value is not None}
                 content = None if body is None else to_json(body)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from cli.admin_client import Gateway
 from cli.output import NOT_SO, explained, out, print_json, table
-from cli.user import noted, user
-from cli.wired import on_site
 from pipelines.evaluate.corrected_cases import corrected_cases
 from pipelines.evaluate.dataset import dumped
-from schemas.correction import CorrectionTrial, ListedCorrection, NewCorrection, Reach
-from schemas.text_version import TextChange
-
-if TYPE_CHECKING:
-    from wiring.clients import Clients
+from schemas.correction import CorrectionHistory, CorrectionList, CorrectionTrial, ListedCorrection, Reach
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -123,22 +118,13 @@ def word(
 
 
 def _put(site: str, given: dict[str, Any], tries: bool, json: bool) -> None:
-    async def put(clients: Clients) -> ListedCorrection:
-        async with noted(clients, "corrections.put", site) as act:
-            made = await (await clients.correction_changes()).put(site, new, user(), ())
-            act.target = made.id
-            return made
-
-    async def tried(clients: Clients) -> CorrectionTrial:
-        return await (await clients.correction_changes()).tried(site, new, ())
-
     with explained():
-        new = NewCorrection.model_validate(given)
-    if not tries:
-        made = on_site(site, put)
-        print_json(made) if json else out.print(f"put right as {made.id}, in force within ten seconds", markup=False)
-        return
-    trial = on_site(site, tried)
+        if not tries:
+            made = Gateway().send(ListedCorrection, "POST", "sites", site, "corrections", body=given)
+            said = f"put right as {made.id}, in force within ten seconds"
+            print_json(made) if json else out.print(said, markup=False)
+            return
+        trial = Gateway().send(CorrectionTrial, "POST", "sites", site, "corrections:try", body=given)
     if json:
         print_json(trial)
     else:
@@ -162,11 +148,8 @@ def list_(site: Site, json: Json = False) -> None:
 
     Example: pagewire corrections list town
     """
-
-    async def work(clients: Clients) -> Any:
-        return await (await clients.correction_changes()).list(site, ())
-
-    found = on_site(site, work)
+    with explained():
+        found = Gateway().read(CorrectionList, "sites", site, "corrections")
     if json:
         print_json(found)
         return
@@ -191,12 +174,8 @@ def remove(site: Site, id: Id, note: Note = "") -> None:
 
     Example: pagewire corrections remove town 3f9a1c20b7de
     """
-
-    async def work(clients: Clients) -> None:
-        async with noted(clients, "corrections.remove", site, id):
-            await (await clients.correction_changes()).remove(site, id, TextChange(note=note), user())
-
-    on_site(site, work)
+    with explained():
+        Gateway().act("DELETE", "sites", site, "corrections", id, query={"note": note})
 
 
 @app.command()
@@ -206,12 +185,9 @@ def undo(site: Site, id: Id, note: Note = "", json: Json = False) -> None:
 
     Example: pagewire corrections undo town 3f9a1c20b7de
     """
-
-    async def work(clients: Clients) -> Any:
-        async with noted(clients, "corrections.rollback", site, id):
-            return await (await clients.correction_changes()).roll_back(site, id, TextChange(note=note), user(), ())
-
-    found = on_site(site, work)
+    with explained():
+        rollback = ("sites", site, "corrections", id, "rollback")
+        found = Gateway().send(CorrectionHistory, "POST", *rollback, body={"note": note})
     if json:
         print_json(found)
     else:
@@ -225,8 +201,6 @@ def cases(site: Site) -> None:
 
     Example: pagewire corrections cases town > corrected.ndjson
     """
-
-    async def work(clients: Clients) -> Any:
-        return await (await clients.correction_changes()).list(site, ())
-
-    typer.echo(dumped(corrected_cases(on_site(site, work)), ".ndjson"), nl=False)
+    with explained():
+        found = Gateway().read(CorrectionList, "sites", site, "corrections")
+    typer.echo(dumped(corrected_cases(found), ".ndjson"), nl=False)

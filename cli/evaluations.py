@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterable
+from typing import Annotated
 
 import typer
 
-from cli.output import out, print_json, table
-from cli.user import noted
-from cli.wired import on_site
+from cli.admin_client import Gateway
+from cli.output import explained, out, print_json, table
 from pipelines.evaluate.comparison import GATED, WHOLE
-from pipelines.evaluate.publication import UnknownRun
-from schemas.evaluation import ListedRun, RunFigure, RunList
-
-if TYPE_CHECKING:
-    from wiring.clients import Clients
+from schemas.evaluation import ListedRun, PublishedRun, RunFigure, RunList
 
 app = typer.Typer(no_args_is_help=True, help="Published runs of `eval run`. They are published by its --publish.")
 
@@ -32,11 +28,13 @@ def list_(
 
     Example: pagewire evaluations list town --dataset town
     """
-    found = on_site(site, lambda clients: clients.runs().of_site(site, dataset))
+    with explained():
+        found = Gateway().read(RunList, "sites", site, "evaluations", dataset=dataset)
     if json:
-        print_json(RunList(runs=tuple(found)))
+        print_json(found)
     else:
-        out.print(table(("begun", "dataset", "cases#", *(f"{name}#" for name in GATED), "note", "id"), _lines(found)))
+        columns = ("begun", "dataset", "cases#", *(f"{name}#" for name in GATED), "note", "id")
+        out.print(table(columns, _lines(found.runs)))
 
 
 @app.command()
@@ -45,14 +43,8 @@ def show(site: Site, id: Id) -> None:
 
     Example: pagewire evaluations show town 3e1b90c2f5a7d864
     """
-
-    async def read(clients: Clients) -> None:
-        found = await clients.runs().get(site, id)
-        if found is None:
-            raise UnknownRun(f"site {site} has no published run {id}")
-        print_json(found)
-
-    on_site(site, read)
+    with explained():
+        print_json(Gateway().read(PublishedRun, "sites", site, "evaluations", id))
 
 
 @app.command()
@@ -61,23 +53,17 @@ def remove(site: Site, id: Id) -> None:
 
     Example: pagewire evaluations remove town 3e1b90c2f5a7d864
     """
-
-    async def take(clients: Clients) -> None:
-        async with noted(clients, "evaluations.remove", site, id):
-            if not await clients.runs().remove(site, id):
-                raise UnknownRun(f"site {site} has no published run {id}")
-
-    on_site(site, take)
+    with explained():
+        Gateway().act("DELETE", "sites", site, "evaluations", id)
 
 
-def _lines(runs: list[ListedRun]) -> list[tuple[object, ...]]:
+def _lines(runs: Iterable[ListedRun]) -> list[tuple[object, ...]]:
     lines: list[tuple[object, ...]] = []
     for run in runs:
         figures = run.groups.get(WHOLE, {})
         version = " ".join(part for part in (run.dataset, run.version, f"({run.fingerprint})") if part)
         shown = (_mean(figures.get(name)) for name in GATED)
-        at = run.begun.astimezone().strftime("%Y-%m-%d %H:%M")
-        lines.append((at, version, f"{run.asked:,}", *shown, run.note, run.id))
+        lines.append((run.begun, version, f"{run.asked:,}", *shown, run.note, run.id))
     return lines
 
 

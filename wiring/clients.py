@@ -163,9 +163,6 @@ class Clients:
     def texts(self) -> ElasticTexts:
         return ElasticTexts(self.elastic.es, self.elastic.indexes)
 
-    async def text_changes(self) -> TextChanges:
-        return TextChanges(self.texts(), self.settings, await self.clock())
-
     async def correction_trials(self) -> CorrectionTrials:
         return CorrectionTrials(self.questions(), self.models, await self.clock())
 
