@@ -8,21 +8,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlsplit
 
+from pydantic import SecretStr
 from pydantic_core import to_json
 
 from cli.wired import load
 from infra.running import running_gateway
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable, UnknownSite, WrongUse
+from pipelines.runtime.secret import read as read_secret
 from schemas.audit_log import AuditLogPage
 from schemas.base import Wire
 from schemas.outcome import QuestionList
 
 if TYPE_CHECKING:
     from httpx import AsyncClient, Response
-    from pydantic import SecretStr
 
     from wiring.settings import Settings
 
@@ -51,16 +53,19 @@ class NoGateway(Retryable):
 
 
 class Gateway:
-    """The gateway's routes below `/v1/admin`, with the settings' address and key.
+    """The gateway's routes below `/v1/admin`.
+
+    Args:
+        url, key: in place of the settings' address, and a file with a key in place of theirs.
 
     Raises:
         NoGateway: no gateway runs here, and no setting names one. SettingsError. WrongUse: there is no key for it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, url: str | None = None, key: Path | None = None) -> None:
         self.settings = load()
-        self.url = address(self.settings)
-        self.key = key_for(self.settings, self.url)
+        self.url = address(self.settings, url)
+        self.key = key_for(self.settings, self.url, key)
 
     def read(self, kind: type[Body], *path: str, **query: Any) -> Body:
         """The answer to a GET request. Raises: as `send`."""
@@ -140,24 +145,30 @@ class Gateway:
         return error
 
 
-def address(settings: Settings) -> str:
-    """The gateway's address. Raises: NoGateway."""
-    found = settings.url or running_gateway(settings.home)
+def address(settings: Settings, given: str | None = None) -> str:
+    """The gateway's address: the given one, that of the settings, or the one of this machine. Raises: NoGateway."""
+    found = given or settings.url or running_gateway(settings.home)
     if found is None:
         raise NoGateway("no gateway runs here: `pagewire up` starts one; PAGEWIRE_URL names one that runs elsewhere")
     return found.rstrip("/")
 
 
-def key_for(settings: Settings, url: str) -> SecretStr:
-    """The configured admin key, or the one that the gateway of this machine has made.
+def key_for(settings: Settings, url: str, file: Path | None = None) -> SecretStr:
+    """The key of a file, the configured admin key, or the one that the gateway of this machine has made.
 
     Raises:
         WrongUse: there is none, or the key of this machine would go to another one. SettingsError.
     """
     from gateway.edge.keys import known_admin_key
 
-    if settings.admin_key is None and urlsplit(url).hostname not in OWN_HOSTS:
-        raise WrongUse(f"{url} is another machine, which this one's admin key is not sent to; set PAGEWIRE_ADMIN_KEY")
+    if file is not None:
+        return SecretStr(read_secret(file, "--key"))
+    named = settings.admin_key is not None and settings.url is not None and url == settings.url.rstrip("/")
+    if not named and urlsplit(url).hostname not in OWN_HOSTS and url != running_gateway(settings.home):
+        raise WrongUse(
+            f"{url} is another machine, which this one's admin key is not sent to: name its key by --key, or set "
+            "PAGEWIRE_URL and PAGEWIRE_ADMIN_KEY"
+        )
     key = known_admin_key(settings)
     if key is None:
         raise WrongUse(f"there is no key for {url}; set PAGEWIRE_ADMIN_KEY")

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from cli.admin_client import address, key_for
 from cli.bars import Bars
-from cli.evaluate import key_for
 from cli.output import NOT_SO, err, explained, out, print_json, table
 from cli.wired import logged
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
@@ -92,7 +92,9 @@ class Experiment:
 @app.command()
 def run(
     grid: GridFile,
-    url: Annotated[str | None, typer.Option(help="Of the gateway; default: this machine's, at PAGEWIRE_PORT.")] = None,
+    url: Annotated[
+        str | None, typer.Option(help="Of the gateway; default: PAGEWIRE_URL, or the gateway that runs here.")
+    ] = None,
     key: Annotated[
         Path | None,
         typer.Option(
@@ -124,8 +126,8 @@ def run(
 
     with explained():
         experiment = Experiment.read(grid)
-        at = url or f"http://127.0.0.1:{experiment.settings.port}"
-        secret = key_for(experiment.settings, url, key)
+        at = address(experiment.settings, url)
+        secret = key_for(experiment.settings, at, key)
         stopped = ""
 
         async def ask() -> list[PlannedArm]:

@@ -49,11 +49,8 @@ from pipelines.operate.rebuild.catch_up import Report
 from pipelines.operate.rebuild.rebuild import Rebuilder
 from pipelines.operate.status import StatusReader
 from pipelines.query.examples import ExampleComparison
-from pipelines.query.live.correction_changes import CorrectionChanges
 from pipelines.query.live.live_texts import LiveTexts
-from pipelines.query.live.privacy_changes import PrivacyChanges
 from pipelines.query.live.site_privacy import SitePrivacy
-from pipelines.query.live.text_changes import TextChanges
 from pipelines.query.log.correction_trials import CorrectionTrials
 from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import grouped
@@ -165,20 +162,6 @@ class Clients:
 
     async def correction_trials(self) -> CorrectionTrials:
         return CorrectionTrials(self.questions(), self.models, await self.clock())
-
-    async def correction_changes(self) -> CorrectionChanges:
-        return CorrectionChanges(
-            await self.text_changes(),
-            self.texts(),
-            self.settings,
-            self.page_view(),
-            await self.receipts(waiting=False),
-            self.questions(),
-            await self.correction_trials(),
-        )
-
-    async def privacy_changes(self) -> PrivacyChanges:
-        return PrivacyChanges(await self.text_changes(), self.settings, await self.clock())
 
     async def access_keys(self) -> AccessKeys:
         """Read periodically, because requests are checked against them."""

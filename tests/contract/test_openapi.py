@@ -104,6 +104,7 @@ ROUTES = {
     ("put", PRIVACY),
     ("delete", PRIVACY),
     ("post", f"{PRIVACY}/versions/{{version}}/restore"),
+    ("post", f"{PRIVACY}/rollback"),
     ("get", "/v1/admin/evaluations"),
     ("post", "/v1/admin/evaluations"),
     ("get", "/v1/admin/evaluations/{run}"),

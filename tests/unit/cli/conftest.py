@@ -24,7 +24,12 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakePorts]:
+def fakes() -> FakePorts:
+    return FakePorts(pages=FakeIntake({"town": "en", "other": "fr"}))
+
+
+@pytest.fixture
+def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fakes: FakePorts) -> Iterator[FakePorts]:
     """A gateway at PAGEWIRE_URL with the sites `town` and `other`, and its admin key in PAGEWIRE_ADMIN_KEY."""
     monkeypatch.chdir(tmp_path)
     Path("pagewire.yaml").write_text("sites: {town: {}, other: {}}\n", encoding="utf-8")
@@ -35,7 +40,6 @@ def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakePor
         "CONFIG": "pagewire.yaml",
     }.items():
         monkeypatch.setenv(f"PAGEWIRE_{name}", value)
-    fakes = FakePorts(pages=FakeIntake({"town": "en", "other": "fr"}))
     served: FastAPI = create_app(edge_settings(tmp_path), fakes.ports)
 
     def client(url: str, key: SecretStr) -> httpx.AsyncClient:
