@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints
+from pydantic import AwareDatetime, ConfigDict, Field
 
-from schemas.base import Wire
+from schemas.base import Wire, form
 
 Via = Literal["http", "console", "command"]
 ActOutcome = Literal["done", "failed"]
@@ -50,7 +50,7 @@ Action = Literal[
     "texts.rollback",
     "visitors.erase",
 ]
-EntryId = Annotated[str, StringConstraints(pattern=r"^\d{13}-[0-9a-f]{16}$")]
+EntryId = Annotated[str, form(r"^\d{13}-[0-9a-f]{16}$", "`next` of the list before")]
 
 
 class AuditEntry(Wire):

@@ -78,7 +78,7 @@ def test_an_argument_its_schema_does_not_take_is_wrong_use(capsys: pytest.Captur
         PageDocument(id="private\n")
     assert caught.value.exit_code == 2
     said = capsys.readouterr().err
-    assert said.startswith("error id: String should match")
+    assert said.startswith("error id: must be one line")
     assert "private" not in said
 
 
