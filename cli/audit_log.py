@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cli.admin_client import Gateway
-from cli.output import explained, out, print_json, table
+from cli.output import Json, explained, out, print_json, table
 from cli.times import point
 from schemas.audit_log import AuditEntry, AuditLogPage
 
@@ -21,7 +21,7 @@ def audit_log(
     action: Annotated[str | None, typer.Option(help="Only this, for example keys.revoke.")] = None,
     site: Annotated[str | None, typer.Option(help="Only what concerns this site alone.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=MAX_LISTED, help="So many at most; the newest.")] = 100,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Who changed what, when and with what outcome: keys, dead letters, examples, rebuilds, repairs, erasures. To
     compare an index with the change log: `pagewire audit`.

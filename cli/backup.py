@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.bars import Bars
-from cli.output import err, explained, out, print_json, table
+from cli.output import Json, err, explained, out, print_json, table
 from cli.wired import connected, logged
 from pipelines.operate.backup.folder import BackupFolder
 from pipelines.operate.backup.manifest import CHANGES, Manifest, PartName
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pipelines.operate.backup.restore import Restored
     from wiring.settings import Settings
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 LEFT_OUT = "not in it: `admin.key` and `token.secret` of PAGEWIRE_HOME, pagewire.yaml, the environment: keep them, too"
 
 

@@ -7,17 +7,14 @@ from typing import Annotated
 import typer
 
 from cli.admin_client import Gateway
-from cli.output import explained, out, print_json, table
+from cli.output import Json, Site, explained, out, print_json, table
 from schemas.chat_switch import ChatList, ChatState
 
 app = typer.Typer(no_args_is_help=True, help="The kill switch: whether a site's visitors are answered.")
 
-SiteName = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
 
 @app.command()
-def off(site: SiteName, json: Json = False) -> None:
+def off(site: Site, json: Json = False) -> None:
     """Switch a site's chat off: no question is answered any more, whoever asks, and answers that are being written end.
     Every gateway and worker follows within ten seconds. It stays off until it is switched on again.
 
@@ -27,7 +24,7 @@ def off(site: SiteName, json: Json = False) -> None:
 
 
 @app.command()
-def on(site: SiteName, json: Json = False) -> None:
+def on(site: Site, json: Json = False) -> None:
     """Switch a site's chat on again. Exit code 1 where pagewire.yaml says that it is off.
 
     Example: pagewire chat on town

@@ -1,4 +1,4 @@
-"""`pagewire check`: a site's own example questions, and what its editors have put right, asked as visitors ask."""
+"""`pagewire eval check`: a site's own example questions, and what its editors have put right, asked as visitors ask."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from rich.progress import track
 
 from cli.admin_client import Gateway
-from cli.output import NOT_SO, err, explained, out, print_json, table
+from cli.output import NOT_SO, Json, Site, err, explained, out, print_json, table
 from pipelines.evaluate.corrected_cases import corrected_cases
 from pipelines.evaluate.dataset import Case
 from pipelines.query.extractive.replies import refused
@@ -41,17 +41,17 @@ class Checked:
 
 
 def check(
-    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    site: Site,
     lang: Annotated[str | None, typer.Option(help="Only the questions in this language.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Ask the questions that the chat offers to begin with (`chat.examples` of the site), and those of the site's
     corrections. Exit code 1 when one of them is refused, fails, or is answered without citing a page, or a corrected
     one not as an editor has said: run it after an import. Answers are asked for as a visitor without groups gets them.
 
-    Example: pagewire check town
+    Example: pagewire eval check town
 
-    Example: pagewire check town --lang de --json
+    Example: pagewire eval check town --lang de --json
     """
     with explained():
         gateway = Gateway()

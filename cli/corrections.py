@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.admin_client import Gateway
-from cli.output import NOT_SO, explained, out, print_json, table
+from cli.output import NOT_SO, Json, Site, explained, out, print_json, table
 from pipelines.evaluate.corrected_cases import corrected_cases
 from pipelines.evaluate.dataset import dumped
 from schemas.correction import CorrectionHistory, CorrectionList, CorrectionTrial, ListedCorrection, Reach
@@ -17,7 +17,6 @@ app = typer.Typer(
     help="Put answers right: the page that is right, the answer itself, what a word means, what is not answered.",
 )
 
-Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
 Question = Annotated[list[str], typer.Option("--question", "-q", help="As visitors ask; may be repeated.")]
 Page = Annotated[str, typer.Argument(help="The page's id, or its address.")]
 Text = Annotated[str, typer.Argument(help="What visitors read, as Markdown.")]
@@ -32,7 +31,6 @@ WhichReach = Annotated[
 ]
 Try = Annotated[bool, typer.Option("--try", help="Show which logged questions it would answer, and keep nothing.")]
 Note = Annotated[str, typer.Option(help="Why, for the history.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Id = Annotated[str, typer.Argument(help="As `list` shows it.")]
 ALIKE: Reach = "alike"
 
@@ -197,7 +195,7 @@ def undo(site: Site, id: Id, note: Note = "", json: Json = False) -> None:
 
 @app.command()
 def cases(site: Site) -> None:
-    """The cases of evaluations that the corrections in force make, as NDJSON. `pagewire check` asks them, too.
+    """The cases of evaluations that the corrections in force make, as NDJSON. `pagewire eval check` asks them, too.
 
     Example: pagewire corrections cases town > corrected.ndjson
     """

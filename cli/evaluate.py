@@ -15,7 +15,7 @@ from cli.admin_client import address, key_for
 from cli.bars import Bars
 from cli.evaluation_print import comparison_told, print_evaluation
 from cli.judging import CALLS, NO_JUDGE, TOKENS, Judging, hear, print_heard
-from cli.output import NOT_SO, err, explained, out, print_json
+from cli.output import NOT_SO, Json, err, explained, out, print_json
 from cli.wired import logged
 from pipelines.evaluate.comparison import GATED, WHOLE, Comparison
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
@@ -98,7 +98,7 @@ def evaluate_site(
         ),
     ] = False,
     note: Annotated[str, typer.Option(help="What is tried out, for people; with --publish.")] = "",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
     xml: Annotated[
         Path | None, typer.Option("--junit", dir_okay=False, help="Write what decides as JUnit's XML, too.")
     ] = None,

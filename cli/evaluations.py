@@ -1,4 +1,4 @@
-"""`pagewire evaluations`: the runs that were published, as the console shows them."""
+"""`pagewire eval published`: the runs that were published, as the console shows them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Annotated
 import typer
 
 from cli.admin_client import Gateway
-from cli.output import explained, out, print_json, table
+from cli.output import Json, Site, explained, out, print_json, table
 from pipelines.evaluate.comparison import GATED, WHOLE
 from schemas.evaluation import ListedRun, PublishedRun, RunFigure, RunList
 
 app = typer.Typer(no_args_is_help=True, help="Published runs of `eval run`. They are published by its --publish.")
 
-Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
 Id = Annotated[str, typer.Argument(help="As `list` shows it.")]
 
 
@@ -22,11 +21,11 @@ Id = Annotated[str, typer.Argument(help="As `list` shows it.")]
 def list_(
     site: Site,
     dataset: Annotated[str | None, typer.Option(help="Only of this dataset, by its name.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """The published runs, the newest first.
 
-    Example: pagewire evaluations list town --dataset town
+    Example: pagewire eval published list town --dataset town
     """
     with explained():
         found = Gateway().read(RunList, "sites", site, "evaluations", dataset=dataset)
@@ -41,7 +40,7 @@ def list_(
 def show(site: Site, id: Id) -> None:
     """One run with its cases, as JSON. Exit code 1 when there is none of that id.
 
-    Example: pagewire evaluations show town 3e1b90c2f5a7d864
+    Example: pagewire eval published show town 3e1b90c2f5a7d864
     """
     with explained():
         print_json(Gateway().read(PublishedRun, "sites", site, "evaluations", id))
@@ -51,7 +50,7 @@ def show(site: Site, id: Id) -> None:
 def remove(site: Site, id: Id) -> None:
     """Take a run away. Exit code 1 when there is none of that id.
 
-    Example: pagewire evaluations remove town 3e1b90c2f5a7d864
+    Example: pagewire eval published remove town 3e1b90c2f5a7d864
     """
     with explained():
         Gateway().act("DELETE", "sites", site, "evaluations", id)

@@ -7,17 +7,15 @@ from typing import Annotated, Any
 import typer
 
 from cli.admin_client import Gateway
-from cli.output import explained, out, print_json, table
+from cli.output import Json, Site, explained, out, print_json, table
 from schemas.example import ExampleList, WorkedExample
 
 app = typer.Typer(
     no_args_is_help=True, help="Worked examples of how questions are rewritten for the search, and of good answers."
 )
 
-Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
 Question = Annotated[str, typer.Argument(help="As a visitor asks it.")]
 Lang = Annotated[str | None, typer.Option(help="Language of the example; default: the site's first.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()

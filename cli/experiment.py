@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cli.admin_client import address, key_for
 from cli.bars import Bars
-from cli.output import NOT_SO, err, explained, out, print_json, table
+from cli.output import NOT_SO, Json, err, explained, out, print_json, table
 from cli.wired import logged
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
 from pipelines.evaluate.experiments.grid import Arm, Grid, arms, load_grid
@@ -46,7 +46,6 @@ OutFolder = Annotated[
     Path | None,
     typer.Option("--out", file_okay=False, help="For the report. Default: of its name in PAGEWIRE_HOME/experiments."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 class _Asked(BaseModel):

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.admin_client import Gateway
-from cli.output import explained, out, print_json, table
+from cli.output import Json, Site, explained, out, print_json, table
 from cli.times import point
 from pipelines.query.log.gaps import KEPT, trend
 from pipelines.runtime.errors import WrongUse
@@ -22,12 +22,12 @@ COVERED = {"nothing": "no page is near it", "near": "the pages near it do not sa
 
 
 def gaps(
-    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    site: Site,
     since: Annotated[str, typer.Option(help="Asked since then: 2h, 30d, or an ISO 8601 time.")] = "30d",
     until: Annotated[str | None, typer.Option(help="Asked before, written as `--since`; default: now.")] = None,
     every: Annotated[bool, typer.Option("--all", help="What is asked most, whether it is answered or not.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=KEPT, help="So many groups at most.")] = 20,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Questions that were refused, disliked or badly grounded, grouped by meaning, those missed most first; how many
     there were in the period before, and which pages are near them.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from cli.bars import Bars
-from cli.output import NOT_SO, complain, err, explained, out, print_json, table
+from cli.output import NOT_SO, Json, Site, complain, err, explained, out, print_json, table
 from cli.user import noted
 from cli.wired import connected
 from cli.work import FollowParent, started
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from wiring.settings import Settings
 
 Value = TypeVar("Value")
-Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 STOPPED = 130  # exit code of what was interrupted
 STEPS = {"log": "audit: log", "index": "audit: index", "settling": "audit: under way"}

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.output import err, explained, out, print_json, table
+from cli.output import Json, err, explained, out, print_json, table
 from pipelines.evaluate.dataset import load_dataset
 from pipelines.evaluate.judged.agreement import FEWEST_OF_A_KIND, Interval
 from pipelines.evaluate.judged.evaluator import applying
@@ -47,7 +47,7 @@ def judge_agreement(
     ] = None,
     figure: Annotated[str, typer.Option(help="Judged figure that is held against the labels.")] = FIGURE,
     bar: Annotated[float, typer.Option(min=0, max=1, help="The judge says right from here on.")] = BAR,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Say how far a judge agrees with people, in all and by language.
 

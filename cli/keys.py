@@ -7,13 +7,11 @@ from typing import Annotated, get_args
 import typer
 
 from cli.admin_client import Gateway
-from cli.output import explained, out, print_json, table
+from cli.output import Json, explained, out, print_json, table
 from cli.times import point_ahead
 from schemas.access_key import CreatedKey, KeyList, ListedKey, Scope
 
 app = typer.Typer(no_args_is_help=True, help="Keys for programs and people, made and revoked without a restart.")
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
@@ -25,6 +25,10 @@ NOT_SO = 1  # the thing asked for is not so
 WRONG_USE = 2
 NO_SERVICE = 3
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})  # a disk that has no room, or is broken
+
+# Parameters that most commands have.
+Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 # Without a terminal nothing is folded: a table goes on into a file or a pipe as it is.
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 200)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.admin_client import Gateway
-from cli.output import explained, out, print_json, table
+from cli.output import Json, Site, explained, out, print_json, table
 from pipelines.runtime.errors import PagewireError
 from schemas.privacy import MAX_DAYS, PrivacyRules, PrivacyState, QuestionLogging
 
@@ -16,14 +16,12 @@ app = typer.Typer(
     no_args_is_help=True, help="What a site keeps of its visitors, and for how long; changed while it runs."
 )
 
-SiteName = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
 Note = Annotated[str, typer.Option(help="Why, for the history.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask, also where this deletes something.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()
-def show(site: SiteName, json: Json = False) -> None:
+def show(site: Site, json: Json = False) -> None:
     """What is kept, what pagewire.yaml says, and the versions.
 
     Example: pagewire privacy show town
@@ -35,7 +33,7 @@ def show(site: SiteName, json: Json = False) -> None:
 
 @app.command("set")
 def set_(
-    site: SiteName,
+    site: Site,
     log_questions: Annotated[
         QuestionLogging | None, typer.Option(help="The question log: on, off, or without visitors' words.")
     ] = None,
@@ -64,7 +62,7 @@ def set_(
 
 
 @app.command()
-def undo(site: SiteName, note: Note = "", yes: Yes = False, json: Json = False) -> None:
+def undo(site: Site, note: Note = "", yes: Yes = False, json: Json = False) -> None:
     """Keep again what was kept before the last change; again, what was kept before that. Exit code 1 when there is
     nothing before.
 
@@ -74,7 +72,7 @@ def undo(site: SiteName, note: Note = "", yes: Yes = False, json: Json = False) 
 
 
 @app.command()
-def reset(site: SiteName, note: Note = "", yes: Yes = False, json: Json = False) -> None:
+def reset(site: Site, note: Note = "", yes: Yes = False, json: Json = False) -> None:
     """Keep again what pagewire.yaml says. Exit code 1 when it counts already.
 
     Example: pagewire privacy reset town

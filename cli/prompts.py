@@ -13,7 +13,7 @@ import typer
 
 from cli.admin_client import Gateway
 from cli.evaluation_print import comparison_told, print_evaluation
-from cli.output import NOT_SO, explained, out, print_json, table
+from cli.output import NOT_SO, Json, Site, explained, out, print_json, table
 from cli.prompt_gate import PromptGate
 from pipelines.evaluate.comparison import GATED as DECIDE
 from pipelines.evaluate.dataset import load_dataset
@@ -33,7 +33,6 @@ app = typer.Typer(
     help="Prompts, settings, replies, contact and glossary of a site, changed while it runs, with a history.",
 )
 
-Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
 Text = Annotated[
     str,
     typer.Argument(
@@ -42,7 +41,6 @@ Text = Annotated[
     ),
 ]
 Note = Annotated[str, typer.Option(help="Why, for the history.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 PROMPTS: dict[str, TrialPrompt] = {f"prompts/{name}": name for name in get_args(TrialPrompt)}  # that trials can try
 SETTINGS = f"settings/{ANSWERS}"
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cli.admin_client import Gateway
-from cli.output import explained, out, print_json, table
+from cli.output import Json, Site, explained, out, print_json, table
 from cli.times import point
 from pipelines.query.log.listing import csv_lines, ndjson_lines
 from pipelines.runtime.errors import WrongUse
@@ -21,7 +21,7 @@ MARKS = {"up": "+", "down": "-", None: ""}
 
 
 def questions(
-    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    site: Site,
     id: Annotated[str | None, typer.Argument(help="One question, by its request id: all that is known of it.")] = None,
     refused: Annotated[bool, typer.Option("--refused", help="Only those that got neither answer nor page.")] = False,
     disliked: Annotated[bool, typer.Option("--disliked", help="Only those whose answer was disliked.")] = False,
@@ -37,7 +37,7 @@ def questions(
         int | None,
         typer.Option(min=1, help="So many at most, the newest: 50; of --csv and --ndjson all by default."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print a table for spreadsheets (CSV, UTF-8).")] = False,
     ndjson: Annotated[bool, typer.Option("--ndjson", help="Print a line of JSON for each.")] = False,
 ) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cli.audit import holdings
-from cli.generations import Json, at_work, by_hand, run, way_back
-from cli.output import NOT_SO, err, out, print_json, table
+from cli.generations import at_work, by_hand, run, way_back
+from cli.output import NOT_SO, Json, err, out, print_json, table
 from cli.rebuild_fleet import AT_ONCE, Fleet, print_fleet, rebuild_fleet
 from cli.rebuild_steps import RebuildOptions, RebuildSteps, rebuild_site
 from cli.work import FollowParent

@@ -24,14 +24,13 @@ from adapters.kafka import (
 )
 from adapters.kafka.rights import KafkaRight, kafka_rights
 from cli.bars import Bars
-from cli.output import err, explained, out, print_json, table
+from cli.output import Json, err, explained, out, print_json, table
 from cli.wired import load
 from schemas.topics import all_topics
 
 if TYPE_CHECKING:
     from wiring.settings import Settings
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Repair = Annotated[
     bool,
     typer.Option(

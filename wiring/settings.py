@@ -59,8 +59,8 @@ class ChatSettings(SettingsGroup):
     )
     examples: dict[Lang, tuple[ExampleQuestion, ...]] = Field(
         default_factory=dict,
-        description="Questions to begin with, by language: the chat page at `/` offers them, `pagewire check` asks "
-        "them.",
+        description="Questions to begin with, by language: the chat page at `/` offers them, `pagewire eval check` "
+        "asks them.",
     )
     show_steps: bool = Field(
         default=False,

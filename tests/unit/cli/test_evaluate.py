@@ -1,4 +1,4 @@
-"""`pagewire eval run` and `pagewire datasets`: what they print, write and exit with."""
+"""`pagewire eval run` and `pagewire eval datasets`: what they print, write and exit with."""
 
 from __future__ import annotations
 
