@@ -130,7 +130,7 @@ class Gateway:
     def _refusal(self, response: Response, path: tuple[str, ...]) -> PagewireError:
         from adapters.http_gateway import code_of, detail_of
 
-        code, detail = code_of(response), detail_of(response)
+        code, detail = code_of(response), detail_of(response) or f"{self.url} answers {response.status_code}"
         if code == UnknownSite.code:
             return UnknownSite(f"{self.url} has no site {path[1]!r}", path[1], self.settings.sites)
         kind: type[PagewireError] = Permanent
@@ -180,4 +180,5 @@ def client(url: str, key: SecretStr) -> AsyncClient:
     import httpx
 
     headers = {"Authorization": f"Bearer {key.get_secret_value()}"}
-    return httpx.AsyncClient(base_url=url, headers=headers, timeout=TIMEOUT)
+    distant = urlsplit(url).hostname not in OWN_HOSTS  # a proxy of the environment does not reach this machine
+    return httpx.AsyncClient(base_url=url, headers=headers, timeout=TIMEOUT, trust_env=distant)

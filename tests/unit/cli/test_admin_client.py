@@ -49,6 +49,12 @@ def test_a_gateway_that_does_not_answer_is_named(run: Run, monkeypatch: pytest.M
     assert f"{URL} does not answer (ConnectError): is PAGEWIRE_URL right?" in run("keys", "list", code=3).stderr
 
 
+def test_what_a_proxy_answers_in_place_of_the_gateway_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    transport = httpx.MockTransport(lambda request: httpx.Response(502, text="<h1>Bad Gateway</h1>"))
+    monkeypatch.setattr(admin_client, "client", lambda url, key: httpx.AsyncClient(transport=transport, base_url=url))
+    assert f"{URL} answers 502" in run("keys", "list", code=3).stderr
+
+
 def test_a_key_that_is_wrong_too_small_or_missing_is_wrong_use(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     for key, said in (("a-key-that-nobody-made", "PAGEWIRE_ADMIN_KEY"), (CHAT_ANYWHERE, "needs the scope 'admin'")):
         monkeypatch.setenv("PAGEWIRE_ADMIN_KEY", key)
