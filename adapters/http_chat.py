@@ -10,7 +10,7 @@ from http import HTTPStatus
 import httpx
 from pydantic import SecretStr, TypeAdapter, ValidationError
 
-from pipelines.runtime.errors import Retryable
+from pipelines.runtime.errors import Permanent, Retryable
 from schemas.answer import Accepted, Answered, Done, Event, Failed
 
 TIMEOUT = httpx.Timeout(5.0, read=30.0)  # seconds; the gateway sends a keep-alive every ten
@@ -18,8 +18,10 @@ STOP_TIMEOUT = 3.0  # seconds
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 
 
-class NotAccepted(Exception):
+class NotAccepted(Permanent):
     """The gateway has not accepted the question: it is unreachable, or refuses the question or the key."""
+
+    code = "not-accepted"
 
 
 class Interrupted(Retryable):

@@ -66,7 +66,8 @@ class HttpGateway:
                 if not response.is_error or response.status_code in RESULTS:
                     return response
                 if response.status_code not in RETRIED:
-                    raise WrongUse(f"{self._client.base_url}: {why}{_detail(response)}")
+                    said = detail_of(response)
+                    raise WrongUse(f"{self._client.base_url}: {why}" + (f": {said}" if said else ""))
             if waited >= RETRY_FOR:
                 raise Retryable(f"{self._client.base_url}: {why}; the same command goes on where it stopped")
             pause = doubled(failures, FIRST_PAUSE, LONGEST_PAUSE)
@@ -95,9 +96,9 @@ def code_of(response: httpx.Response) -> str:
     return str(_problem(response).get("code") or response.status_code)
 
 
-def _detail(response: httpx.Response) -> str:
-    said = _problem(response).get("detail")
-    return f": {said}" if said else ""
+def detail_of(response: httpx.Response) -> str:
+    """The problem document's sentence for people; empty without one."""
+    return str(_problem(response).get("detail") or "")
 
 
 def _problem(response: httpx.Response) -> dict[str, Any]:

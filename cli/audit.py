@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.bars import Bars
-from cli.output import NOT_SO, complain, err, explained, out, print_json, rows, table
+from cli.output import NOT_SO, Json, Site, complain, err, explained, out, print_json, table
 from cli.user import noted
 from cli.wired import connected, logged
 from pipelines.operate.audit import audit as audits
@@ -33,7 +33,7 @@ ABOUT = {
 
 
 def audit(
-    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    site: Site,
     repair: Annotated[bool, typer.Option("--repair", help="Put right what is found, and audit again.")] = False,
     force: Annotated[
         bool,
@@ -43,7 +43,7 @@ def audit(
     ] = False,
     settle: Annotated[float, typer.Option(min=0, help="Seconds to wait for what is under way.")] = audits.SETTLE,
     index: Annotated[str | None, typer.Option(help="Audit this index of the site; default: the live one.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Compare the index with the change log. Exit code 0 when they agree (with --repair: afterwards), 1 when not.
 
@@ -98,10 +98,10 @@ def _print_report(report: AuditReport) -> None:
         out.print(f"[green]clean[/]  {where}: {held}", soft_wrap=True)
     else:
         out.print(f"[red]drift[/]  {where}: {held}\n", soft_wrap=True)
-        out.print(rows(table("kind", "pages#", "what"), [(k, f"{n:,}", ABOUT[k]) for k, n in report.counts.items()]))
+        out.print(table(("kind", "pages#", "what"), [(k, f"{n:,}", ABOUT[k]) for k, n in report.counts.items()]))
         out.print()
         shown = report.findings[:SHOWN]
-        out.print(rows(table("kind", "page", "finding"), [(f.kind, f.page_key, f.detail) for f in shown]))
+        out.print(table(("kind", "page", "finding"), [(f.kind, f.page_key, f.detail) for f in shown]))
         if len(report.findings) > SHOWN:
             out.print(f"... and more; --json tells the first {audits.KEPT}")
     if report.failed:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 import typer
 
-from cli.output import explained, out, print_json, rows, table
+from cli.admin_client import Gateway
+from cli.output import Json, explained, out, print_json, table
 from cli.times import point
-from cli.wired import connected, load
-from schemas.audit_log import AuditEntry, AuditFilter, AuditLogPage
+from schemas.audit_log import AuditEntry, AuditLogPage
 
 MAX_LISTED = 10_000
 
@@ -22,7 +21,7 @@ def audit_log(
     action: Annotated[str | None, typer.Option(help="Only this, for example keys.revoke.")] = None,
     site: Annotated[str | None, typer.Option(help="Only what concerns this site alone.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=MAX_LISTED, help="So many at most; the newest.")] = 100,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Who changed what, when and with what outcome: keys, dead letters, examples, rebuilds, repairs, erasures. To
     compare an index with the change log: `pagewire audit`.
@@ -30,32 +29,19 @@ def audit_log(
     Example: pagewire audit-log --since 7d --action keys.revoke
     """
     with explained():
-        begin, end = point("--since", since), point("--until", until)
-        wanted = AuditFilter(since=begin, until=end, who=who, action=action, site=site)
-        found = asyncio.run(_find(wanted, limit))
+        asked = {"from": point("--since", since), "to": point("--until", until), "who": who, "action": action}
+        found = list(Gateway().pages(AuditLogPage, "audit-log", limit=limit, **asked, site=site))
+    shown = AuditLogPage(entries=tuple(entry for page in found for entry in page.entries), next=found[-1].next)
     if json:
-        print_json(found)
+        print_json(shown)
         return
     columns = ("at", "who", "by", "action", "site", "target", "outcome", "trace")
-    out.print(rows(table(*columns), [_line(entry) for entry in found.entries]))
-    if found.next is not None:
-        out.print(f"\nthe newest {len(found.entries):,}; more with --limit", markup=False)
-
-
-async def _find(wanted: AuditFilter, limit: int) -> AuditLogPage:
-    async with connected(load()) as clients:
-        return await (await clients.audit_log()).find(wanted, limit)
+    out.print(table(columns, [_line(entry) for entry in shown.entries]))
+    if shown.next is not None:
+        out.print(f"\nthe newest {len(shown.entries):,}; more with --limit", markup=False)
 
 
 def _line(entry: AuditEntry) -> tuple[object, ...]:
     at = f"{entry.at.astimezone():%Y-%m-%d %H:%M:%S}"
-    return (
-        at,
-        entry.who,
-        entry.via,
-        entry.action,
-        entry.site,
-        entry.target,
-        entry.code or entry.outcome,
-        entry.trace_id,
-    )
+    result = entry.code or entry.outcome
+    return (at, entry.who, entry.via, entry.action, entry.site, entry.target, result, entry.trace_id)

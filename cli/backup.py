@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.bars import Bars
-from cli.output import err, explained, out, print_json, rows, table
+from cli.output import Json, err, explained, out, print_json, table
 from cli.wired import connected, logged
 from pipelines.operate.backup.folder import BackupFolder
 from pipelines.operate.backup.manifest import CHANGES, Manifest, PartName
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pipelines.operate.backup.restore import Restored
     from wiring.settings import Settings
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 LEFT_OUT = "not in it: `admin.key` and `token.secret` of PAGEWIRE_HOME, pagewire.yaml, the environment: keep them, too"
 
 
@@ -130,7 +129,7 @@ def _report(bars: Bars) -> Callable[[BackupProgress], None]:
 
 def _print_manifest(folder: Path, made: Manifest) -> None:
     lines = [(part.file, f"{part.records:,}", f"{part.bytes:,}", len(part.sites)) for part in made.parts]
-    out.print(rows(table("file", "records#", "bytes#", "sites#"), lines))
+    out.print(table(("file", "records#", "bytes#", "sites#"), lines))
     said = f"{folder}: as of {made.began_at:%Y-%m-%d %H:%M:%S} UTC, by Pagewire {made.pagewire}"
     out.print(said, markup=False, soft_wrap=True)
     for note in made.notes:
@@ -139,7 +138,7 @@ def _print_manifest(folder: Path, made: Manifest) -> None:
 
 def _print_restored(done: dict[PartName, Restored], notes: list[str]) -> None:
     lines = [(name, f"{one.restored:,}", f"{one.there:,}", f"{one.forgotten:,}") for name, one in done.items()]
-    out.print(rows(table("part", "restored#", "there, as new or newer#", "deleted by visitors#"), lines))
+    out.print(table(("part", "restored#", "there, as new or newer#", "deleted by visitors#"), lines))
     for note in notes:
         err.print(note, markup=False, soft_wrap=True)
     if CHANGES in done and done[CHANGES].restored:

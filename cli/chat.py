@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 import typer
 
-from cli.output import explained, out, print_json, rows, table
-from cli.user import noted, user
-from cli.wired import connected, logged
-from schemas.chat_switch import ChatState
+from cli.admin_client import Gateway
+from cli.output import Json, Site, explained, out, print_json, table
+from schemas.chat_switch import ChatList, ChatState
 
 app = typer.Typer(no_args_is_help=True, help="The kill switch: whether a site's visitors are answered.")
 
-SiteName = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
 
 @app.command()
-def off(site: SiteName, json: Json = False) -> None:
+def off(site: Site, json: Json = False) -> None:
     """Switch a site's chat off: no question is answered any more, whoever asks, and answers that are being written end.
     Every gateway and worker follows within ten seconds. It stays off until it is switched on again.
 
@@ -29,7 +24,7 @@ def off(site: SiteName, json: Json = False) -> None:
 
 
 @app.command()
-def on(site: SiteName, json: Json = False) -> None:
+def on(site: Site, json: Json = False) -> None:
     """Switch a site's chat on again. Exit code 1 where pagewire.yaml says that it is off.
 
     Example: pagewire chat on town
@@ -47,39 +42,25 @@ def show(
     Example: pagewire chat show
     """
     with explained():
-        settings = logged()
-        names = list(settings.sites) if site is None else [site]
-        for name in names:
-            settings.site(name)
-
-        async def read() -> list[ChatState]:
-            async with connected(settings) as clients:
-                switches = await clients.chat_switches()
-                return [switches.state(name) for name in names]
-
-        found = asyncio.run(read())
+        found = (
+            Gateway().read(ChatList, "chat").chats
+            if site is None
+            else (Gateway().read(ChatState, "sites", site, "chat"),)
+        )
     if json:
-        print_json([state.model_dump(mode="json") for state in found])
+        print_json(found)
     else:
-        out.print(rows(table("site", "chat", "by", "since", "who"), [_line(state) for state in found]))
+        out.print(table(("site", "chat", "by", "since", "who"), [_line(state) for state in found]))
 
 
 def _throw(site: str, json: bool, *, on: bool) -> None:
     with explained():
-        settings = logged()
-        settings.site(site)
-
-        async def work() -> ChatState:
-            async with connected(settings) as clients, noted(clients, "chat.on" if on else "chat.off", site):
-                return await (await clients.chat_switches()).throw(site, on=on, by=user())
-
-        state = asyncio.run(work())
+        state = Gateway().send(ChatState, "PUT", "sites", site, "chat", body={"on": on})
     if json:
-        print_json(state.model_dump(mode="json"))
+        print_json(state)
     else:
         out.print(f"the chat of {site} is {'on' if state.on else 'off'}", markup=False)
 
 
 def _line(state: ChatState) -> tuple[object, ...]:
-    since = f"{state.changed_at.astimezone():%Y-%m-%d %H:%M}" if state.changed_at else ""
-    return (state.site, "on" if state.on else "off", state.by, since, state.changed_by)
+    return (state.site, "on" if state.on else "off", state.by, state.changed_at, state.changed_by)

@@ -1,32 +1,31 @@
-"""`pagewire check`: a site's own example questions, and what its editors have put right, asked as visitors ask."""
+"""`pagewire eval check`: a site's own example questions, and what its editors have put right, asked as visitors ask."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, timedelta
-from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import track
 
-from cli.output import NOT_SO, err, explained, out, print_json, rows, table
-from cli.wired import connected, logged
-from pipelines.conversations.ask import Asker
+from cli.admin_client import Gateway
+from cli.output import NOT_SO, Json, Site, err, explained, out, print_json, table
 from pipelines.evaluate.corrected_cases import corrected_cases
 from pipelines.evaluate.dataset import Case
 from pipelines.query.extractive.replies import refused
 from pipelines.runtime.errors import WrongUse
 from schemas.answer import Answered, Event, Failed, SourcesFound
-from schemas.query import Question
+from schemas.correction import CorrectionList
 from sites.content import load_site
 
 if TYPE_CHECKING:
     from wiring.settings import Settings
 
 SAMPLE_SITE = "demo"
+_Asked = tuple[str, str, Case | None]  # language, question, and the case of a correction
 
 
 @dataclass(frozen=True)
@@ -42,21 +41,22 @@ class Checked:
 
 
 def check(
-    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    site: Site,
     lang: Annotated[str | None, typer.Option(help="Only the questions in this language.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Ask the questions that the chat offers to begin with (`chat.examples` of the site), and those of the site's
     corrections. Exit code 1 when one of them is refused, fails, or is answered without citing a page, or a corrected
     one not as an editor has said: run it after an import. Answers are asked for as a visitor without groups gets them.
 
-    Example: pagewire check town
+    Example: pagewire eval check town
 
-    Example: pagewire check town --lang de --json
+    Example: pagewire eval check town --lang de --json
     """
     with explained():
-        settings = logged()
-        checked = asyncio.run(ask_all(settings, site, lang))
+        gateway = Gateway()
+        corrections = gateway.read(CorrectionList, "sites", site, "corrections")
+        checked = asyncio.run(ask_all(gateway, site, asked_of(gateway.settings, site, lang, corrections)))
     failed = [each for each in checked if each.problem]
     if json:
         print_json(
@@ -64,7 +64,7 @@ def check(
         )
     else:
         lines = [(each.lang, each.question, each.problem or "fine", each.page) for each in checked]
-        out.print(rows(table("lang", "question", "", "page"), lines))
+        out.print(table(("lang", "question", "", "page"), lines))
         out.print(f"{len(checked) - len(failed)} of {len(checked)} are answered as they should be")
     if failed:
         raise typer.Exit(NOT_SO)
@@ -85,41 +85,32 @@ def chosen(questions: Mapping[str, Sequence[str]], site: str, lang: str | None) 
     return found
 
 
-async def ask_all(settings: Settings, site: str, lang: str | None) -> list[Checked]:
+async def ask_all(gateway: Gateway, site: str, questions: Sequence[_Asked]) -> list[Checked]:
     """One after the other, with a progress bar on standard error. Raises: PagewireError."""
-    async with connected(settings) as clients:
-        found = corrected_cases(await (await clients.correction_changes()).list(site, ()))
-        corrected = [case for case in found.cases if lang in (None, case.lang)]
-        examples = example_questions(settings, site)
-        questions: list[tuple[str, str, Case | None]] = [(case.lang or "", case.question, case) for case in corrected]
-        if examples or not corrected:
-            questions = [*((own, text, None) for own, text in chosen(examples, site, lang)), *questions]
-        asker = await clients.asker()
-        checked = []
-        for own, text, case in track(questions, "asking", console=err, transient=True):
-            events = await _events(asker, settings, site, own, text)
-            checked.append(judged(own, text, events) if case is None else judged_as(case, events))
-        return checked
+    checked = []
+    for lang, text, case in track(questions, "asking", console=err, transient=True):
+        events = await _events(gateway, site, lang, text)
+        checked.append(judged(lang, text, events) if case is None else judged_as(case, events))
+    return checked
 
 
-async def _events(asker: Asker, settings: Settings, site: str, lang: str, text: str) -> list[Event]:
-    """What a visitor would be told; not to its end where it takes too long."""
-    at = datetime.now(UTC)
-    asked = Question(
-        request_id=token_urlsafe(16),
-        conversation_id=token_urlsafe(16),
-        site=site,
-        lang=lang,
-        question=text,
-        asked_at=at,
-        deadline=at + timedelta(seconds=settings.question_timeout),
-    )
+def asked_of(settings: Settings, site: str, lang: str | None, corrections: CorrectionList) -> list[_Asked]:
+    """Raises: WrongUse: there are no questions."""
+    cases = [case for case in corrected_cases(corrections).cases if lang in (None, case.lang)]
+    examples = example_questions(settings, site)
+    corrected: list[_Asked] = [(case.lang or "", case.question, case) for case in cases]
+    offered = chosen(examples, site, lang) if examples or not corrected else []
+    return [*((own, text, None) for own, text in offered), *corrected]
+
+
+async def _events(gateway: Gateway, site: str, lang: str, text: str) -> list[Event]:
+    """The answer's events; incomplete if it takes too long or breaks off."""
+    from adapters.http_chat import Interrupted, stream_answer
+
     events: list[Event] = []
-    try:
-        async with asyncio.timeout(settings.question_timeout):
-            events.extend([followed.event.event async for followed in asker.ask(asked)])
-    except TimeoutError:
-        pass  # judged by what is missing
+    with suppress(TimeoutError, Interrupted):  # judged by what is missing
+        async with asyncio.timeout(gateway.settings.question_timeout):
+            events.extend([event async for event in stream_answer(gateway.url, site, gateway.key, text, lang)])
     return events
 
 

@@ -9,7 +9,7 @@ import typer
 
 from cli.evaluate import known_measure, lines
 from cli.evaluation_print import comparison_told, print_evaluation
-from cli.output import NOT_SO, explained, print_json
+from cli.output import NOT_SO, Json, explained, print_json
 from pipelines.evaluate.comparison import GATED
 from pipelines.evaluate.dataset import load_dataset
 from pipelines.evaluate.evaluation import against, evaluate, junit
@@ -27,7 +27,7 @@ def compare_runs(
     measure: Annotated[
         list[str] | None, typer.Option(help=f"Decides; may be repeated. Default: {', '.join(GATED)}.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
     xml: Annotated[
         Path | None, typer.Option("--junit", dir_okay=False, help="Write what decides as JUnit's XML, too.")
     ] = None,

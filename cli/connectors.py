@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.bars import Bars
-from cli.output import NOT_SO, complain, err, explained, out, print_json, rows, table
+from cli.output import NOT_SO, Json, Site, complain, err, explained, out, print_json, table
 from cli.user import user
 from cli.wired import connected, logged
 from cli.work import ready
@@ -38,13 +38,13 @@ STEPS = {"log": "change log", "inventory": "listed", "pages": "sent"}
 
 
 def reconcile_site(
-    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    site: Site,
     connector: Annotated[
         str | None, typer.Argument(help="One of its connectors; default: all that can be asked.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only look.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Delete even more than half of a connector's pages.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Compare what a CMS lists with the change log, and send what is missing, newer or gone.
 
@@ -72,7 +72,7 @@ def reconcile_site(
 
 
 def watch(
-    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    site: Site,
     connector: Annotated[str, typer.Argument(help="One of its connectors, of the kind folder.")],
 ) -> None:
     """Follow a folder: what is saved, renamed or deleted there is so in the search, seconds later. Ctrl-C ends it.
@@ -188,7 +188,7 @@ def _print(done: list[Reconciled]) -> None:
     columns = ("connector", "listed#", "in the log#", "missing#", "newer#", "back#", "gone#", "sent#", "deleted#")
     lines = [(r.connector, r.listed, r.known, r.missing, r.newer, r.revived, r.gone, r.sent, r.deleted) for r in done]
     if done:
-        out.print(rows(table(*columns), lines))
+        out.print(table(columns, lines))
     for one in done:
         if one.omitted:
             reasons = Counter(re.sub(r"https?://\S+", "another", why) for why in one.omitted.values())

@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 
 from cli.bars import Bars
-from cli.output import NOT_SO, err, explained, out, print_json, rows, table
+from cli.output import NOT_SO, Json, Site, err, explained, out, print_json, table
 from cli.user import user
 from cli.wired import connected, load, logged
 from connectors.cms.documents import Left, count, documents
@@ -32,14 +32,13 @@ if TYPE_CHECKING:
     from wiring.clients import Clients
     from wiring.settings import Settings
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 STUCK_AFTER = 60.0  # seconds without one more page searchable
 STEPS = {"inventory": "listed", "pages": "fetched"}
 SHOWN = 20  # addresses left out that are named one by one
 
 
 def import_pages(
-    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    site: Site,
     source: Annotated[
         str,
         typer.Argument(
@@ -221,7 +220,7 @@ def _print_import(result: Mapping[str, object]) -> None:
 
 
 def pages(
-    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    site: Site,
     url: Annotated[str | None, typer.Option(help="Only pages of this address; with or without host.")] = None,
     json: Json = False,
 ) -> None:
@@ -239,7 +238,7 @@ def pages(
         print_json({"pages": [page.model_dump() for page in found]})
     elif found:
         lines = [(page.page_id, page.lang, page.title, page.url) for page in found]
-        out.print(rows(table("page", "lang", "title", "url"), lines))
+        out.print(table(("page", "lang", "title", "url"), lines))
     else:
         what = f"no page of site {site} has this address" if url else f"site {site} has no page that can be found"
         err.print(what, markup=False, soft_wrap=True)
@@ -262,7 +261,7 @@ async def _pages(settings: Settings, site: str, url: str | None) -> list[ListedP
 
 
 def delete(
-    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    site: Site,
     pages: Annotated[list[str], typer.Argument(help="Page ids, or addresses (`https://...`).")],
     lang: Annotated[str | None, typer.Option(help="Language; default: the site's first.")] = None,
     json: Json = False,
@@ -306,7 +305,7 @@ async def _delete(settings: Settings, site: str, lang: str, pages: Sequence[str]
 
 
 def receipt(
-    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    site: Site,
     page: Annotated[str, typer.Argument(help="Page id, or address (`https://...`).")],
     lang: Annotated[str | None, typer.Option(help="Language; default: the site's first.")] = None,
     json: Json = False,

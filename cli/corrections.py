@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from cli.output import NOT_SO, explained, out, print_json, rows, table
-from cli.user import noted, user
-from cli.wired import on_site
+from cli.admin_client import Gateway
+from cli.output import NOT_SO, Json, Site, explained, out, print_json, table
 from pipelines.evaluate.corrected_cases import corrected_cases
 from pipelines.evaluate.dataset import dumped
-from schemas.correction import CorrectionTrial, ListedCorrection, NewCorrection, Reach
-from schemas.text_version import TextChange
-
-if TYPE_CHECKING:
-    from wiring.clients import Clients
+from schemas.correction import CorrectionHistory, CorrectionList, CorrectionTrial, ListedCorrection, Reach
 
 app = typer.Typer(
     no_args_is_help=True,
     help="Put answers right: the page that is right, the answer itself, what a word means, what is not answered.",
 )
 
-Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
 Question = Annotated[list[str], typer.Option("--question", "-q", help="As visitors ask; may be repeated.")]
 Page = Annotated[str, typer.Argument(help="The page's id, or its address.")]
 Text = Annotated[str, typer.Argument(help="What visitors read, as Markdown.")]
@@ -37,7 +31,6 @@ WhichReach = Annotated[
 ]
 Try = Annotated[bool, typer.Option("--try", help="Show which logged questions it would answer, and keep nothing.")]
 Note = Annotated[str, typer.Option(help="Why, for the history.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Id = Annotated[str, typer.Argument(help="As `list` shows it.")]
 ALIKE: Reach = "alike"
 
@@ -123,29 +116,20 @@ def word(
 
 
 def _put(site: str, given: dict[str, Any], tries: bool, json: bool) -> None:
-    async def put(clients: Clients) -> ListedCorrection:
-        async with noted(clients, "corrections.put", site) as act:
-            made = await (await clients.correction_changes()).put(site, new, user(), ())
-            act.target = made.id
-            return made
-
-    async def tried(clients: Clients) -> CorrectionTrial:
-        return await (await clients.correction_changes()).tried(site, new, ())
-
     with explained():
-        new = NewCorrection.model_validate(given)
-    if not tries:
-        made = on_site(site, put)
-        print_json(made) if json else out.print(f"put right as {made.id}, in force within ten seconds", markup=False)
-        return
-    trial = on_site(site, tried)
+        if not tries:
+            made = Gateway().send(ListedCorrection, "POST", "sites", site, "corrections", body=given)
+            said = f"put right as {made.id}, in force within ten seconds"
+            print_json(made) if json else out.print(said, markup=False)
+            return
+        trial = Gateway().send(CorrectionTrial, "POST", "sites", site, "corrections:try", body=given)
     if json:
         print_json(trial)
     else:
         out.print(f"would answer {trial.answered} of {trial.logged} different questions of the log", markup=False)
         found = [*((one, "yes") for one in trial.questions), *((one, "no") for one in trial.beyond)]
         lines = [(answered, f"{one.likeness:.2f}", str(one.asked), one.question) for one, answered in found]
-        out.print(rows(table("answered", "likeness#", "asked#", "question"), lines))
+        out.print(table(("answered", "likeness#", "asked#", "question"), lines))
         for rival in trial.rivals:
             said = "is nearer and stays the answer to" if rival.wins else "gives way for"
             out.print(f"{rival.id} ({rival.names[0]}) {said}: {rival.question}", markup=False)
@@ -162,11 +146,8 @@ def list_(site: Site, json: Json = False) -> None:
 
     Example: pagewire corrections list town
     """
-
-    async def work(clients: Clients) -> Any:
-        return await (await clients.correction_changes()).list(site, ())
-
-    found = on_site(site, work)
+    with explained():
+        found = Gateway().read(CorrectionList, "sites", site, "corrections")
     if json:
         print_json(found)
         return
@@ -182,7 +163,7 @@ def list_(site: Site, json: Json = False) -> None:
         )
         for one in found.corrections
     ]
-    out.print(rows(table("id", "kind", "state", "used#", "question, or word", "says", "by"), lines))
+    out.print(table(("id", "kind", "state", "used#", "question, or word", "says", "by"), lines))
 
 
 @app.command()
@@ -191,12 +172,8 @@ def remove(site: Site, id: Id, note: Note = "") -> None:
 
     Example: pagewire corrections remove town 3f9a1c20b7de
     """
-
-    async def work(clients: Clients) -> None:
-        async with noted(clients, "corrections.remove", site, id):
-            await (await clients.correction_changes()).remove(site, id, TextChange(note=note), user())
-
-    on_site(site, work)
+    with explained():
+        Gateway().act("DELETE", "sites", site, "corrections", id, query={"note": note})
 
 
 @app.command()
@@ -206,12 +183,9 @@ def undo(site: Site, id: Id, note: Note = "", json: Json = False) -> None:
 
     Example: pagewire corrections undo town 3f9a1c20b7de
     """
-
-    async def work(clients: Clients) -> Any:
-        async with noted(clients, "corrections.rollback", site, id):
-            return await (await clients.correction_changes()).roll_back(site, id, TextChange(note=note), user(), ())
-
-    found = on_site(site, work)
+    with explained():
+        rollback = ("sites", site, "corrections", id, "rollback")
+        found = Gateway().send(CorrectionHistory, "POST", *rollback, body={"note": note})
     if json:
         print_json(found)
     else:
@@ -221,12 +195,10 @@ def undo(site: Site, id: Id, note: Note = "", json: Json = False) -> None:
 
 @app.command()
 def cases(site: Site) -> None:
-    """The cases of evaluations that the corrections in force make, as NDJSON. `pagewire check` asks them, too.
+    """The cases of evaluations that the corrections in force make, as NDJSON. `pagewire eval check` asks them, too.
 
     Example: pagewire corrections cases town > corrected.ndjson
     """
-
-    async def work(clients: Clients) -> Any:
-        return await (await clients.correction_changes()).list(site, ())
-
-    typer.echo(dumped(corrected_cases(on_site(site, work)), ".ndjson"), nl=False)
+    with explained():
+        found = Gateway().read(CorrectionList, "sites", site, "corrections")
+    typer.echo(dumped(corrected_cases(found), ".ndjson"), nl=False)

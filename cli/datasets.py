@@ -1,4 +1,4 @@
-"""`pagewire datasets`: what a dataset has in it, and datasets made of other files."""
+"""`pagewire eval datasets`: what a dataset has in it, and datasets made of other files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from cli.output import explained, out, print_json, rows, table
+from cli.output import Json, explained, out, print_json, table
 from pipelines.evaluate.conversions import question_log, squad
 from pipelines.evaluate.dataset import BadDataset, Dataset, dumped, load_dataset
 from pipelines.evaluate.non_inferiority import MARGIN, fewest_cases
@@ -36,11 +36,11 @@ WITH_PAGES = {Format.SQUAD: squad, Format.PAIRS: pairs, Format.HOTPOTQA: hotpotq
 @app.command()
 def show(
     dataset: Annotated[Path, typer.Argument(exists=True, help="YAML, NDJSON, or a folder of YAML files.")],
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Check a dataset, and say its version and what it can tell.
 
-    Example: pagewire datasets show town.yaml
+    Example: pagewire eval datasets show town.yaml
     """
     with explained():
         read = load_dataset(dataset)
@@ -52,7 +52,7 @@ def show(
         return
     out.print(f"{read.label}: {len(read.cases):,} cases", markup=False)
     counts = [*expected.items(), *groups.items()]
-    out.print(rows(table("", "cases#"), [(name, f"{count:,}") for name, count in counts]))
+    out.print(table(("", "cases#"), [(name, f"{count:,}") for name, count in counts]))
     if len(read.cases) < (needed := fewest_cases(MARGIN)):
         out.print(f"too few cases to compare two systems with a margin of {MARGIN:g}: {needed} needed", markup=False)
 
@@ -83,9 +83,9 @@ def import_dataset(
     """Make a dataset of another file. What a visitor asked is labelled by nobody yet: say its pages, statements, or
     that it cannot be answered.
 
-    Example: pagewire datasets import auto faq.json town.yaml --lang de --pages pages.ndjson
+    Example: pagewire eval datasets import auto faq.json town.yaml --lang de --pages pages.ndjson
 
-    Example: pagewire datasets import questions asked.json town.yaml --per-stratum 20
+    Example: pagewire eval datasets import questions asked.json town.yaml --per-stratum 20
     """
     with explained():
         kind = Format(recognised(file)) if kind is Format.AUTO else kind

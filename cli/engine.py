@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.output import NOT_SO, err, explained, out, print_json, rows, table
+from cli.output import NOT_SO, Json, err, explained, out, print_json, table
 from cli.wired import load
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ app = typer.Typer(
     help="The local engine: real Kafka and real Elasticsearch on loopback, without Docker or an installed JDK.",
     no_args_is_help=True,
 )
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def engine_settings(settings: Settings) -> LocalEngineSettings:
@@ -121,7 +120,7 @@ def _status_table(found: EngineStatus) -> object:
         )
         for server in (found.kafka, found.elasticsearch)
     ]
-    return rows(table("server", "version", "state", "address", "pid#", "memory#", "data"), lines)
+    return table(("server", "version", "state", "address", "pid#", "memory#", "data"), lines)
 
 
 @app.command("reset")

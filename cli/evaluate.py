@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlsplit
+from typing import Annotated, Any
 
 import typer
 from pydantic import SecretStr
 
+from cli.admin_client import address, key_for
 from cli.bars import Bars
 from cli.evaluation_print import comparison_told, print_evaluation
 from cli.judging import CALLS, NO_JUDGE, TOKENS, Judging, hear, print_heard
-from cli.output import NOT_SO, err, explained, out, print_json
+from cli.output import NOT_SO, Json, err, explained, out, print_json
 from cli.wired import logged
 from pipelines.evaluate.comparison import GATED, WHOLE, Comparison
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
@@ -26,21 +26,18 @@ from pipelines.evaluate.non_inferiority import MARGIN, fewest_cases
 from pipelines.evaluate.publication import publication
 from pipelines.evaluate.run import AT_ONCE, Asked, Run, RunHead, ask_all, askable
 from pipelines.runtime.errors import WrongUse
-from pipelines.runtime.secret import read as read_secret
 from schemas.evaluation import ListedRun, NewRun
 
-if TYPE_CHECKING:
-    from wiring.settings import Settings
-
 GOES_ON = timedelta(hours=24)  # a run that was stopped earlier begins again: the system has changed since
-OWN_HOSTS = ("localhost", "127.0.0.1", "::1")
 NAMES = tuple(measure.name for measure in MEASURES)
 
 
 def evaluate_site(
     site: Annotated[str, typer.Argument(help="Site of the running system.")],
     dataset: Annotated[Path, typer.Option(exists=True, help="Dataset: YAML, NDJSON, or a folder of YAML files.")],
-    url: Annotated[str | None, typer.Option(help="Of the gateway; default: this machine's, at PAGEWIRE_PORT.")] = None,
+    url: Annotated[
+        str | None, typer.Option(help="Of the gateway; default: PAGEWIRE_URL, or the gateway that runs here.")
+    ] = None,
     key: Annotated[
         Path | None,
         typer.Option(
@@ -101,7 +98,7 @@ def evaluate_site(
         ),
     ] = False,
     note: Annotated[str, typer.Option(help="What is tried out, for people; with --publish.")] = "",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
     xml: Annotated[
         Path | None, typer.Option("--junit", dir_okay=False, help="Write what decides as JUnit's XML, too.")
     ] = None,
@@ -130,9 +127,9 @@ def evaluate_site(
         cases = load_dataset(dataset)
         if not askable(cases, site):
             raise BadDataset(f"{dataset}: no case for site {site} that can be asked at any time")
-        head = RunHead.of(cases, site, url or f"http://127.0.0.1:{settings.port}", datetime.now(UTC))
+        head = RunHead.of(cases, site, address(settings, url), datetime.now(UTC))
         _warn(head, margin if before else None)
-        secret = key_for(settings, url, key)
+        secret = key_for(settings, head.url, key)
         folder, unfinished = settings.home / "evaluations", _unfinished(cases, judging)
         made = Run.begin(run or kept_at(folder, head, unfinished), head)
         asyncio.run(_ask(cases, head, secret, made, at_once))
@@ -210,19 +207,6 @@ async def asked_with_a_bar(cases: Dataset, head: RunHead, system: Asked, run: Ru
     with run, Bars(transient=True) as bars:
         questions = askable(cases, head.site)
         await ask_all(questions, system, run, lambda done: bars.step("asking", done, head.cases), at_once)
-
-
-def key_for(settings: Settings, url: str | None, file: Path | None) -> SecretStr:
-    """Raises: WrongUse: our own admin key would go to another machine. SettingsError."""
-    from gateway.edge.keys import admin_key
-
-    if file:
-        return SecretStr(read_secret(file, "--key"))
-    if url and urlsplit(url).hostname not in OWN_HOSTS:
-        raise WrongUse(
-            f"--key: {url} is another machine, which this one's admin key is not sent to; name one of its own"
-        )
-    return admin_key(settings)[0]
 
 
 def known_measure(name: str) -> str:

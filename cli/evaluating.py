@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from cli import datasets, evaluations
+from cli.check import check
 from cli.compare import compare_runs
 from cli.evaluate import evaluate_site
 from cli.experiment import report_again
@@ -22,3 +24,6 @@ app.command("sweep")(run_experiment)
 app.command("report")(report_again)
 app.command("calibrate")(judge_agreement)
 app.command("gaps")(gaps)
+app.command("check")(check)
+app.add_typer(datasets.app, name="datasets")
+app.add_typer(evaluations.app, name="published")

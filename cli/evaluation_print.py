@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from cli.output import out, rows, table
+from cli.output import out, table
 from pipelines.evaluate.comparison import GATED, WHOLE, Comparison, FigureCheck
 from pipelines.evaluate.evaluation import Evaluation, MeanFigure
 
@@ -25,7 +25,7 @@ def print_evaluation(report: Evaluation, comparison: Comparison | None, too_low:
         )
         if figure
     ]
-    out.print(rows(table("figure", "cases#", "mean#", "95 %#"), figures))
+    out.print(table(("figure", "cases#", "mean#", "95 %#"), figures))
     named = [name for name in GATED if name in report.groups.get(WHOLE, {})]
     groups = [(name, some) for name, some in report.groups.items() if name != WHOLE]
     if groups:
@@ -34,7 +34,7 @@ def print_evaluation(report: Evaluation, comparison: Comparison | None, too_low:
             (name, max(figure.cases for figure in some.values()), *(_mean(some.get(each)) for each in named))
             for name, some in groups
         ]
-        out.print(rows(table("of", "cases#", *(f"{name}#" for name in named)), parts))
+        out.print(table(("of", "cases#", *(f"{name}#" for name in named)), parts))
     out.print(f"\n{'; '.join(_others(report))}", markup=False, soft_wrap=True)
     for name in too_low:
         out.print(f"[red]too low[/]: {name}")
@@ -66,7 +66,7 @@ def _print_comparison(comparison: Comparison) -> None:
     shown = [check for check in comparison.checks if check.group == WHOLE or check.stops]
     columns = ("of", "figure", "cases#", "before#", "now#", "difference#", "90 %#", "")
     out.print()
-    out.print(rows(table(*columns), [_check(check) for check in shown]))
+    out.print(table(columns, [_check(check) for check in shown]))
     undecided = sum(check.figures.state == "undecided" for check in comparison.checks if check.group != WHOLE)
     if undecided:
         out.print(f"[dim]{undecided} figures of languages and tags have too few cases to show as much by themselves[/]")

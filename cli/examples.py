@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from cli.output import out, print_json, rows, table
-from cli.user import noted
-from cli.wired import on_site
-from pipelines.runtime.errors import Permanent
-from schemas.example import NewExample, WorkedExample
-
-if TYPE_CHECKING:
-    from wiring.clients import Clients
+from cli.admin_client import Gateway
+from cli.output import Json, Site, explained, out, print_json, table
+from schemas.example import ExampleList, WorkedExample
 
 app = typer.Typer(
     no_args_is_help=True, help="Worked examples of how questions are rewritten for the search, and of good answers."
 )
 
-Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
 Question = Annotated[str, typer.Argument(help="As a visitor asks it.")]
 Lang = Annotated[str | None, typer.Option(help="Language of the example; default: the site's first.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()
@@ -42,7 +34,7 @@ def add(
     Example: pagewire examples add town "And with a dog?" "May I bring a dog into the pool?" --before "When is the
     pool open?" --answer "Daily from 9."
     """
-    history = ({"question": before, "answer": answer},) if before else ()
+    history = [{"question": before, "answer": answer}] if before else []
     _add(site, {"question": question, "output": output, "history": history, "lang": lang}, json)
 
 
@@ -71,14 +63,8 @@ def add_answer(
 
 
 def _add(site: str, given: dict[str, Any], json: bool) -> None:
-    async def put(clients: Clients) -> WorkedExample:
-        language = clients.settings.site(site).languages[0]
-        example = WorkedExample.of(NewExample.model_validate(given), site, language, datetime.now(UTC))
-        async with noted(clients, "examples.put", site, example.id):
-            await clients.examples().put(example)
-        return example
-
-    example = on_site(site, put)
+    with explained():
+        example = Gateway().send(WorkedExample, "POST", "sites", site, "examples", body=given)
     print_json(example) if json else out.print(f"added {example.id}", markup=False)
 
 
@@ -88,12 +74,13 @@ def list_(site: Site, json: Json = False) -> None:
 
     Example: pagewire examples list town
     """
-    found = on_site(site, lambda clients: clients.examples().of_site(site))
+    with explained():
+        found = Gateway().read(ExampleList, "sites", site, "examples").examples
     if json:
-        print_json([example.model_dump(mode="json") for example in found])
+        print_json(found)
     else:
         lines = [(e.id, e.kind, e.lang, " / ".join(t.question for t in e.history), e.question, e.output) for e in found]
-        out.print(rows(table("id", "kind", "lang", "before", "question", "rewritten, or answered"), lines))
+        out.print(table(("id", "kind", "lang", "before", "question", "rewritten, or answered"), lines))
 
 
 @app.command()
@@ -102,16 +89,5 @@ def remove(site: Site, id: Annotated[str, typer.Argument(help="As `list` shows i
 
     Example: pagewire examples remove town 3q2-Fh0aPz8T
     """
-
-    async def take(clients: Clients) -> None:
-        async with noted(clients, "examples.remove", site, id):
-            if not await clients.examples().remove(site, id):
-                raise UnknownExample(f"site {site} has no example {id}")
-
-    on_site(site, take)
-
-
-class UnknownExample(Permanent):
-    """The site has no example of this id."""
-
-    code = "unknown-example"
+    with explained():
+        Gateway().act("DELETE", "sites", site, "examples", id)

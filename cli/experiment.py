@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from cli.admin_client import address, key_for
 from cli.bars import Bars
-from cli.evaluate import key_for
-from cli.output import NOT_SO, err, explained, out, print_json, rows, table
+from cli.output import NOT_SO, Json, err, explained, out, print_json, table
 from cli.wired import logged
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
 from pipelines.evaluate.experiments.grid import Arm, Grid, arms, load_grid
@@ -46,7 +46,6 @@ OutFolder = Annotated[
     Path | None,
     typer.Option("--out", file_okay=False, help="For the report. Default: of its name in PAGEWIRE_HOME/experiments."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 class _Asked(BaseModel):
@@ -92,7 +91,9 @@ class Experiment:
 @app.command()
 def run(
     grid: GridFile,
-    url: Annotated[str | None, typer.Option(help="Of the gateway; default: this machine's, at PAGEWIRE_PORT.")] = None,
+    url: Annotated[
+        str | None, typer.Option(help="Of the gateway; default: PAGEWIRE_URL, or the gateway that runs here.")
+    ] = None,
     key: Annotated[
         Path | None,
         typer.Option(
@@ -124,8 +125,8 @@ def run(
 
     with explained():
         experiment = Experiment.read(grid)
-        at = url or f"http://127.0.0.1:{experiment.settings.port}"
-        secret = key_for(experiment.settings, url, key)
+        at = address(experiment.settings, url)
+        secret = key_for(experiment.settings, at, key)
         stopped = ""
 
         async def ask() -> list[PlannedArm]:
@@ -200,7 +201,7 @@ def _print_plan(experiment: Experiment, planned: list[PlannedArm], choices: Tria
         print_json({"arms": names, "cases": len(cases), "to_ask": questions, "most_calls": calls})
         return
     lines = [(each.arm.name, len(each.read().observed)) for each in planned]
-    out.print(rows(table("arm", f"asked of {len(cases)}#"), lines))
+    out.print(table(("arm", f"asked of {len(cases)}#"), lines))
     out.print(
         f"\n{len(planned)} arms of {len(cases):,} cases: {questions:,} to ask, "
         f"at most about {calls:,} calls of the model"
@@ -231,7 +232,7 @@ def _print(found: ExperimentReport) -> None:
         )
         for arm in found.arms
     ]
-    out.print(rows(table("arm", "cases#", *(f"{name}#" for name in shown), "ms#", ""), lines))
+    out.print(table(("arm", "cases#", *(f"{name}#" for name in shown), "ms#", ""), lines))
     for arm in found.arms:
         if arm.failed:
             out.print(f"failed: {failures(arm)}, of {arm.name}", markup=False, soft_wrap=True)

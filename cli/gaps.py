@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
-from cli.output import explained, out, print_json, rows, table
+from cli.admin_client import Gateway
+from cli.output import Json, Site, explained, out, print_json, table
 from cli.times import point
-from cli.wired import connected, logged
-from pipelines.query.log.gaps import KEPT, most_asked, most_missed, trend
-from pipelines.query.log.kept_reports import UnderWay
+from pipelines.query.log.gaps import KEPT, trend
 from pipelines.runtime.errors import WrongUse
 from schemas.gaps import GapCounts, GapReport, QuestionGroup
 
 HEAD = 70  # characters of a question
 SAMPLES = 2  # beside the label
 DAY = 86_400.0  # seconds
+WAIT = 60.0  # seconds that the gateway holds a request for a report that is being made
 COVERED = {"nothing": "no page is near it", "near": "the pages near it do not say it", "there": "a page says it"}
 
 
 def gaps(
-    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    site: Site,
     since: Annotated[str, typer.Option(help="Asked since then: 2h, 30d, or an ISO 8601 time.")] = "30d",
     until: Annotated[str | None, typer.Option(help="Asked before, written as `--since`; default: now.")] = None,
     every: Annotated[bool, typer.Option("--all", help="What is asked most, whether it is answered or not.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=KEPT, help="So many groups at most.")] = 20,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Questions that were refused, disliked or badly grounded, grouped by meaning, those missed most first; how many
     there were in the period before, and which pages are near them.
@@ -40,21 +39,11 @@ def gaps(
     with explained():
         begin, end = point("--since", since), point("--until", until)
         assert begin is not None
-        days = ((end or datetime.now(UTC)) - begin).total_seconds() / DAY
+        days = round(((end or datetime.now(UTC)) - begin).total_seconds() / DAY, 2)
         if days <= 0:
             raise WrongUse("--since must be before --until")
-        made = asyncio.run(_report(site, days, end))
-        shown = most_asked(made, limit) if every else most_missed(made, limit)
-        print_json(shown) if json else _print(shown, every=every)
-
-
-async def _report(site: str, days: float, until: datetime | None) -> GapReport:
-    settings = logged()
-    settings.site(site)
-    async with connected(settings) as clients:
-        made = await (await clients.gaps()).report(site, days, until, groups=None)
-    assert not isinstance(made, UnderWay)
-    return made
+        shown = Gateway().read(GapReport, "sites", site, "gaps", days=days, to=end, all=every, limit=limit, wait=WAIT)
+    print_json(shown) if json else _print(shown, every=every)
 
 
 def _print(made: GapReport, *, every: bool) -> None:
@@ -64,8 +53,8 @@ def _print(made: GapReport, *, every: bool) -> None:
     if made.groups:
         out.print()
         numbers = ("asked#", "missed#") if every else ("missed#", "asked#")
-        shown = table(*numbers, "", "lang", "question", "near")
-        out.print(rows(shown, [_line(group, every=every) for group in made.groups]))
+        columns = (*numbers, "", "lang", "question", "near")
+        out.print(table(columns, [_line(group, every=every) for group in made.groups]))
     if made.total > len(made.groups):
         out.print(f"\n{len(made.groups):,} of {made.total:,} groups; more with --limit", markup=False)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from cli.bars import Bars
-from cli.output import NOT_SO, complain, err, explained, out, print_json, rows, table
+from cli.output import NOT_SO, Json, Site, complain, err, explained, out, print_json, table
 from cli.user import noted
 from cli.wired import connected
 from cli.work import FollowParent, started
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from wiring.settings import Settings
 
 Value = TypeVar("Value")
-Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 STOPPED = 130  # exit code of what was interrupted
 STEPS = {"log": "audit: log", "index": "audit: index", "settling": "audit: under way"}
@@ -57,7 +55,7 @@ def rebuilds(site: Site, json: Json = False) -> None:
             "begun",
             "promoted",
         )
-        out.print(rows(table(*columns), [_line(generation) for generation in found]))
+        out.print(table(columns, [_line(generation) for generation in found]))
 
 
 async def _generations(settings: Settings, site: str) -> list[Generation]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.output import err, explained, out, print_json, rows, table
+from cli.output import Json, err, explained, out, print_json, table
 from pipelines.evaluate.dataset import load_dataset
 from pipelines.evaluate.judged.agreement import FEWEST_OF_A_KIND, Interval
 from pipelines.evaluate.judged.evaluator import applying
@@ -47,7 +47,7 @@ def judge_agreement(
     ] = None,
     figure: Annotated[str, typer.Option(help="Judged figure that is held against the labels.")] = FIGURE,
     bar: Annotated[float, typer.Option(min=0, max=1, help="The judge says right from here on.")] = BAR,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Say how far a judge agrees with people, in all and by language.
 
@@ -85,13 +85,13 @@ def print_trusted(found: Trusted) -> None:
     asked = f"{found.figure} by {found.judge}, right from {found.bar:g} on"
     out.print(f"{asked}: judged {found.judged:,} of {found.of:,}\n", markup=False, soft_wrap=True)
     columns = ("of", "labels#", "people: right#", "judge: right#", "kappa#", "true positives#", "true negatives#")
-    out.print(rows(table(*columns), [_line(name, group) for name, group in found.groups.items()]))
+    out.print(table(columns, [_line(name, group) for name, group in found.groups.items()]))
     out.print()
     shares = [
         (name, group.judged, *(_range(each) for each in (group.judged_right, group.people_right)))
         for name, group in found.groups.items()
     ]
-    out.print(rows(table("right, of", "judged#", "by the judge#", "by labels#"), shares))
+    out.print(table(("right, of", "judged#", "by the judge#", "by labels#"), shares))
     out.print()
     if found.constancy is not None:
         out.print(f"says the same of the same answer {found.constancy:.1%} of the time ({found.repeated:,} answers)")

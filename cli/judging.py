@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from cli.bars import Bars
-from cli.output import out, rows, table
+from cli.output import out, table
 from pipelines.evaluate.comparison import WHOLE
 from pipelines.evaluate.dataset import Dataset
 from pipelines.evaluate.judged.evaluator import applying, judge_all, key
@@ -100,7 +100,7 @@ def print_heard(heard: Heard) -> None:
             low_high = f"{figure.low:.3f} to {figure.high:.3f}"
             bounds = f"{figure.at_worst:.3f} to {figure.at_best:.3f}" if group.judged < group.of else ""
             lines.append((name, share, figure.cases, f"{figure.mean:.3f}", low_high, bounds))
-    out.print(rows(table("figure", "", "cases#", "mean#", "95 %#", "if all were judged#"), lines))
+    out.print(table(("figure", "", "cases#", "mean#", "95 %#", "if all were judged#"), lines))
     for part in heard.report.parts:
         if part.unjudged:
             why = ", ".join(f"{count:,} {code}" for code, count in part.unjudged.items())
@@ -112,7 +112,7 @@ def print_heard(heard: Heard) -> None:
     if heard.advice:
         lines = [_advice(each) for each in heard.advice]
         out.print()
-        out.print(rows(table("advisory", "", "before#", "now#", "difference#", "90 %#", ""), lines))
+        out.print(table(("advisory", "", "before#", "now#", "difference#", "90 %#", ""), lines))
 
 
 def _advice(each: Advice) -> tuple[object, ...]:

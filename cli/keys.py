@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, TypeVar, get_args
+from typing import Annotated, get_args
 
 import typer
 
-from cli.output import explained, out, print_json, rows, table
+from cli.admin_client import Gateway
+from cli.output import Json, explained, out, print_json, table
 from cli.times import point_ahead
-from cli.user import noted, user
-from cli.wired import configure_logs, connected, load
-from pipelines.operate.last_uses import used
-from schemas.access_key import CreatedKey, ListedKey, NewKey, Scope
-
-if TYPE_CHECKING:
-    from wiring.clients import Clients
-    from wiring.settings import Settings
+from schemas.access_key import CreatedKey, KeyList, ListedKey, Scope
 
 app = typer.Typer(no_args_is_help=True, help="Keys for programs and people, made and revoked without a restart.")
-
-Value = TypeVar("Value")
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()
@@ -45,17 +34,8 @@ def create(
     """
     with explained():
         ends = point_ahead("--expires", expires)
-        given = {"name": name, "scopes": scope, "site": site, "groups": group or (), "expires_at": ends}
-        new = NewKey.model_validate(given)
-        settings = load()
-        if site is not None:
-            settings.site(site)
-
-        async def work(clients: Clients) -> CreatedKey:
-            async with noted(clients, "keys.create", site, name):
-                return await (await clients.access_keys()).create(new, user())
-
-        made = _with_clients(settings, work)
+        new = {"name": name, "scopes": scope, "site": site, "groups": group or (), "expires_at": ends}
+        made = Gateway().send(CreatedKey, "POST", "keys", body=new)
     print_json(made) if json else out.print(made.key, markup=False)
 
 
@@ -66,51 +46,29 @@ def list_(json: Json = False) -> None:
     Example: pagewire keys list
     """
     with explained():
-
-        async def work(clients: Clients) -> list[ListedKey]:
-            uses = await (await clients.last_uses()).known()
-            return [used(key, uses) for key in await (await clients.access_keys()).list()]
-
-        found = _with_clients(load(), work)
+        found = Gateway().read(KeyList, "keys").keys
     if json:
-        print_json([key.model_dump(mode="json") for key in found])
+        print_json(found)
     else:
         columns = ("name", "id", "scopes", "site", "groups", "state", "expires", "made", "by", "used")
-        out.print(rows(table(*columns), [_line(key) for key in found]))
+        out.print(table(columns, [_line(key) for key in found]))
 
 
 @app.command()
-def revoke(key: Annotated[str, typer.Argument(help="Its name or its id, as `list` shows them.")]) -> None:
+def revoke(
+    key: Annotated[str, typer.Argument(help="Its name or its id, as `list` shows them.")], json: Json = False
+) -> None:
     """Take a key away, and with it its sessions in the console. Every gateway refuses it within ten seconds. Exit code
     1 when there is none of that name or id, or when it stands in pagewire.yaml.
 
     Example: pagewire keys revoke webmaster
     """
     with explained():
-
-        async def work(clients: Clients) -> ListedKey:
-            async with noted(clients, "keys.revoke") as act:  # what was typed may be a key
-                revoked = await (await clients.access_keys()).revoke(key)
-                act.target = revoked.name
-                return revoked
-
-        gone = _with_clients(load(), work)
-    out.print(f"revoked {gone.name} ({gone.id})", markup=False)
+        gone = Gateway().send(ListedKey, "DELETE", "keys", key)
+    print_json(gone) if json else out.print(f"revoked {gone.name} ({gone.id})", markup=False)
 
 
 def _line(key: ListedKey) -> tuple[object, ...]:
-    expires = f"{key.expires_at.astimezone():%Y-%m-%d %H:%M}" if key.expires_at else ""
-    made = f"{key.created_at.astimezone():%Y-%m-%d %H:%M}" if key.created_at else "in pagewire.yaml"
-    what = (" ".join(key.scopes), key.site or "all", " ".join(key.groups))
-    last = f"{key.last_used_at.astimezone():%Y-%m-%d %H:%M}" if key.last_used_at else ""
-    return (key.name, key.id, *what, key.state, expires, made, key.created_by, last)
-
-
-def _with_clients(settings: Settings, work: Callable[[Clients], Awaitable[Value]]) -> Value:
-    configure_logs(settings)
-
-    async def run() -> Value:
-        async with connected(settings) as clients:
-            return await work(clients)
-
-    return asyncio.run(run())
+    made = key.created_at or "in pagewire.yaml"
+    what = (key.scopes, key.site or "all", key.groups)
+    return (key.name, key.id, *what, key.state, key.expires_at, made, key.created_by, key.last_used_at)

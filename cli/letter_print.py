@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.syntax import Syntax
 from rich.text import Text
 
-from cli.output import err, out, rows, table
+from cli.output import err, out, table
 from schemas.letters import DeadLetterDetail, DeadLetterList, DeadLetterSummary, RevisionDiff
 
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}  # of a diff's lines
@@ -19,7 +19,7 @@ MAX_REASON = 300  # characters in a list
 def print_list(found: DeadLetterList) -> None:
     """A table, one letter a row."""
     columns = ("id", "state", "failed at", "stage", "code", "page", "tries#", "reason")
-    out.print(rows(table(*columns), [_line(letter) for letter in found.letters]))
+    out.print(table(columns, [_line(letter) for letter in found.letters]))
     if len(found.letters) < found.total:
         err.print(f"the newest {len(found.letters):,} of {found.total:,}; more with --limit")
 
@@ -57,7 +57,7 @@ def print_detail(found: DeadLetterDetail) -> None:
         if fact:
             out.print(f"  {name:<12}  {escape(printable(str(fact)))}", soft_wrap=True)
     out.print("\n[bold]headers[/]")
-    out.print(rows(table("name", "value"), [(printable(h.name), printable(h.value or "")) for h in found.headers]))
+    out.print(table(("name", "value"), [(printable(h.name), printable(h.value or "")) for h in found.headers]))
     out.print(f"\n[bold]value[/]  {letter.size:,} bytes")
     if found.problem is None:
         value = printable(json.dumps(found.value, ensure_ascii=False, indent=2))

@@ -19,7 +19,7 @@ import typer
 
 from cli.bars import Bars
 from cli.letter_print import print_detail, print_list, printable
-from cli.output import NOT_SO, complain, explained, out, print_json
+from cli.output import NOT_SO, Json, complain, explained, out, print_json
 from cli.times import point
 from cli.user import noted
 from cli.wired import connected, logged
@@ -38,7 +38,6 @@ app = typer.Typer(
 
 LOOKS, LOOK_EVERY = 3, 1.0  # at the letters after a redrive; seconds
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Id = Annotated[str, typer.Argument(help="As `dlq list` shows it, for example cms.changes/0/17.", show_default=False)]
 Ids = Annotated[list[str] | None, typer.Argument(help="As `dlq list` shows them.", show_default=False)]
 Stage = Annotated[str | None, typer.Option(help="Only those that this stage gave up on.")]

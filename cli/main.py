@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from importlib import import_module
 from importlib.metadata import version
@@ -15,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 # Name -> module and its function or group, and how its help begins, in the order in which the help shows them: to load
 # all the modules for it takes seconds.
 COMMANDS = {
+    "help": ("cli.main:help_", "All commands, or those of a group."),
     "up": ("cli.up:up", "Start everything in the foreground; Ctrl-C stops all of it cleanly."),
     "demo": ("cli.demo:demo", "Start everything, import the sample site, ask one question, serve until Ctrl-C."),
     "engine": (
@@ -43,7 +44,6 @@ COMMANDS = {
     "search": ("cli.questions:search", "Show the hits for a query."),
     "ask": ("cli.questions:ask", "Stream an answer to the terminal; Ctrl-C stops it."),
     "mcp": ("cli.mcp:mcp", "Speak MCP over standard input and output, for an assistant that starts this command."),
-    "check": ("cli.check:check", "Ask the questions that the chat offers to begin with (`chat.examples` of the site)."),
     "eval": (
         "cli.evaluating:app",
         "Whether the answers are right: ask a dataset, compare runs, try settings.",
@@ -63,8 +63,6 @@ COMMANDS = {
         "Write what cannot be made again into a folder, while saves and questions go on.",
     ),
     "restore": ("cli.backup:restore", "Put a backup back."),
-    "datasets": ("cli.datasets:app", "Datasets: questions, and what makes an answer to them right."),
-    "evaluations": ("cli.evaluations:app", "Published runs of `eval run`."),
     "dlq": (
         "cli.letters:app",
         "Dead letters: messages that no try could work on, what they say, and putting them right.",
@@ -86,11 +84,14 @@ COMMANDS = {
     "privacy": ("cli.privacy:app", "What a site keeps of its visitors, and for how long; changed while it runs."),
 }
 
-# Names from before 0.3 and short ones of `index`; not in the help.
+# Names from before 0.3 and short ones of `index` and `eval`; not in the help.
 FORMER = {
     "audit": "cli.audit:audit",
+    "check": "cli.check:check",
+    "datasets": "cli.datasets:app",
     "discard": "cli.generations:discard",
     "evaluate": "cli.evaluate:evaluate_site",
+    "evaluations": "cli.evaluations:app",
     "experiment": "cli.experiment:app",
     "gaps": "cli.gaps:gaps",
     "judge-agreement": "cli.judge_agreement:judge_agreement",
@@ -100,14 +101,15 @@ FORMER = {
     "rollback": "cli.generations:rollback",
 }
 
-# How the help groups the commands.
-PANELS = {
+# The groups of `pagewire help`; of each the first two commands are in `pagewire --help`.
+GROUPS = {
     "Start": ("up", "demo", "engine", "worker", "gateway", "topics"),
-    "Pages": ("import", "reconcile", "watch", "pages", "delete", "receipt", "read", "index"),
-    "Visitors": ("search", "ask", "questions", "chat", "mcp", "privacy"),
-    "Answers": ("check", "eval", "datasets", "evaluations", "examples", "corrections", "prompts"),
-    "Upkeep": ("status", "dlq", "keys", "audit-log", "backup", "restore"),
+    "Pages": ("import", "index", "reconcile", "watch", "pages", "delete", "receipt", "read"),
+    "Visitors": ("ask", "questions", "search", "chat", "mcp", "privacy"),
+    "Answers": ("eval", "corrections", "examples", "prompts"),
+    "Upkeep": ("status", "keys", "dlq", "audit-log", "backup", "restore"),
 }
+EVERYDAY = {group: names[:2] for group, names in GROUPS.items()}
 
 
 class OnDemand(Mapping[str, Any]):
@@ -141,14 +143,33 @@ class Root(TyperGroup):
         self.commands = cast("dict[str, Any]", OnDemand())  # which Typer only reads
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """By the first sentences alone."""
+        """The commands of every day."""
+        self.show(ctx, EVERYDAY)
+
+    def show(self, ctx: Any, groups: Mapping[str, Sequence[str]]) -> None:
+        """Print the help with these commands alone, by their first sentences."""
         shown = copy(self)
         shown.commands = {
-            name: TyperCommand(name, help=COMMANDS[name][1], rich_help_panel=panel)
-            for panel, names in PANELS.items()
+            name: TyperCommand(name, help=COMMANDS[name][1], rich_help_panel=group)
+            for group, names in groups.items()
             for name in names
         }
-        super(Root, shown).format_help(ctx, formatter)
+        super(Root, shown).format_help(ctx, ctx.make_formatter())
+
+
+def help_(
+    ctx: typer.Context,
+    group: Annotated[str, typer.Argument(help="start, pages, visitors, answers or upkeep; default: all.")] = "",
+) -> None:
+    """All commands, or those of a group.
+
+    Example: pagewire help upkeep
+    """
+    found = {name: commands for name, commands in GROUPS.items() if group in ("", name.lower())}
+    if not found:
+        raise typer.BadParameter(f"{group!r}: {', '.join(GROUPS).lower()}", param_hint="group")
+    root = ctx.find_root()
+    cast("Root", root.command).show(root, found)
 
 
 app = typer.Typer(
@@ -158,7 +179,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    epilog="Exit codes: 0 fine, 1 the thing asked for is not so, 2 wrong use, 3 a needed service is not there.",
+    epilog="All commands: `pagewire help`, or `pagewire help` and a group: start, pages, visitors, answers, upkeep.\n\n"
+    "Exit codes: 0 fine, 1 the thing asked for is not so, 2 wrong use, 3 a needed service is not there.",
 )
 
 

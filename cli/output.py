@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, is_dataclass
-from typing import Any
+from datetime import datetime
+from typing import Annotated, Any
 
 import typer
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
+from pydantic_core import to_jsonable_python
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -25,6 +26,10 @@ WRONG_USE = 2
 NO_SERVICE = 3
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})  # a disk that has no room, or is broken
 
+# Parameters that most commands have.
+Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
 # Without a terminal nothing is folded: a table goes on into a file or a pipe as it is.
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
 err = Console(stderr=True, highlight=False)
@@ -32,25 +37,30 @@ err = Console(stderr=True, highlight=False)
 
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
-    if isinstance(value, BaseModel):
-        value = value.model_dump(mode="json")
-    elif is_dataclass(value) and not isinstance(value, type):
-        value = asdict(value)
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+    plain = to_jsonable_python(value, by_alias=False, inf_nan_mode="constants", fallback=str)
+    sys.stdout.write(json.dumps(plain, ensure_ascii=False, indent=2) + "\n")
 
 
-def table(*columns: str) -> Table:
-    """A plain table; columns whose name ends in `#` hold numbers."""
+def table(columns: Sequence[str], lines: Iterable[Sequence[object]] = ()) -> Table:
+    """A plain table; columns whose name ends in `#` hold numbers. Times are shown in this machine's time zone."""
     made = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         made.add_column(column.removesuffix("#"), justify="right" if column.endswith("#") else "left", overflow="fold")
-    return made
-
-
-def rows(made: Table, lines: Sequence[Sequence[object]]) -> Table:
     for line in lines:
-        made.add_row(*("" if cell is None else escape(str(cell)) for cell in line))
+        made.add_row(*(_cell(value) for value in line))
     return made
+
+
+def _cell(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case datetime():
+            return f"{value.astimezone():%Y-%m-%d %H:%M}"
+        case tuple():
+            return " ".join(map(_cell, value))
+        case _:
+            return escape(str(value))
 
 
 def complain(why: object) -> None:

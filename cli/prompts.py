@@ -7,38 +7,32 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import Annotated, Any, get_args
 
 import typer
 
-from cli.evaluate import key_for
+from cli.admin_client import Gateway
 from cli.evaluation_print import comparison_told, print_evaluation
-from cli.output import NOT_SO, explained, out, print_json, rows, table
+from cli.output import NOT_SO, Json, Site, explained, out, print_json, table
 from cli.prompt_gate import PromptGate
-from cli.user import noted, user
-from cli.wired import load, on_site
 from pipelines.evaluate.comparison import GATED as DECIDE
 from pipelines.evaluate.dataset import load_dataset
 from pipelines.evaluate.measures import MEASURES
 from pipelines.evaluate.non_inferiority import MARGIN
 from pipelines.evaluate.run import AT_ONCE
-from pipelines.query.live.site_texts import site_texts
-from pipelines.query.live.text_changes import BadText, Place, UnknownText
+from pipelines.query.live.text_changes import BadText, UnknownText
 from pipelines.query.live.tuning import ANSWERS, read_settings
 from pipelines.runtime.errors import WrongUse
 from prompts.loader import PromptError
-from schemas.text_version import EditedKind, NewText, TextChange, TextHistory, TextVersion
+from schemas.site_texts import ChangedText, SiteTexts
+from schemas.text_version import TextHistory, TextVersion
 from schemas.trial import TrialPrompt, TrialSettings
-
-if TYPE_CHECKING:
-    from wiring.clients import Clients
 
 app = typer.Typer(
     no_args_is_help=True,
     help="Prompts, settings, replies, contact and glossary of a site, changed while it runs, with a history.",
 )
 
-Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
 Text = Annotated[
     str,
     typer.Argument(
@@ -47,7 +41,6 @@ Text = Annotated[
     ),
 ]
 Note = Annotated[str, typer.Option(help="Why, for the history.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 PROMPTS: dict[str, TrialPrompt] = {f"prompts/{name}": name for name in get_args(TrialPrompt)}  # that trials can try
 SETTINGS = f"settings/{ANSWERS}"
 
@@ -59,20 +52,16 @@ def list_(site: Site, json: Json = False) -> None:
 
     Example: pagewire prompts list town
     """
-
-    async def work(clients: Clients) -> list[dict[str, Any]]:
-        live = {f"{one.kind}/{one.name}": one for one in await clients.texts().live(site)}
-        live = {name: one for name, one in live.items() if one.text is not None and one.kind in get_args(EditedKind)}
-        shown = await asyncio.to_thread(site_texts, clients.settings, site, live.values())
-        filed = {f"prompts/{one.name}": "file" if one.own else "ours" for one in shown.prompts}
-        return [_listed(name, live.get(name), filed.get(name, "")) for name in {**filed, **live}]
-
-    found = on_site(site, work)
+    with explained():
+        found = Gateway().read(SiteTexts, "sites", site, "texts")
+    live = {f"{one.kind}/{one.name}": one for one in found.changed}
+    filed = {f"prompts/{one.name}": "file" if one.own else "ours" for one in found.prompts}
+    listed = [_listed(name, live.get(name), filed.get(name, "")) for name in {**filed, **live}]
     if json:
-        print_json(found)
+        print_json(listed)
     else:
-        lines = [[one[name] for name in ("text", "from", "version", "by", "at", "note")] for one in found]
-        out.print(rows(table("text", "from", "version#", "by", "since", "note"), lines))
+        columns = ("text", "from", "version#", "by", "since", "note")
+        out.print(table(columns, [list(one.values()) for one in listed]))
 
 
 @app.command()
@@ -89,20 +78,17 @@ def show(
 
     Example: pagewire prompts show town answer --version 3 > answer.yaml
     """
-    found = on_site(site, lambda clients: _history(clients, _place(site, text)))
     with explained():
+        found = Gateway().read(TextHistory, *_path(site, text))
         said = found.text if version is None else _words(found, version)
     if json:
         print_json(found if version is None else {"version": version, "text": said})
         return
     out.print(said or "", markup=False, soft_wrap=True)
     if version is None:
-        lines = [
-            (one.version, _state(one, found.live), one.by, f"{one.at.astimezone():%Y-%m-%d %H:%M}", one.note)
-            for one in found.versions
-        ]
+        lines = [(one.version, _state(one, found.live), one.by, one.at, one.note) for one in found.versions]
         out.print()
-        out.print(rows(table("version#", "state", "by", "at", "note"), lines))
+        out.print(table(("version#", "state", "by", "at", "note"), lines))
 
 
 @app.command()
@@ -122,14 +108,9 @@ def propose(
 
     Example: pagewire prompts propose town glossary.yaml glossary/terms
     """
-
-    async def work(clients: Clients) -> TextVersion:
-        place = _place(site, text)
-        new = NewText(text=_read(file), note=note)
-        async with noted(clients, "texts.propose", site, str(place)):
-            return await (await clients.text_changes()).propose(place, new, user())
-
-    made = on_site(site, work)
+    with explained():
+        new = {"text": _read(file), "note": note}
+        made = Gateway().send(TextVersion, "POST", *_path(site, text), "candidates", body=new)
     print_json(made) if json else out.print(f"kept as version {made.version}, not live", markup=False)
 
 
@@ -149,7 +130,9 @@ def promote(
         list[str] | None, typer.Option(help=f"Decides; may be repeated. Default: {', '.join(DECIDE)}.")
     ] = None,
     at_once: Annotated[int, typer.Option(min=1, max=64, help="Cases asked side by side.")] = AT_ONCE,
-    url: Annotated[str | None, typer.Option(help="Of the gateway; default: this machine's, at PAGEWIRE_PORT.")] = None,
+    url: Annotated[
+        str | None, typer.Option(help="Of the gateway; default: PAGEWIRE_URL, or the gateway that runs here.")
+    ] = None,
     key: Annotated[
         Path | None,
         typer.Option(
@@ -177,31 +160,29 @@ def promote(
     Example: pagewire prompts promote town glossary/terms --without-gate
     """
     with explained():
-        place = _place(site, text)
+        path = _path(site, text)
+        name = "/".join(path[-2:])
         if without_gate == (dataset is not None):
             raise WrongUse("name a --dataset for the gate, or say --without-gate: one of them")
-        if dataset is not None and str(place) not in (*PROMPTS, SETTINGS):
+        if dataset is not None and name not in (*PROMPTS, SETTINGS):
             known = ", ".join((*PROMPTS.values(), SETTINGS))
-            raise WrongUse(f"{place}: only {known} can be tried beside the live one; say --without-gate")
+            raise WrongUse(f"{name}: only {known} can be tried beside the live one; say --without-gate")
         if unknown := sorted(set(measure or ()) - {each.name for each in MEASURES}):
             raise WrongUse(f"no measure {unknown[0]!r}; there are {', '.join(each.name for each in MEASURES)}")
-        settings = load()
-        gate = None
+        gateway, gate = Gateway(url, key), None
         if dataset is not None:
-            address, folder = url or f"http://127.0.0.1:{settings.port}", settings.home / "evaluations" / "prompts"
-            secret = key_for(settings, url, key)
             gate = PromptGate(
                 load_dataset(dataset),
                 site,
-                address,
-                secret,
-                folder,
+                gateway.url,
+                gateway.key,
+                gateway.settings.home / "evaluations" / "prompts",
                 margin,
                 measure or DECIDE,
                 at_once,
-                lambda text: _trial(place, text),
+                lambda text: _trial(name, text),
             )
-    told = on_site(site, lambda clients: _promote(clients, place, version, gate, note), settings)
+        told = _promote(gateway, path, version, gate, note)
     report, comparison = told.pop("evaluation"), told.pop("comparison")
     if json:
         print_json(
@@ -224,13 +205,8 @@ def rollback(site: Site, text: Text = "answer", note: Note = "", json: Json = Fa
 
     Example: pagewire prompts rollback town answer --note "too long"
     """
-
-    async def work(clients: Clients) -> TextVersion:
-        place = _place(site, text)
-        async with noted(clients, "texts.rollback", site, str(place)):
-            return await (await clients.text_changes()).roll_back(place, TextChange(note=note), user())
-
-    made = on_site(site, work)
+    with explained():
+        made = Gateway().send(TextVersion, "POST", *_path(site, text), "rollback", body={"note": note})
     if json:
         print_json(made)
     else:
@@ -238,33 +214,34 @@ def rollback(site: Site, text: Text = "answer", note: Note = "", json: Json = Fa
         out.print(f"{what} live again, as version {made.version}", markup=False)
 
 
-async def _promote(
-    clients: Clients, place: Place, version: int | None, gate: PromptGate | None, note: str
+def _promote(
+    gateway: Gateway, path: tuple[str, ...], version: int | None, gate: PromptGate | None, note: str
 ) -> dict[str, Any]:
-    found = await _history(clients, place)
+    """What was compared, and the version that is live by it. Raises: UnknownText; as `PromptGate.compare`."""
+    found = gateway.read(TextHistory, *path)
     newest = next((one.version for one in found.versions if one.candidate), None)
     number = version if version is not None else newest
+    name = f"{found.kind}/{found.name}"
     if number is None:
-        raise UnknownText(f"{place} of site {place.site} has no candidate; `pagewire prompts propose` makes one")
+        raise UnknownText(f"{name} of site {found.site} has no candidate; `pagewire prompts propose` makes one")
     words = _words(found, number)
-    told: dict[str, Any] = {"site": place.site, "text": str(place), "candidate": number, "promoted": None, "runs": []}
+    told: dict[str, Any] = {"site": found.site, "text": name, "candidate": number, "promoted": None, "runs": []}
     told |= {"evaluation": None, "comparison": None}
+    change: dict[str, Any] = {"note": note}
     if gate is not None:
-        report, comparison, paths = await gate.compare(found.text or "", words or "")
+        report, comparison, paths = asyncio.run(gate.compare(found.text or "", words or ""))
         told |= {"evaluation": report, "comparison": comparison, "runs": [str(path) for path in paths]}
         if not comparison.passed:
             return told
-    async with noted(clients, "texts.promote", place.site, str(place)):
-        # What was compared with must still be live.
-        change = TextChange(note=note, over=found.live if gate is not None else None)
-        made = await (await clients.text_changes()).restore(place, number, change, user())
+        change["over"] = found.live  # what was compared with must still be live
+    made = gateway.send(TextVersion, "POST", *path, "versions", str(number), "restore", body=change)
     return told | {"promoted": made.model_dump(mode="json")}
 
 
-def _trial(place: Place, text: str | None) -> TrialSettings:
+def _trial(name: str, text: str | None) -> TrialSettings:
     """How a candidate is asked; None: what is live. Raises: BadText: settings that no release since can read."""
-    if str(place) in PROMPTS:
-        return TrialSettings(prompt=text, prompt_name=PROMPTS[str(place)])
+    if name in PROMPTS:
+        return TrialSettings(prompt=text, prompt_name=PROMPTS[name])
     if text is None:
         return TrialSettings()
     try:
@@ -272,10 +249,6 @@ def _trial(place: Place, text: str | None) -> TrialSettings:
         return TrialSettings(**read_settings(text).model_dump(), filed=True)
     except PromptError as err:
         raise BadText(str(err)) from None
-
-
-async def _history(clients: Clients, place: Place) -> TextHistory:
-    return await (await clients.text_changes()).history(place)
 
 
 def _words(found: TextHistory, version: int) -> str | None:
@@ -288,15 +261,10 @@ def _words(found: TextHistory, version: int) -> str | None:
     raise UnknownText(f"{found.kind}/{found.name} of site {found.site} has no version {version}")
 
 
-def _place(site: str, text: str) -> Place:
-    """Raises: WrongUse."""
-    kinds: dict[str, EditedKind] = {kind: kind for kind in get_args(EditedKind)}
+def _path(site: str, text: str) -> tuple[str, ...]:
+    """Where the gateway has a text."""
     kind, slash, name = text.partition("/")
-    if not slash:
-        return Place(site, "prompts", text)
-    if kind not in kinds:
-        raise WrongUse(f"{text}: no texts of kind {kind!r}; there are {', '.join(kinds)}")
-    return Place(site, kinds[kind], name)
+    return ("sites", site, "texts", kind, name) if slash else ("sites", site, "texts", "prompts", text)
 
 
 def _read(file: Path) -> str:
@@ -307,11 +275,10 @@ def _read(file: Path) -> str:
         raise WrongUse(f"{file}: cannot be read: {error}") from error
 
 
-def _listed(name: str, live: TextVersion | None, filed: str) -> dict[str, Any]:
+def _listed(name: str, live: ChangedText | None, filed: str) -> dict[str, Any]:
     if live is None:
-        return {"text": name, "from": filed, "version": None, "by": "", "at": "", "note": ""}
-    at = f"{live.at.astimezone():%Y-%m-%d %H:%M}"
-    return {"text": name, "from": "live", "version": live.version, "by": live.by, "at": at, "note": live.note}
+        return {"text": name, "from": filed, "version": None, "by": "", "at": None, "note": ""}
+    return {"text": name, "from": "live", "version": live.version, "by": live.by, "at": live.at, "note": live.note}
 
 
 def _state(one: TextVersion, live: int) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from cli.output import NOT_SO, err, explained, out, print_json, rows, table
+from cli.output import NOT_SO, Json, Site, err, explained, out, print_json, table
 from cli.wired import configure_logs, connected, load
 from infra.running import running_gateway
 from pipelines.runtime.errors import Retryable, WrongUse
@@ -24,12 +24,11 @@ if TYPE_CHECKING:
     from wiring.settings import Settings
 
 STOP_TIMEOUT = 3.0  # seconds
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Lang = Annotated[str | None, typer.Option(help="Language to answer in; default: the site's first.")]
 
 
 def ask(
-    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    site: Site,
     question: Annotated[str, typer.Argument(help="The question.")],
     lang: Lang = None,
     json: Json = False,
@@ -146,7 +145,7 @@ def _print_event(event: Event, question: str) -> None:
 
 
 def search(
-    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    site: Site,
     query: Annotated[str, typer.Argument(help="What to look for.")],
     mode: Annotated[str, typer.Option(help="hybrid, vector or keyword")] = "hybrid",
     size: Annotated[int, typer.Option(min=1, max=100, help="Number of hits.")] = 10,
@@ -168,7 +167,7 @@ def search(
         print_json({"hits": [hit.model_dump(mode="json") for hit in hits]})
     else:
         lines = [(f"{h.score:.3f}", h.lang, h.title, h.field, " ".join(h.text.split())[:100], h.url) for h in hits]
-        out.print(rows(table("score#", "lang", "title", "field", "text", "url"), lines))
+        out.print(table(("score#", "lang", "title", "field", "text", "url"), lines))
     if not hits:
         raise typer.Exit(NOT_SO)
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cli.audit import holdings
-from cli.generations import Json, at_work, by_hand, run, way_back
-from cli.output import NOT_SO, err, out, print_json, rows, table
+from cli.generations import at_work, by_hand, run, way_back
+from cli.output import NOT_SO, Json, err, out, print_json, table
 from cli.rebuild_fleet import AT_ONCE, Fleet, print_fleet, rebuild_fleet
 from cli.rebuild_steps import RebuildOptions, RebuildSteps, rebuild_site
 from cli.work import FollowParent
@@ -130,7 +130,7 @@ def _print(done: RebuildSteps) -> None:
     columns = ("index", "state", "changes#", "chunks#", "embedded#", "reused#", "remade#", "failures#", "seconds#")
     figures = (made.pages, made.chunks, made.embedded, made.chunks - made.embedded, made.remade, made.failures)
     line = (made.index, made.state, *(f"{figure:,}" for figure in figures), f"{made.seconds:,.1f}")
-    out.print(rows(table(*columns), [line]))
+    out.print(table(columns, [line]))
     for failure in made.failed:
         err.print(f"[yellow]left out[/] {failure.page_key}: ", end="")
         err.print(failure.reason, markup=False, soft_wrap=True)
@@ -149,11 +149,11 @@ def _print_gate(gate: GateReport) -> None:
         (m.name, f"{m.live:.3f}", f"{m.candidate:.3f}", f"{m.difference:+.3f}", f"{m.low:+.3f} to {m.high:+.3f}")
         for m in gate.measures
     ]
-    out.print(rows(table("figure", "live#", "candidate#", "difference#", "90 % interval#"), lines))
+    out.print(table(("figure", "live#", "candidate#", "difference#", "90 % interval#"), lines))
     if gate.worst:
         out.print()
         worst = [(one.live or "-", one.candidate or "-", one.page, one.question) for one in gate.worst]
-        out.print(rows(table("live#", "candidate#", "page", "furthest behind"), worst))
+        out.print(table(("live#", "candidate#", "page", "furthest behind"), worst))
     margin = f"a margin of {gate.margin:g}"
     if gate.passed:
         verdict = f"[green]not worse[/] by more than {margin}"

@@ -18,7 +18,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Literal
 
 from cli.bars import Bars
-from cli.output import NO_SERVICE, NOT_SO, out, print_json, rows, table
+from cli.output import NO_SERVICE, NOT_SO, out, print_json, table
 from cli.rebuild_steps import RebuildOptions, rebuild_site
 from cli.site_names import sites_called
 from cli.user import noted
@@ -150,7 +150,7 @@ def print_fleet(came: Sequence[SiteRebuildOutcome], *, json: bool) -> int:
         print_json({"sites": [_as_json(one) for one in came]})
     else:
         columns = ("site", "outcome", "index", "changes#", "chunks#", "embedded#", "failures#", "seconds#", "why")
-        out.print(rows(table(*columns), [_line(one) for one in came]))
+        out.print(table(columns, [_line(one) for one in came]))
         counts = Counter(one.outcome for one in came)
         out.print("\n" + ", ".join(f"{number:,} {outcome}" for outcome, number in counts.most_common()))
     if any(one.away for one in came):

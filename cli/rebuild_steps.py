@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from cli.generations import has_previous
-from cli.output import err, rows, table
+from cli.output import err, table
 from cli.work import ready
 from pipelines.evaluate.quality_gate import GateQuestion, compare
 from pipelines.operate.audit import audit as audits
@@ -116,4 +116,4 @@ async def _compare(
 
 def _print_findings(report: AuditReport) -> None:
     shown = [(found.kind, found.page_key, found.detail) for found in report.findings[:FINDINGS]]
-    err.print(rows(table("kind", "page", "finding"), shown))
+    err.print(table(("kind", "page", "finding"), shown))

@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from cli.output import NO_SERVICE, NOT_SO, explained, out, print_json, rows, table
+from cli.output import NO_SERVICE, NOT_SO, explained, out, print_json, table
 from cli.site_names import sites_called
 from cli.wired import load
 from schemas.http import SystemStatus
@@ -96,7 +96,7 @@ def stages(found: SystemStatus) -> RenderableType:
         (s.stage, s.lane, s.topic, f"{s.lag:,}", f"{s.rate:,.1f}/s", s.members, s.dead_letters, s.parked)
         for s in found.stages
     ]
-    return rows(table("stage", "lane", "reads", "lag#", "rate#", "workers#", "dead letters#", "parked#"), lines)
+    return table(("stage", "lane", "reads", "lag#", "rate#", "workers#", "dead letters#", "parked#"), lines)
 
 
 def sites(found: SystemStatus) -> RenderableType:
@@ -114,7 +114,7 @@ def sites(found: SystemStatus) -> RenderableType:
         for s in shown
     ]
     listed = Group(
-        rows(table("site", "pages#", "chunks#", "fresh p50#", "fresh p95#", "embedder"), lines), *_outdated(found)
+        table(("site", "pages#", "chunks#", "fresh p50#", "fresh p95#", "embedder"), lines), *_outdated(found)
     )
     if len(shown) == len(found.sites):
         return listed
@@ -136,7 +136,7 @@ def _outdated(found: SystemStatus) -> list[Text]:
 
 def changes(newest: Sequence[ReceiptEvent]) -> RenderableType:
     """The newest changes: what became of them, how long it took, what it cost."""
-    made = table("at", "page", "revision#", "", "took#", "embedded#", "reused#", "removed#")
+    made = table(("at", "page", "revision#", "", "took#", "embedded#", "reused#", "removed#"))
     for event in newest:
         took = (event.at - event.change.accepted_at).total_seconds() * 1000
         made.add_row(

@@ -24,14 +24,13 @@ from adapters.kafka import (
 )
 from adapters.kafka.rights import KafkaRight, kafka_rights
 from cli.bars import Bars
-from cli.output import err, explained, out, print_json, rows, table
+from cli.output import Json, err, explained, out, print_json, table
 from cli.wired import load
 from schemas.topics import all_topics
 
 if TYPE_CHECKING:
     from wiring.settings import Settings
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Repair = Annotated[
     bool,
     typer.Option(
@@ -113,8 +112,8 @@ def topics(
     if json:
         print_json(lines)
     else:
-        columns = table("topic", "key", "value", "policy", "partitions#", "about")
-        out.print(rows(columns, [list(line.values())[:6] for line in lines]))
+        columns = ("topic", "key", "value", "policy", "partitions#", "about")
+        out.print(table(columns, [list(line.values())[:6] for line in lines]))
         if any(count < settings.partitions for count in counts.values()):
             wanted = settings.partitions
             err.print(
@@ -138,8 +137,8 @@ def _grow(partitions: list[str], yes: bool, json: bool) -> None:
     asyncio.run(ensure_topics(bootstrap, settings))
     growths = asyncio.run(plan_partitions(bootstrap, settings, wanted))
     if growths and not (json and yes):
-        columns = table("topic", "partitions now#", "then#")
-        (err if json else out).print(rows(columns, [(one.topic, one.partitions, one.wanted) for one in growths]))
+        columns = ("topic", "partitions now#", "then#")
+        (err if json else out).print(table(columns, [(one.topic, one.partitions, one.wanted) for one in growths]))
     if growths and not yes:
         err.print(
             "Kafka cannot take them away again. Saves and questions go on; what comes into a new partition waits until "
@@ -178,7 +177,7 @@ def _print_rights(rights: list[KafkaRight], json: bool) -> None:
         print_json({"kafka": [asdict(right) for right in rights], "elasticsearch": ROLE})
         return
     lines = [(right.use, right.resource, right.name, right.pattern, ", ".join(right.operations)) for right in rights]
-    out.print(rows(table("for", "resource", "name", "pattern", "operations"), lines))
+    out.print(table(("for", "resource", "name", "pattern", "operations"), lines))
     out.print("\nElasticsearch, as a role or as the role descriptor of an API key:", markup=False)
     print_json(ROLE)
 
@@ -189,8 +188,8 @@ def _print_repaired(repaired: list[Repaired], settings: Settings, json: bool) ->
     elif not repaired:
         out.print(f"nothing to repair: every topic has {settings.replication} copies or more")
     else:
-        columns = table("topic", "partitions#", "copies before#", "copies now#", "min.insync.replicas#")
-        out.print(rows(columns, [list(asdict(one).values()) for one in repaired]))
+        columns = ("topic", "partitions#", "copies before#", "copies now#", "min.insync.replicas#")
+        out.print(table(columns, [list(asdict(one).values()) for one in repaired]))
 
 
 def _policy(compacted: bool, retention_ms: int | None) -> str:

@@ -4,17 +4,11 @@ nor Elasticsearch's.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
-
-from cli.output import explained
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from wiring.clients import Clients
     from wiring.settings import Settings
-
-Value = TypeVar("Value")
 
 
 def load() -> Settings:
@@ -43,21 +37,3 @@ def connected(settings: Settings) -> Clients:
     from wiring.clients import Clients
 
     return Clients(settings)
-
-
-def on_site(site: str, work: Callable[[Clients], Awaitable[Value]], settings: Settings | None = None) -> Value:
-    """What `work` returns, connected to the running system; an error ends the command with its sentence.
-
-    Args:
-        settings: default: as they are read.
-    """
-
-    async def run() -> Value:
-        known = settings or load()
-        configure_logs(known)
-        known.site(site)
-        async with connected(known) as clients:
-            return await work(clients)
-
-    with explained():
-        return asyncio.run(run())

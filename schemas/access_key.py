@@ -7,9 +7,9 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field, StringConstraints
+from pydantic import AwareDatetime, Field
 
-from schemas.base import SiteId, Wire
+from schemas.base import SiteId, Wire, form
 from schemas.page import Group
 
 Scope = Literal["ingest", "chat", "view", "edit", "admin"]
@@ -17,9 +17,15 @@ Scope = Literal["ingest", "chat", "view", "edit", "admin"]
 INCLUDED: Mapping[Scope, frozenset[Scope]] = {"edit": frozenset({"view"}), "admin": frozenset({"edit", "view"})}
 ID_LENGTH = 12  # hex digits of the hash: enough to name a key, and useless for access
 
-KeyName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$")]
-KeyId = Annotated[str, StringConstraints(pattern=rf"^[0-9a-f]{{{ID_LENGTH}}}$")]
-Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+KeyName = Annotated[
+    str,
+    form(
+        r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$",
+        "letters, digits, `.`, `_` and `-`, 64 at most; a letter or a digit at both ends",
+    ),
+]
+KeyId = Annotated[str, form(rf"^[0-9a-f]{{{ID_LENGTH}}}$", f"{ID_LENGTH} digits of 0-9 and a-f")]
+Digest = Annotated[str, form(r"^[0-9a-f]{64}$", "64 digits of 0-9 and a-f")]
 
 
 class NewKey(Wire):

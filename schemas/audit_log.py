@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field, StringConstraints
+from pydantic import AwareDatetime, ConfigDict, Field
 
-from schemas.base import Wire
+from schemas.base import Wire, form
 
 Via = Literal["http", "console", "command"]
 ActOutcome = Literal["done", "failed"]
@@ -50,7 +50,7 @@ Action = Literal[
     "texts.rollback",
     "visitors.erase",
 ]
-EntryId = Annotated[str, StringConstraints(pattern=r"^\d{13}-[0-9a-f]{16}$")]
+EntryId = Annotated[str, form(r"^\d{13}-[0-9a-f]{16}$", "`next` of the list before")]
 
 
 class AuditEntry(Wire):
@@ -71,16 +71,27 @@ class AuditEntry(Wire):
 class AuditFilter(Wire):
     """Filters of entries; all given ones must match."""
 
-    since: AwareDatetime | None = None
-    until: AwareDatetime | None = None
-    who: str | None = None
-    action: str | None = None
+    model_config = ConfigDict(validate_by_name=True)
+
+    since: AwareDatetime | None = Field(default=None, alias="from", description="Done then or later.")
+    until: AwareDatetime | None = Field(default=None, alias="to", description="Done before.")
+    who: str | None = Field(default=None, description="Name of the key, `visitor`, or a machine's user.")
+    action: str | None = Field(default=None, description="For example `keys.revoke`.")
     site: str | None = None
 
     def fits(self, entry: AuditEntry) -> bool:
         period = (self.since is None or self.since <= entry.at) and (self.until is None or entry.at < self.until)
         wanted = {"who": self.who, "action": self.action, "site": self.site}
         return period and all(value in (None, getattr(entry, name)) for name, value in wanted.items())
+
+
+class AuditLogQuery(AuditFilter):
+    """The query of `GET /v1/admin/audit-log`."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    limit: int = Field(default=100, ge=1, le=1_000)
+    after: EntryId | None = Field(default=None, description="`next` of the list before.")
 
 
 class AuditLogPage(Wire):

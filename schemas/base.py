@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic_core import ErrorDetails
 
 SCHEMA_VERSION: Literal[1] = 1
 # Elasticsearch external versions are signed 64-bit; receipts spend two bits on their rank.
@@ -18,20 +19,36 @@ _WRITTEN_TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*")
 
 _SITE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62})")
 
+# What a pattern allows, in words, for messages.
+_WORDS: dict[str, str] = {}
+
+
+def form(pattern: str, words: str, **more: Any) -> StringConstraints:
+    """The form of a string. `words`: what is allowed, as messages say it in place of the pattern."""
+    _WORDS[pattern] = words
+    return StringConstraints(pattern=pattern, **more)
+
+
+def message(error: ErrorDetails) -> str:
+    """What is wrong with a value, for people; `error` as `ValidationError.errors` has it, with its context."""
+    words = _WORDS.get(error.get("ctx", {}).get("pattern", ""))
+    return f"must be {words}" if words else error["msg"]
+
+
 SiteId = Annotated[
     str,
-    StringConstraints(pattern=f"^{_SITE.pattern}$"),
+    form(f"^{_SITE.pattern}$", "small letters, digits and `-`, 63 at most"),
     Field(description="Site, as named in pagewire.yaml; part of the Elasticsearch index name."),
 ]
 Lang = Annotated[
     str,
-    StringConstraints(pattern=f"^{_KEPT_TAG.pattern}$"),
+    form(f"^{_KEPT_TAG.pattern}$", "a language tag such as `de` or `pt-BR`"),
     Field(description="BCP 47 language tag with a lower-case primary language, for example `de` or `pt-BR`."),
 ]
 PageId = Annotated[
     str,
     # No control characters: ids travel in headers, URLs and logs.
-    StringConstraints(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]+$"),
+    form(r"^[^\x00-\x1f\x7f]+$", "one line", min_length=1, max_length=256),
     Field(description="The CMS's own id of the page, the same in every language."),
 ]
 
@@ -78,7 +95,7 @@ def is_language_tag(text: str) -> bool:
 
 GivenLang = Annotated[
     str,
-    StringConstraints(pattern=f"^{_WRITTEN_TAG.pattern}$"),
+    form(f"^{_WRITTEN_TAG.pattern}$", "a language tag such as `de` or `pt-BR`"),
     AfterValidator(language_tag),
     Field(description="BCP 47 language tag, for example `de` or `pt-BR`; `DE` and `pt_BR` are understood as these."),
 ]
@@ -91,7 +108,7 @@ class WireError(ValueError):
 def problems(err: ValidationError) -> str:
     """The errors, field by field, without the content."""
     return "; ".join(
-        f"{'.'.join(map(str, e['loc'])) or 'message'}: {e['msg']}"
+        f"{'.'.join(map(str, e['loc'])) or 'message'}: {message(e)}"
         for e in err.errors(include_input=False, include_url=False)[:5]
     )
 

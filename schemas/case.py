@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from schemas.base import GivenLang, PageId, Wire
+from schemas.base import GivenLang, PageId, Wire, form
 from schemas.query import MAX_QUESTION
 
 MAX_PAGES = 40  # of a case
@@ -39,7 +39,7 @@ class NewCase(Wire):
     note: Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_NOTE)] = Field(
         default="", description="For people."
     )
-    id: Annotated[str, StringConstraints(pattern=r"^[\w.:-]{1,100}$")] | None = Field(
+    id: Annotated[str, form(r"^[\w.:-]{1,100}$", "letters, digits, `_`, `.`, `:` and `-`, 100 at most")] | None = Field(
         default=None, description="Default: made from the question, its language and its history."
     )
 

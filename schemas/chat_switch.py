@@ -31,6 +31,10 @@ class ChatState(Wire):
     changed_by: str = ""
 
 
+class ChatList(Wire):
+    chats: tuple[ChatState, ...] = Field(description="Of the sites that the key may see, by their names.")
+
+
 class ChatOrder(Wire):
     """The body of `PUT .../chat`."""
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
-from schemas.base import GivenLang, Lang, PageId, Revision, SiteId, Wire
+from schemas.base import GivenLang, Lang, PageId, Revision, SiteId, Wire, form
 from schemas.outcome import Became
 from schemas.query import RequestId
 from schemas.text_version import MAX_SENTENCE, TextChange, TextName, Version
@@ -39,7 +39,7 @@ CorrectionState = Literal["in-force", "hidden", "page-changed", "page-gone", "re
 RefusedFor = Literal["catches-all", "says-nothing", "circle"]
 
 AskedText = Annotated[str, StringConstraints(min_length=1, max_length=MAX_ASKED, strip_whitespace=True)]
-Word = Annotated[str, StringConstraints(max_length=MAX_WORD, strip_whitespace=True, pattern=r"^[^\x00-\x1f]*$")]
+Word = Annotated[str, form(r"^[^\x00-\x1f]*$", "one line", max_length=MAX_WORD, strip_whitespace=True)]
 
 
 class CorrectedPage(Wire):

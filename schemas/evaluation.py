@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from schemas.base import GivenLang, PageId, Wire
+from schemas.base import GivenLang, PageId, Wire, form
 
 MAX_RESULTS = 2_000  # cases of a published run
 MAX_QUESTION = 4_000  # characters
@@ -14,7 +14,7 @@ MAX_SHOWN = 2_000  # characters of an answer, and of a reference answer
 MAX_GROUPS = 500
 MAX_FIGURES = 100
 
-RunId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+RunId = Annotated[str, form(r"^[0-9a-f]{16}$", "16 digits of 0-9 and a-f, as the list of runs shows it")]
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 Shown = Annotated[str, StringConstraints(max_length=MAX_SHOWN)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -61,7 +61,7 @@ class RunSummary(Wire):
 
     dataset: Name
     version: Annotated[str, StringConstraints(max_length=100)] = ""
-    fingerprint: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12}$")] = Field(
+    fingerprint: Annotated[str, form(r"^[0-9a-f]{12}$", "12 digits of 0-9 and a-f")] = Field(
         description="Of what the cases say: runs with the same one are of the same dataset."
     )
     url: Annotated[str, StringConstraints(max_length=500)] = Field(description="Of the gateway that was asked.")

@@ -9,14 +9,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
-from schemas.base import GivenLang, Lang, SiteId, Wire
+from schemas.base import GivenLang, Lang, SiteId, Wire, form
 from schemas.query import MAX_QUESTION, Turn
 
 MAX_SOURCES = 3  # of one example
 MAX_SOURCE = 2_000  # characters
 
 ExampleKind = Literal["rephrase", "answer"]
-ExampleId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
+ExampleId = Annotated[str, form(r"^[A-Za-z0-9_-]{8,64}$", "8 to 64 letters, digits, `_` and `-`")]
 Line = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUESTION, strip_whitespace=True)]
 
 _CITED = re.compile(r"\[(\d+)\]")

@@ -6,21 +6,24 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from schemas.base import GivenLang, Lang, SiteId, Wire
+from schemas.base import GivenLang, Lang, SiteId, Wire, form
 from schemas.query import RequestId
 
 MAX_NAME, MAX_REPLY, MAX_MESSAGE = 200, 254, 4_000  # characters; RFC 5321 allows an address 254
 
 # One line each: both stand in headers of a mail.
-_Name = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_NAME, pattern=r"^[^\x00-\x1f\x7f]*$")]
+_Name = Annotated[str, form(r"^[^\x00-\x1f\x7f]*$", "one line", strip_whitespace=True, max_length=MAX_NAME)]
 # Neither has what means something else in a header.
 _MAIL = r'[^\s@<>()\[\]\\,;:"\x00-\x1f\x7f]{1,64}@[^\s@<>()\[\]\\,;:"\x00-\x1f\x7f]{1,190}'
 _TELEPHONE = r"[+(]?[0-9][0-9 ()/.-]{4,30}"
 _Reply = Annotated[
-    str, StringConstraints(strip_whitespace=True, max_length=MAX_REPLY, pattern=f"^(?:{_MAIL}|{_TELEPHONE})$")
+    str,
+    form(
+        f"^(?:{_MAIL}|{_TELEPHONE})$", "a mail address or a phone number", strip_whitespace=True, max_length=MAX_REPLY
+    ),
 ]
 _Message = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_MESSAGE)]
-Reference = Annotated[str, StringConstraints(pattern=r"^[0-9A-Z]{4}-[0-9A-Z]{4}$")]
+Reference = Annotated[str, form(r"^[0-9A-Z]{4}-[0-9A-Z]{4}$", "a reference such as `7K2M-Q9XD`")]
 
 HandoverState = Literal["waiting", "delivered", "failed"]
 

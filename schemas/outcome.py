@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, ConfigDict, Field
 
 from schemas.answer import GeneratedBy
 from schemas.base import Lang, Message, PageId, SiteId, Wire
@@ -155,13 +155,29 @@ class VerdictEvent(Message):
 class QuestionFilter(Wire):
     """Filters of logged questions; all given ones must match."""
 
-    since: AwareDatetime | None = Field(default=None, description="Asked then or later.")
-    until: AwareDatetime | None = Field(default=None, description="Asked before.")
+    model_config = ConfigDict(validate_by_name=True)
+
+    since: AwareDatetime | None = Field(default=None, alias="from", description="Asked then or later.")
+    until: AwareDatetime | None = Field(default=None, alias="to", description="Asked before.")
     lang: Lang | None = Field(default=None, description="Asked in, or answered in.")
-    became: Became | None = None
-    feedback: Literal["up", "down", "any"] | None = None
-    page: PageId | None = Field(default=None, description="The answer cites this page.")
-    text: str | None = Field(default=None, description="Words of the question, or of the comment on its answer.")
+    became: Became | None = Field(default=None, alias="outcome", description="What became of it.")
+    feedback: Literal["up", "down", "any"] | None = Field(default=None, description="What its visitor thought.")
+    page: PageId | None = Field(default=None, description="The answer cites the page of this id.")
+    text: str | None = Field(
+        default=None,
+        max_length=500,
+        description="Words of the question or of the comment; the last may be a beginning.",
+    )
+
+
+class QuestionQuery(QuestionFilter):
+    """The query of `GET /v1/admin/sites/{site}/questions`."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    limit: int = Field(default=100, ge=1, le=1_000, description="Of JSON; CSV and NDJSON have all that fit.")
+    after: str | None = Field(default=None, max_length=500, description="`next` of the list before.")
+    format: Literal["json", "csv", "ndjson"] | None = Field(default=None, description="Goes before `Accept`.")
 
 
 class LoggedQuestion(Wire):

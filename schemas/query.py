@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from schemas.base import Lang, Message, PageId, Revision, SiteId, Wire
+from schemas.base import Lang, Message, PageId, Revision, SiteId, Wire, form
 from schemas.compact import compact, expand
 from schemas.flow import MAX_HITS as MAX_HITS
 from schemas.flow import FlowParts
@@ -19,7 +19,7 @@ MAX_PROMPT = 20_000  # characters of a prompt that is tried out: five times ours
 MAX_RANKED = 100  # passages of the search alone
 RANKING = "ranking"  # of the steps that are timed: what no answer waits for but one that is asked with `ranked`
 
-RequestId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
+RequestId = Annotated[str, form(r"^[A-Za-z0-9_-]{8,64}$", "8 to 64 letters, digits, `_` and `-`")]
 SearchMode = Literal["semantic", "keyword", "courtesy"]  # courtesy: nothing is searched
 # Messages that need no search; about: on the chat itself, conversation: on the conversation.
 CourtesyKind = Literal["greeting", "thanks", "goodbye", "insult", "gibberish", "about", "conversation"]

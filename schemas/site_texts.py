@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from schemas.base import SiteId, Wire
 from schemas.query import Tuned
+from schemas.text_version import EditedKind, TextName, Version
 
 SentenceKind = Literal["canned", "errors"]
 _LIVE = "set while the system runs, by its number"
@@ -60,6 +61,17 @@ class GlossaryTerm(Wire):
     names: Mapping[str, tuple[str, ...]] = Field(description="By language; the first of several is said.")
 
 
+class ChangedText(Wire):
+    """A text whose live version was set while the system runs."""
+
+    kind: EditedKind
+    name: TextName
+    version: Version
+    by: str = Field(description="Name of the key that set it.")
+    at: AwareDatetime
+    note: str = ""
+
+
 class SiteTexts(Wire):
     """All fixed texts of a site."""
 
@@ -80,3 +92,4 @@ class SiteTexts(Wire):
     settings_live: int | None = Field(
         default=None, description=f"The version of it that was {_LIVE}; null: all is as pagewire.yaml has it."
     )
+    changed: tuple[ChangedText, ...] = Field(default=(), description="All live versions that were set so.")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from schemas.base import SiteId, Wire
+from schemas.base import SiteId, Wire, form
 from schemas.query import MAX_PROMPT
 
 MAX_SENTENCE = 2_000  # characters of a sentence for visitors; our longest has some 300
@@ -17,7 +17,13 @@ MAX_NOTE = 500  # characters
 EditedKind = Literal["prompts", "canned", "errors", "contact", "glossary", "settings"]
 # `privacy` has only `rules`, JSON; editors cannot change it. `corrections`: one a text, JSON, by its id.
 TextKind = Literal[EditedKind, "privacy", "corrections"]
-TextName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{0,63}(\.[A-Za-z0-9-]{2,35})?$")]
+TextName = Annotated[
+    str,
+    form(
+        r"^[A-Za-z0-9][A-Za-z0-9-]{0,63}(\.[A-Za-z0-9-]{2,35})?$",
+        "letters, digits and `-`, 64 at most, and perhaps a dot and a language: `nothing-found.de`",
+    ),
+]
 Note = Annotated[str, StringConstraints(max_length=MAX_NOTE, strip_whitespace=True)]
 Version = Annotated[int, Field(ge=1, le=999_999)]
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 
 from schemas.answer import TrialFindings
-from schemas.base import GivenLang, Lang, SiteId, Wire
+from schemas.base import GivenLang, Lang, SiteId, Wire, form
 from schemas.flow import FlowParts
 from schemas.http import ChatResponse
 from schemas.page import Group
@@ -24,7 +24,7 @@ TrialStrategy = Literal["quote", "plain", "retrieval-gate", "self-ask", "react",
 TrialPrompt = Literal[
     "answer", "courtesy", "decide", "expand", "judge", "react", "rephrase", "self-ask", "think", "tools"
 ]
-IndexChoice = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,99}$")]
+IndexChoice = Annotated[str, form(r"^[a-z0-9][a-z0-9-]{0,99}$", "small letters, digits and `-`, 100 at most")]
 # A tenth is as fine as anybody hears, and each temperature has a connection of its own in the workers.
 Temperature = Annotated[float, Field(ge=0, le=2), AfterValidator(lambda value: round(value, 1))]
 

@@ -49,11 +49,8 @@ from pipelines.operate.rebuild.catch_up import Report
 from pipelines.operate.rebuild.rebuild import Rebuilder
 from pipelines.operate.status import StatusReader
 from pipelines.query.examples import ExampleComparison
-from pipelines.query.live.correction_changes import CorrectionChanges
 from pipelines.query.live.live_texts import LiveTexts
-from pipelines.query.live.privacy_changes import PrivacyChanges
 from pipelines.query.live.site_privacy import SitePrivacy
-from pipelines.query.live.text_changes import TextChanges
 from pipelines.query.log.correction_trials import CorrectionTrials
 from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import grouped
@@ -163,43 +160,22 @@ class Clients:
     def texts(self) -> ElasticTexts:
         return ElasticTexts(self.elastic.es, self.elastic.indexes)
 
-    async def text_changes(self) -> TextChanges:
-        return TextChanges(self.texts(), self.settings, await self.clock())
-
     async def correction_trials(self) -> CorrectionTrials:
         return CorrectionTrials(self.questions(), self.models, await self.clock())
 
-    async def correction_changes(self) -> CorrectionChanges:
-        return CorrectionChanges(
-            await self.text_changes(),
-            self.texts(),
-            self.settings,
-            self.page_view(),
-            await self.receipts(waiting=False),
-            self.questions(),
-            await self.correction_trials(),
-        )
-
-    async def privacy_changes(self) -> PrivacyChanges:
-        return PrivacyChanges(await self.text_changes(), self.settings, await self.clock())
-
-    async def access_keys(self, *, watching: bool = False) -> AccessKeys:
-        """`watching`: read them periodically, because requests are checked against them."""
+    async def access_keys(self) -> AccessKeys:
+        """Read periodically, because requests are checked against them."""
         filed = (FiledKey(key.name, key.sha256, key.scopes, key.site, key.groups) for key in self.settings.keys)
         keys = AccessKeys(ElasticKeys(self.elastic.es, self.elastic.indexes), filed, await self.clock())
-        if watching:
-            self._stack.push_async_callback(keys.aclose)
-            await keys.start()
+        self._stack.push_async_callback(keys.aclose)
+        await keys.start()
         return keys
 
-    async def chat_switches(self, *, watching: bool = False) -> ChatSwitches:
-        """`watching`: read them periodically, because questions are checked against them."""
+    async def chat_switches(self) -> ChatSwitches:
+        """Read periodically, because questions are checked against them."""
         switches = chat_switches(self.settings, self.elastic, await self.clock())
-        if watching:
-            self._stack.push_async_callback(switches.aclose)
-            await switches.start()
-        else:
-            await switches.look()
+        self._stack.push_async_callback(switches.aclose)
+        await switches.start()
         return switches
 
     async def audit_log(self) -> AuditLog:
@@ -264,12 +240,11 @@ class Clients:
     async def connector_runs(self) -> ConnectorRuns:
         return ConnectorRuns(self.states(), await self.clock())
 
-    async def last_uses(self, *, noting: bool = False) -> LastUses:
-        """`noting`: write noted uses periodically."""
+    async def last_uses(self) -> LastUses:
+        """Noted uses are written periodically."""
         uses = LastUses(self.states(), await self.clock())
-        if noting:
-            self._stack.push_async_callback(uses.aclose)
-            await uses.start()
+        self._stack.push_async_callback(uses.aclose)
+        await uses.start()
         return uses
 
     def states(self) -> ElasticStates:

@@ -59,8 +59,8 @@ class ChatSettings(SettingsGroup):
     )
     examples: dict[Lang, tuple[ExampleQuestion, ...]] = Field(
         default_factory=dict,
-        description="Questions to begin with, by language: the chat page at `/` offers them, `pagewire check` asks "
-        "them.",
+        description="Questions to begin with, by language: the chat page at `/` offers them, `pagewire eval check` "
+        "asks them.",
     )
     show_steps: bool = Field(
         default=False,
@@ -197,6 +197,12 @@ class EdgeSettings(HomeSettings, ListenSettings):
         default=None, description="Bootstrap admin key, 16 characters or more; default: made at first start."
     )
     keys: tuple[KeySettings, ...] = Field(default=(), description="Further keys; in the file only.")
+    url: str | None = Field(
+        default=None,
+        pattern=r"^https?://\S+$",
+        description="Address of the gateway that the commands of operators ask, with `admin_key`, such as "
+        "`https://chat.example.org`; default: the gateway that runs on this machine with the same `home`.",
+    )
     proxy_sign_in: ProxySignInSettings | None = Field(
         default=None,
         description="Signing in to the console by a proxy that knows who asks (docs/howto/sign-in.md), see below; in "

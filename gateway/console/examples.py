@@ -18,13 +18,13 @@ from pydantic import ValidationError
 
 from gateway.console.view import ConsoleRoute, Editor, OnSite, View, confirmed, form_of
 from gateway.edge.problems import Problem, field_problems
-from schemas.example import MAX_SOURCES, ExampleFilter, ExampleKind, LikeExamples, NewExample, WorkedExample
+from schemas.example import MAX_SOURCES, ExampleFilter, ExampleId, ExampleKind, LikeExamples, NewExample, WorkedExample
 
 LISTED = 50  # examples at once
 MAX_FORM = 256 * 1024  # bytes: an example with its sources, percent-encoded
 FIELDS = ("lang", "before", "answered", "question", "output", "declines")
 
-ExampleId = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
+Id = Annotated[ExampleId, Path()]
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -83,7 +83,7 @@ async def add_example(view: Editor, kind: ExampleKind = "rephrase") -> Response:
 
 
 @router.post("/examples/{example}/remove")
-async def remove_example(view: Editor, example: ExampleId) -> Response:
+async def remove_example(view: Editor, example: Id) -> Response:
     assert view.caller is not None
     await confirmed(view, "to remove the example")
     async with view.edge.act(view.caller, "examples.remove", view.site, example, via="console"):

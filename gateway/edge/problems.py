@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 
 from gateway.edge.trace import trace_id
 from pipelines.runtime.errors import PagewireError, Retryable, UnknownSite
+from schemas.base import message
 
 RETRY_AFTER = 2  # seconds; the local Kafka and Elasticsearch restart in 3-4 s
 MAX_ERRORS = 20  # a document with more mistakes than this is not the page its author meant
@@ -127,7 +128,7 @@ def field_problems(errors: Iterable[Any]) -> list[FieldProblem]:
         name = ".".join(str(part) for part in error["loc"]) or "body"
         problems.append(
             FieldProblem.model_construct(
-                field=name[:MAX_NAME], code=error["type"].replace("_", "-"), message=error["msg"]
+                field=name[:MAX_NAME], code=error["type"].replace("_", "-"), message=message(error)
             )
         )
         if len(problems) == MAX_ERRORS:

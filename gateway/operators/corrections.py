@@ -126,7 +126,7 @@ async def list_cases(
     accept: Annotated[str, Header()] = "",
 ) -> Response:
     """The cases of evaluations that the site's corrections make, as a dataset's file: what an editor has put right
-    stays right. `pagewire check` asks them, too."""
+    stays right. `pagewire eval check` asks them, too."""
     found = await corrections(edge).list(site, caller.groups)
     kind = format or ACCEPTED.get(accept.split(";")[0].strip().lower(), "ndjson")
     return Response(dumped(corrected_cases(found), f".{kind}"), media_type=MEDIA_TYPES[kind])

@@ -11,13 +11,13 @@ from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Edge, MayEdit, MayView, TheEdge
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import Problem
-from schemas.example import ExampleFilter, ExampleKind, ExampleList, LikeExamples, NewExample, WorkedExample
+from schemas.example import ExampleFilter, ExampleId, ExampleKind, ExampleList, LikeExamples, NewExample, WorkedExample
 
 MAX_EXAMPLE = 100_000  # bytes
 
 router = APIRouter(prefix="/v1/admin/sites/{site}", tags=["operations"])
 
-ExampleId = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
+Id = Annotated[ExampleId, Path()]
 
 
 @router.get("/examples")
@@ -50,7 +50,7 @@ async def add_example(site: str, caller: MayEdit, edge: TheEdge, request: Reques
 
 
 @router.delete("/examples/{example}", status_code=204)
-async def remove_example(site: str, example: ExampleId, caller: MayEdit, edge: TheEdge) -> None:
+async def remove_example(site: str, example: Id, caller: MayEdit, edge: TheEdge) -> None:
     """Remove an example."""
     async with edge.act(caller, "examples.remove", site, example):
         if not await edge.ports.examples.remove(site, example):

@@ -67,6 +67,14 @@ async def restore_privacy(
         return await privacy(edge).restore(site, version, change, caller.name)
 
 
+@router.post("/privacy/rollback", openapi_extra=request_body(PrivacyChange))
+async def roll_back_privacy(site: str, caller: MayAdmin, edge: TheEdge, request: Request) -> PrivacyState:
+    """Keep again what was kept before the last change; again, what was kept before that. This makes a new version."""
+    change = parse(PrivacyChange, await read_body(request, MAX_ORDER) or b"{}")
+    async with edge.act(caller, "privacy.rollback", site):
+        return await privacy(edge).roll_back(site, change, caller.name)
+
+
 def privacy(edge: Edge) -> PrivacyChanges:
     """What changes it, over the store of this gateway."""
     now = edge.ports.now

@@ -6,48 +6,22 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
-from pydantic import AwareDatetime, ValidationError
 
 from gateway.edge.edge import MayView, TheEdge
-from gateway.edge.problems import Problem, invalid
+from gateway.edge.problems import Problem
 from pipelines.query.log.listing import csv_lines, ndjson_lines, pages
 from pipelines.query.log.ports import QuestionReader
-from schemas.outcome import Became, LoggedQuestion, QuestionFilter, QuestionList
+from schemas.outcome import LoggedQuestion, QuestionFilter, QuestionList, QuestionQuery
 from schemas.query import RequestId
 from text.spreadsheets import BOM
 
-MAX_LISTED = 1_000
 NDJSON = "application/x-ndjson"
 Format = Literal["csv", "ndjson"]
 ACCEPTED: dict[str, Format] = {"text/csv": "csv", NDJSON: "ndjson"}
 
 router = APIRouter(prefix="/v1/admin/sites/{site}", tags=["operations"])
-
-
-async def query_filter(
-    since: Annotated[AwareDatetime | None, Query(alias="from", description="Asked then or later.")] = None,
-    until: Annotated[AwareDatetime | None, Query(alias="to", description="Asked before.")] = None,
-    lang: Annotated[str | None, Query(description="Asked in, or answered in.")] = None,
-    outcome: Annotated[Became | None, Query(description="What became of it.")] = None,
-    feedback: Annotated[Literal["up", "down", "any"] | None, Query(description="What its visitor thought.")] = None,
-    page: Annotated[str | None, Query(description="The answer cites the page of this id.")] = None,
-    text: Annotated[
-        str | None,
-        Query(max_length=500, description="Words of the question or of the comment; the last may be a beginning."),
-    ] = None,
-) -> QuestionFilter:
-    """The filter from the query string."""
-    try:
-        return QuestionFilter(
-            since=since, until=until, lang=lang, became=outcome, feedback=feedback, page=page, text=text
-        )
-    except ValidationError as err:
-        raise invalid(err.errors(include_input=False, include_url=False)) from None
-
-
-Filter = Annotated[QuestionFilter, Depends(query_filter)]
 
 
 @router.get(
@@ -59,10 +33,7 @@ async def list_questions(
     site: str,
     caller: MayView,
     edge: TheEdge,
-    wanted: Filter,
-    limit: Annotated[int, Query(ge=1, le=MAX_LISTED, description="Of JSON; CSV and NDJSON have all that fit.")] = 100,
-    after: Annotated[str | None, Query(max_length=500, description="`next` of the list before.")] = None,
-    format: Annotated[Literal["json", "csv", "ndjson"] | None, Query(description="Goes before `Accept`.")] = None,
+    wanted: Annotated[QuestionQuery, Query()],
     accept: Annotated[str, Header()] = "",
 ) -> Response:
     """What visitors asked and what became of it, the newest first, with counts of all that fit.
@@ -70,10 +41,10 @@ async def list_questions(
     As CSV or as lines of JSON with `format=csv` or `ndjson`, or where `Accept` asks for it. A question is listed within
     seconds of its answer.
     """
-    kind = None if format == "json" else format or ACCEPTED.get(accept.split(";")[0].strip().lower())
+    kind = None if wanted.format == "json" else wanted.format or ACCEPTED.get(accept.split(";")[0].strip().lower())
     if kind is not None:
         return await file_of(edge.questions(caller), site, wanted, kind)
-    found = await edge.questions(caller).find(site, wanted, limit, after)
+    found = await edge.questions(caller).find(site, wanted, wanted.limit, wanted.after)
     return Response(found.model_dump_json(), media_type="application/json")
 
 

@@ -1,4 +1,4 @@
-"""`pagewire check` and `eval run`: the sample site's own questions, asked of the running system."""
+"""`pagewire eval check` and `eval run`: the sample site's own questions, asked of the running system."""
 
 from __future__ import annotations
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gateway.app import create_app
+from gateway.edge.problems import field_problems
 from gateway.fakes import FakePorts
 from tests.edge import edge_settings
 
@@ -104,6 +106,7 @@ ROUTES = {
     ("put", PRIVACY),
     ("delete", PRIVACY),
     ("post", f"{PRIVACY}/versions/{{version}}/restore"),
+    ("post", f"{PRIVACY}/rollback"),
     ("get", "/v1/admin/evaluations"),
     ("post", "/v1/admin/evaluations"),
     ("get", "/v1/admin/evaluations/{run}"),
@@ -115,6 +118,7 @@ ROUTES = {
     ("post", "/v1/admin/keys"),
     ("delete", "/v1/admin/keys/{key}"),
     ("get", "/v1/admin/audit-log"),
+    ("get", "/v1/admin/chat"),
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/metrics"),
@@ -129,6 +133,25 @@ def document(tmp_path: Path) -> dict[str, Any]:
 
 def operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
     return {(method, path): op for path, item in document["paths"].items() for method, op in item.items()}
+
+
+def patterns(part: Any) -> Iterator[str]:
+    if isinstance(part, dict):
+        if isinstance(part.get("pattern"), str):
+            yield part["pattern"]
+        for inner in part.values():
+            yield from patterns(inner)
+    elif isinstance(part, list):
+        for inner in part:
+            yield from patterns(inner)
+
+
+def test_what_every_pattern_allows_is_said_in_words(document: dict[str, Any]) -> None:
+    found = set(patterns(document))
+    assert len(found) > 10
+    for pattern in found:
+        said = field_problems([{"loc": ("x",), "type": "x", "msg": "no words", "ctx": {"pattern": pattern}}])[0].message
+        assert said.startswith("must be "), pattern
 
 
 def test_exactly_the_routes_of_the_contract(document: dict[str, Any]) -> None:

@@ -1,10 +1,8 @@
-"""Keys in a real Elasticsearch, and the command that makes and revokes them."""
+"""Keys in a real Elasticsearch."""
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -13,7 +11,6 @@ from adapters.elastic.access_keys import ElasticKeys
 from adapters.elastic.bundle import Elastic
 from pipelines.operate.access_keys import AccessKeys, KeyTaken
 from schemas.access_key import NewKey, digest_of
-from tests.acceptance.system import Instance
 from tests.engine_fixture import Servers
 from wiring.settings import Settings
 
@@ -34,19 +31,3 @@ async def test_keys_are_kept_by_their_name_and_go_when_revoked(engine: Servers) 
         await keys.revoke(made.id)
         assert name not in [key.name for key in await store.all()]
         assert not await store.remove(name)
-
-
-def test_the_command_makes_lists_and_revokes(engine: Servers, tmp_path: Path) -> None:
-    instance = Instance(tmp_path, engine)
-    name = f"k{uuid4().hex[:10]}"
-    wanted = ("keys", "create", name, "--scope", "admin", "--site", instance.site, "--expires", "90d")
-    made = instance.run(*wanted)
-    assert made.returncode == 0, made.stderr
-    key = made.stdout.strip()
-    listed = json.loads(instance.run("keys", "list", "--json").stdout)
-    [mine] = [one for one in listed if one["name"] == name]
-    assert mine["id"] == digest_of(key)[:12]
-    assert (mine["scopes"], mine["site"], mine["state"]) == (["admin"], instance.site, "good")
-    assert instance.run(*wanted).returncode == 1
-    assert instance.run("keys", "revoke", name).returncode == 0
-    assert instance.run("keys", "revoke", name).returncode == 1

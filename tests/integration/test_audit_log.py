@@ -1,10 +1,8 @@
-"""The audit log in a real Elasticsearch, and the command that reads it."""
+"""The audit log in a real Elasticsearch."""
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -14,7 +12,6 @@ from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import AUDIT_LOG
 from pipelines.operate.audit_log import AuditLog
 from schemas.audit_log import AuditFilter
-from tests.acceptance.system import Instance
 from tests.engine_fixture import Servers
 from wiring.settings import Settings
 
@@ -40,20 +37,3 @@ async def test_acts_are_kept_found_and_expire(engine: Servers) -> None:
         assert await store.expire(LONG_AGO + timedelta(minutes=2)) >= 2
         assert [entry.target for entry in (await store.find(AuditFilter(who=who), 9)).entries] == ["2"]
         await store.expire(LONG_AGO + timedelta(days=1))
-
-
-def test_the_command_tells_what_commands_did(engine: Servers, tmp_path: Path) -> None:
-    instance = Instance(tmp_path, engine)
-    assert instance.run("examples", "remove", instance.site, "0123456789abcdef").returncode == 1
-    for _ in range(20):  # listed within two seconds
-        found = json.loads(instance.run("audit-log", "--site", instance.site, "--json").stdout)["entries"]
-        if found:
-            break
-    [entry] = found
-    assert (entry["via"], entry["action"], entry["target"], entry["code"]) == (
-        "command",
-        "examples.remove",
-        "0123456789abcdef",
-        "unknown-example",
-    )
-    assert "examples.remove" in instance.run("audit-log", "--site", instance.site).stdout

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -13,7 +11,6 @@ from adapters.elastic.bundle import Elastic
 from adapters.elastic.examples import ElasticExamples
 from schemas.example import WorkedExample
 from schemas.query import Turn
-from tests.acceptance.system import Instance
 from tests.engine_fixture import Servers
 from wiring.settings import Settings
 
@@ -48,25 +45,3 @@ async def test_examples_are_kept_per_site_in_order_and_go_when_removed(engine: S
         for name in (site, other):
             for one in await store.of_site(name):
                 await store.remove(name, one.id)
-
-
-def test_the_command_adds_lists_and_removes(engine: Servers, tmp_path: Path) -> None:
-    instance = Instance(tmp_path, engine)
-    site = instance.site
-    words = ("And on Sundays?", "Is the pool open on Sundays?", "--before", "Is the pool open?", "--answer", "Yes.")
-    added = instance.run("examples", "add", site, *words, "--json")
-    assert added.returncode == 0, added.stderr
-    id = json.loads(added.stdout)["id"]
-    [listed] = json.loads(instance.run("examples", "list", site, "--json").stdout)
-    assert (listed["id"], listed["question"], listed["output"]) == (id, *words[:2])
-    [turn] = listed["history"]
-    assert (turn["question"], turn["answer"]) == ("Is the pool open?", "Yes.")
-    assert words[1] in instance.run("examples", "list", site).stdout
-    assert instance.run("examples", "add", site, " ", "x").returncode == 2
-    given = ("What is a card?", "12 euros [1].", "--source", "Fees: A card costs 12 euros.", "--json")
-    answered = json.loads(instance.run("examples", "answer", site, *given).stdout)
-    assert (answered["kind"], answered["sources"]) == ("answer", [{"title": "Fees", "text": "A card costs 12 euros."}])
-    assert instance.run("examples", "answer", site, "What is a card?", "12 euros [1].").returncode == 2
-    assert instance.run("examples", "remove", site, answered["id"]).returncode == 0
-    assert instance.run("examples", "remove", site, id).returncode == 0
-    assert instance.run("examples", "remove", site, id).returncode == 1

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -14,7 +12,6 @@ from adapters.elastic.states import ElasticStates
 from adapters.fake_states import FakeStates
 from pipelines.operate.states import States
 from schemas.chat_switch import ChatSwitch
-from tests.acceptance.system import Instance
 from tests.engine_fixture import Servers
 from tests.making import NOON
 from wiring.settings import Settings
@@ -53,12 +50,3 @@ async def test_more_is_kept_of_a_kind_than_an_answer_has(states: States, monkeyp
     for site in sites:
         await states.put("chat", site, ChatSwitch(site=site, on=False, changed_at=NOON))
     assert set(sites) <= {each.name for each in await states.all("chat")}
-
-
-def test_the_command_switches_a_chat_off_and_on(engine: Servers, tmp_path: Path) -> None:
-    instance = Instance(tmp_path, engine)
-    assert instance.run("chat", "off", instance.site).returncode == 0
-    [shown] = json.loads(instance.run("chat", "show", instance.site, "--json").stdout)
-    assert (shown["on"], shown["by"], bool(shown["changed_by"])) == (False, "switch", True)
-    assert json.loads(instance.run("chat", "on", instance.site, "--json").stdout)["on"] is True
-    assert instance.run("chat", "off", "nowhere").returncode == 2

@@ -36,7 +36,7 @@ from schemas.correction import (
 from schemas.http import IndexedPage, ListedPage
 from schemas.ingest import Receipt
 from schemas.keys import page_key
-from schemas.text_version import NewText, TextChange, TextVersion
+from schemas.text_version import NewText, TextChange, TextHistory, TextVersion
 from text.language import language_of
 
 HIDDEN = "…"  # in place of a text
@@ -116,9 +116,7 @@ class CorrectionChanges:
 
     async def history(self, site: str, id: str, groups: Iterable[str]) -> CorrectionHistory:
         """Raises: UnknownCorrection, UnknownSite, Retryable."""
-        history, mine = await self._texts.history(_place(site, id)), list(groups)
-        if not history.versions:
-            raise UnknownCorrection(f"site {site} has no correction {id}")
+        history, mine = await self._history(site, id), list(groups)
         live = await self._listed(site, [one for one in history.versions if one.version == history.live], mine)
         told = {one.version: one for one in await self._listed(site, history.versions, mine)}
         return CorrectionHistory(
@@ -161,14 +159,16 @@ class CorrectionChanges:
         return (await self._listed(site, [made], mine))[0]
 
     async def remove(self, site: str, id: str, change: TextChange, by: str) -> None:
-        """Take it back; its versions stay. Raises: UnknownText: it is not in force; TextChanged, Retryable."""
+        """Take it back; its versions stay. Raises: UnknownCorrection, TextChanged, Retryable."""
+        if not (await self._history(site, id)).live:
+            raise UnknownCorrection(f"correction {id} of site {site} is not in force: it was taken back already")
         await self._texts.remove(_place(site, id), change, by)
 
     async def restore(
         self, site: str, id: str, version: int, change: TextChange, by: str, groups: Iterable[str]
     ) -> CorrectionHistory:
         """Go by a version again. Raises: BadCorrection: it would be refused today. As TextChanges.restore."""
-        history = await self._texts.history(_place(site, id))
+        history = await self._history(site, id)
         wanted = next((one for one in history.versions if one.version == version), None)
         return await self._back(
             site, id, wanted, groups, lambda: self._texts.restore(_place(site, id), version, change, by)
@@ -178,9 +178,16 @@ class CorrectionChanges:
         self, site: str, id: str, change: TextChange, by: str, groups: Iterable[str]
     ) -> CorrectionHistory:
         """Go by what was in force before, nothing perhaps. Raises: as `restore`; NoEarlierText."""
-        before, history = await self._texts.before(_place(site, id)), await self._texts.history(_place(site, id))
+        history, before = await self._history(site, id), await self._texts.before(_place(site, id))
         wanted = next((one for one in history.versions if one.version == before), None)
         return await self._back(site, id, wanted, groups, lambda: self._texts.roll_back(_place(site, id), change, by))
+
+    async def _history(self, site: str, id: str) -> TextHistory:
+        """Raises: UnknownCorrection: it has no versions."""
+        found = await self._texts.history(_place(site, id))
+        if not found.versions:
+            raise UnknownCorrection(f"site {site} has no correction {id}")
+        return found
 
     async def _back(
         self,

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import get_args
 
 from pipelines.query.live.site_prompts import GLOSSARY, SENTENCES, SitePrompts
 from pipelines.query.live.tuning import ANSWERS, Configured, SiteTuning
 from prompts.loader import Prompt, load, own_sentences
 from schemas.query import Tuned
-from schemas.site_texts import GlossaryTerm, PromptExamples, PromptPart, SitePrompt, SiteSentence, SiteTexts
-from schemas.text_version import TextVersion
+from schemas.site_texts import (
+    ChangedText,
+    GlossaryTerm,
+    PromptExamples,
+    PromptPart,
+    SitePrompt,
+    SiteSentence,
+    SiteTexts,
+)
+from schemas.text_version import EditedKind, TextVersion
 
 
 def site_texts(settings: Configured, name: str, live: Iterable[TextVersion] = ()) -> SiteTexts:
@@ -60,6 +69,11 @@ def site_texts(settings: Configured, name: str, live: Iterable[TextVersion] = ()
         ),
         settings=tuned or Tuned(),
         settings_live=None if tuned is None else numbers["settings", ANSWERS],
+        changed=tuple(
+            ChangedText.model_validate(one.model_dump(include=set(ChangedText.model_fields)))
+            for one in over
+            if one.kind in get_args(EditedKind)
+        ),
     )
 
 

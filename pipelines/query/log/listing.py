@@ -15,20 +15,18 @@ COLUMNS = tuple(QuestionRow.model_fields)
 PAGE = 1_000  # questions read at once
 
 
-async def pages(
-    reader: QuestionReader, site: str, wanted: QuestionFilter, limit: int | None = None
-) -> AsyncGenerator[QuestionList, None]:
-    """All questions that fit, or the newest `limit`, a list at a time; the first also where there are none.
+async def pages(reader: QuestionReader, site: str, wanted: QuestionFilter) -> AsyncGenerator[QuestionList, None]:
+    """All questions that fit, a list at a time; the first also where there are none.
 
     Raises:
         Retryable.
     """
-    after, left = None, limit
+    after = None
     while True:
-        page = await reader.find(site, wanted, PAGE if left is None else min(PAGE, left), after)
+        page = await reader.find(site, wanted, PAGE, after)
         yield page
-        after, left = page.next, None if left is None else left - len(page.questions)
-        if after is None or left == 0:
+        after = page.next
+        if after is None:
             return
 
 

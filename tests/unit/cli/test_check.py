@@ -1,4 +1,4 @@
-"""What `pagewire check` says of an answer."""
+"""What `pagewire eval check` says of an answer."""
 
 from __future__ import annotations
 

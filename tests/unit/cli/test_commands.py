@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -54,12 +55,15 @@ def test_all_commands_of_the_contract_are_there() -> None:
 
 def test_former_names_are_the_same_commands_and_not_in_the_help() -> None:
     whole: Any = typer.main.get_command(app)
-    for former, name in {"evaluate": "run", "gaps": "gaps", "judge-agreement": "calibrate"}.items():
+    evaluation = {"evaluate": "run", "gaps": "gaps", "judge-agreement": "calibrate", "check": "check"}
+    for former, name in evaluation.items():
         grouped = whole.commands["eval"].commands[name]
         assert grouped.callback.__wrapped__ is whole.commands[former].callback.__wrapped__
     for former, name in {"rebuilds": "list", "rebuild": "rebuild", "rollback": "rollback", "audit": "audit"}.items():
         grouped = whole.commands["index"].commands[name]
         assert grouped.callback.__wrapped__ is whole.commands[former].callback.__wrapped__
+    for former, name in {"datasets": "datasets", "evaluations": "published"}.items():
+        assert set(whole.commands["eval"].commands[name].commands) == set(whole.commands[former].commands)
     assert not set(main.FORMER) & set(main.COMMANDS)
     assert run("experiment", "run", "--help").exit_code == 0
 
@@ -74,12 +78,22 @@ def test_help_says_what_a_command_does_and_shows_an_example(path: tuple[str, ...
 
 def test_the_list_of_commands_says_of_each_how_its_own_help_begins() -> None:
     whole: Any = typer.main.get_command(app)
-    shown = " ".join(run("--help").stdout.replace("│", " ").split())
-    assert sorted(main.COMMANDS) == sorted(name for names in main.PANELS.values() for name in names)
+    shown = " ".join(run("help").stdout.replace("│", " ").split())
+    assert sorted(main.COMMANDS) == sorted(["help", *(name for names in main.GROUPS.values() for name in names)])
     for name, (_, said) in main.COMMANDS.items():
         command = whole.commands[name]
         assert " ".join((command.help or "").split()).startswith(said.removesuffix(".")), name
-        assert f"{name} {said}" in shown
+        assert name == "help" or f"{name} {said}" in shown
+
+
+def test_the_first_help_has_ten_commands_and_that_of_a_group_all_of_it() -> None:
+    def listed(*arguments: str) -> set[str]:
+        return set(re.findall(r"^│ ([a-z-]+) ", run(*arguments).stdout, re.MULTILINE)) & set(main.COMMANDS)
+
+    assert listed("--help") == {name for names in main.EVERYDAY.values() for name in names}
+    assert len(listed("--help")) == 10
+    assert listed("help", "upkeep") == set(main.GROUPS["Upkeep"])
+    assert run("help", "downkeep").exit_code == 2
 
 
 def test_help_of_the_whole_names_the_exit_codes() -> None:
@@ -145,7 +159,6 @@ def test_without_servers_the_exit_code_is_3_and_the_way_to_start_them_is_told(ar
         (("ask", "demo", "Dogs?", "--lang", "German"), "lang: "),
         (("no-such-command",), "no-such-command"),
         (("dlq", "list", "--topic", "answer.events"), "topic: Value error, no topic with dead letters"),
-        (("questions", "demo", "--outcome", "lost"), "--outcome lost: choose one of answered, page, refused"),
         (("dlq", "list", "--since", "soon"), "30m, 2h, 3d or an ISO 8601 time"),
         (("dlq", "redrive"), "name the letters by their ids, or give --all"),
         (("dlq", "drop", "cms.changes/0/1", "--all"), "name the letters by their ids, or give --all"),

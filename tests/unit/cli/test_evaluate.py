@@ -1,4 +1,4 @@
-"""`pagewire eval run` and `pagewire datasets`: what they print, write and exit with."""
+"""`pagewire eval run` and `pagewire eval datasets`: what they print, write and exit with."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from pipelines.evaluate.run import Run, RunHead
 from pipelines.runtime import logs
 from pipelines.runtime.errors import Retryable
 from schemas.evaluation import ListedRun, NewRun, PublishedRun
+from tests.edge import ADMIN
 from tests.unit.evaluate.runs import dataset, right
 
 WRONG = {"answer": "No idea.", "sources": (), "found": (), "grade": 4}
@@ -58,6 +59,8 @@ def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Town]:
     for name in ("KAFKA", "ELASTICSEARCH", "CONFIG", "ADMIN_KEY"):
         monkeypatch.delenv(f"PAGEWIRE_{name}", raising=False)
     monkeypatch.setenv("PAGEWIRE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PAGEWIRE_URL", "http://127.0.0.1:8000")
+    monkeypatch.setenv("PAGEWIRE_ADMIN_KEY", ADMIN)
     monkeypatch.setattr(logs, "configure", lambda settings: None)
     monkeypatch.setattr("adapters.http_site.HttpSite", Town)
     Path("town.yaml").write_text(dumped(dataset(150), ".yaml"), encoding="utf-8")

@@ -19,6 +19,7 @@ from pipelines.evaluate.run import Run
 from pipelines.runtime import logs
 from schemas.evaluation import ListedRun, NewRun
 from tests.asking import NOON
+from tests.edge import ADMIN
 from tests.unit.evaluate.judged.judges import Script
 from tests.unit.evaluate.runs import dataset, right
 
@@ -63,6 +64,8 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
     for name in ("KAFKA", "ELASTICSEARCH", "CONFIG", "ADMIN_KEY"):
         monkeypatch.delenv(f"PAGEWIRE_{name}", raising=False)
     monkeypatch.setenv("PAGEWIRE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PAGEWIRE_URL", "http://127.0.0.1:8000")
+    monkeypatch.setenv("PAGEWIRE_ADMIN_KEY", ADMIN)
     monkeypatch.setenv("PAGEWIRE_LLM_MODEL", "scripted")
     monkeypatch.setattr(logs, "configure", lambda settings: None)
     monkeypatch.setattr("adapters.http_site.HttpSite", Town)

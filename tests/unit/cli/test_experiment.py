@@ -14,6 +14,7 @@ from cli.main import app
 from pipelines.evaluate.dataset import dumped
 from pipelines.runtime import logs
 from schemas.trial import TrialChoices
+from tests.edge import ADMIN
 from tests.unit.evaluate.experiments.test_sweep import Town as Answering
 from tests.unit.evaluate.experiments.test_sweep import choices
 from tests.unit.evaluate.runs import dataset
@@ -56,6 +57,8 @@ def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Town]:
     for name in ("KAFKA", "ELASTICSEARCH", "CONFIG", "ADMIN_KEY"):
         monkeypatch.delenv(f"PAGEWIRE_{name}", raising=False)
     monkeypatch.setenv("PAGEWIRE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PAGEWIRE_URL", "http://127.0.0.1:8000")
+    monkeypatch.setenv("PAGEWIRE_ADMIN_KEY", ADMIN)
     monkeypatch.setattr(logs, "configure", lambda settings: None)
     monkeypatch.setattr("adapters.http_trials.HttpTrials", Town)
     Path("town.yaml").write_text(dumped(dataset(60), ".yaml"), encoding="utf-8")

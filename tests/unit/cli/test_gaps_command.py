@@ -6,12 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from cli import gaps
-from cli.main import app
 from pipelines.query.log.gaps import Period
-from pipelines.runtime.errors import PagewireError
 from schemas.gaps import GapCounts, GapPage, GapQuestion, GapReport, QuestionGroup
 from tests.asking import NOON
 
@@ -80,14 +77,3 @@ def test_nothing_asked_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed(capsys, empty).splitlines()[0].startswith("0 asked, 0 missed since ")
     assert len(printed(capsys, empty).splitlines()) == 1
     assert "the oldest are left out" in printed(capsys, made(cut=True))
-
-
-@pytest.mark.parametrize(
-    "options", [["--since", "lately"], ["--since", "1d", "--until", "2d"], ["--limit", "0"], ["--limit", "501"]]
-)
-def test_wrong_use_is_told(options: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    async def nobody(*_: object) -> GapReport:
-        raise PagewireError("must not be asked")
-
-    monkeypatch.setattr(gaps, "_report", nobody)
-    assert CliRunner().invoke(app, ["eval", "gaps", "town", *options]).exit_code == 2

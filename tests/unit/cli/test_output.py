@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from adapters.embedders.registry import ModelMismatch
 from cli import output
-from cli.output import explained, print_json, rows, table
+from cli.output import explained, print_json, table
 from connectors.cms.documents import BadSource
 from infra.engine import EngineError
 from pipelines.runtime.errors import Permanent, Retryable, SettingsError, TooLarge, UnknownSite
@@ -78,7 +78,7 @@ def test_an_argument_its_schema_does_not_take_is_wrong_use(capsys: pytest.Captur
         PageDocument(id="private\n")
     assert caught.value.exit_code == 2
     said = capsys.readouterr().err
-    assert said.startswith("error id: String should match")
+    assert said.startswith("error id: must be one line")
     assert "private" not in said
 
 
@@ -96,7 +96,7 @@ def test_an_exit_code_set_inside_stays() -> None:
 
 @pytest.mark.parametrize("text", ["a [bold]b[/] c", "[/no such tag]", "[link](https://example.org)", "\\[x]"])
 def test_text_of_pages_and_errors_is_printed_as_it_is(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    output.out.print(rows(table("text"), [(text,)]))
+    output.out.print(table(("text",), [(text,)]))
     output.complain(text)
     printed = capsys.readouterr()
     assert printed.out.splitlines()[1].rstrip() == text
@@ -104,7 +104,7 @@ def test_text_of_pages_and_errors_is_printed_as_it_is(text: str, capsys: pytest.
 
 
 def test_a_table_aligns_numbers_right_and_leaves_out_what_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    output.out.print(rows(table("name", "lag#"), [("chunk", 5), ("index", None), ("answer", 1_000)]))
+    output.out.print(table(("name", "lag#"), [("chunk", 5), ("index", None), ("answer", 1_000)]))
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert lines == ["name     lag", "chunk      5", "index", "answer  1000"]
 

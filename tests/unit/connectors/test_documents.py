@@ -196,7 +196,7 @@ def test_each_line_of_a_file_is_a_page(tmp_path: Path) -> None:
         ("[]", "Input should be an object"),
         ('{"title": "private"}', "id: Field required"),
         ('{"id": "a", "content": "\\ud800"}', "Invalid JSON"),
-        ('{"id": "a\\u0000"}', "id: String should match"),
+        ('{"id": "a\\u0000"}', "id: must be one line"),
         ('{"id": "a", "surprise": "private"}', "surprise: Extra inputs"),
         (b"\xff", "Invalid JSON"),
     ],
