@@ -23,7 +23,7 @@ from connectors.cms.documents import html as as_html
 from connectors.cms.fetching import SafeFetch
 from connectors.cms.front_matter import split
 from connectors.cms.sitemap.page import read_page
-from pipelines.ingest.documents.attachments import INSTALL, Missing, Sections
+from pipelines.ingest.documents.attachments import INSTALL, Limits, Missing, Sections
 from pipelines.ingest.documents.kinds import suffix_of
 from pipelines.operate.addresses import is_address
 from pipelines.runtime.errors import WrongUse
@@ -136,10 +136,9 @@ def _of_attachment(source: str, data: bytes, media_type: str) -> InputReading:
 
 async def _read_attachment(data: bytes, media_type: str, suffix: str) -> Sections:
     """In the process with limits that ingest reads them in: files are strangers'."""
-    settings = load()
-    reader = DocumentReader(memory=settings.attachment_memory, seconds=settings.attachment_timeout)
+    reader = DocumentReader()
     try:
-        return await reader.read(data, media_type, suffix, settings.attachment_text)
+        return await reader.read(data, media_type, suffix, Limits.text)
     finally:
         await reader.aclose()
 

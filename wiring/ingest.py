@@ -40,14 +40,8 @@ def by_page(record: Record) -> bytes:
 
 def attachments_of(settings: Settings) -> Attachments:
     """The reader of attachments, within the settings' limits; its child process starts at the first use."""
-    limits = Limits(
-        size=settings.attachment_limit,
-        text=settings.attachment_text,
-        budget=settings.attachment_budget,
-        folders=settings.attachment_folders,
-    )
-    reader = DocumentReader(memory=settings.attachment_memory, seconds=settings.attachment_timeout)
-    return Attachments(SafeFetch(settings.fetch_allow), reader, limits)
+    limits = Limits(settings.attachment_limit, folders=settings.attachment_folders)
+    return Attachments(SafeFetch(settings.fetch_allow), DocumentReader(), limits)
 
 
 def chunk_stage(settings: Settings, elastic: Elastic, attachments: Attachments, lane: Lane = "save") -> Stage:

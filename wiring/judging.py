@@ -13,13 +13,12 @@ from wiring.settings import Settings
 
 
 def judging(settings: Settings) -> frozenset[JudgeName]:
-    """The judges that sites use. Raises: SettingsError: a site uses the reranker, and none is configured."""
+    """The judges in use. Raises: SettingsError: it is the reranker, and none is configured."""
     if settings.llm_model is None:
         return frozenset()  # only a model's sentences are judged
-    named = frozenset(site.judge or settings.judge for site in settings.sites.values())
-    if "reranker" in named and settings.reranker == "none":
-        raise SettingsError("judge (PAGEWIRE_JUDGE, or of a site): `reranker` needs one, PAGEWIRE_RERANKER is none")
-    return named
+    if settings.judge == "reranker" and settings.reranker == "none":
+        raise SettingsError("judge (PAGEWIRE_JUDGE): `reranker` needs one, PAGEWIRE_RERANKER is none")
+    return frozenset({settings.judge})
 
 
 def judges(
@@ -31,4 +30,4 @@ def judges(
         found["model"] = ModelJudge(models, site_prompts)
     if reranker is not None:
         found["reranker"] = RerankerJudge(reranker)
-    return {name: Judge(each, settings.judge_least, settings.judge_seconds) for name, each in found.items()}
+    return {name: Judge(each, settings.judge_least) for name, each in found.items()}

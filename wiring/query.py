@@ -61,6 +61,8 @@ from wiring.settings import Settings
 if TYPE_CHECKING:
     from adapters.llm.registry import ChatRegistry
 
+# Answers that one worker writes at once, of all its partitions together: they wait for the model most of the time.
+ANSWERS_AT_ONCE = 256
 LAST_WORDS = 15.0  # seconds after the deadline to quote the pages, and for the broker's confirmation
 # Seconds of processor time between two awaits, which block all visitors of the process. A question needs a tenth of it
 # at most.
@@ -89,7 +91,7 @@ def rephrase_stage(
     rewriter = None
     if chat is not None:
         store = ElasticExamples(elastic.es, elastic.indexes)
-        rewriter = Rewriter(chat, Examples(site_prompts, store, models, settings.history_messages))
+        rewriter = Rewriter(chat, Examples(site_prompts, store, models))
     handler = rephrase_handler(settings, site_prompts, rewriter, tuning)
 
     async def setup() -> None:
@@ -175,9 +177,7 @@ def answer_stage(
         Translator(chat, load("translate")) if chat else None,
         Courtesy(means) if means else None,
         clock_of(settings.clock),
-        Examples(site_prompts, ElasticExamples(elastic.es, elastic.indexes), models, settings.history_messages)
-        if means
-        else None,
+        Examples(site_prompts, ElasticExamples(elastic.es, elastic.indexes), models) if means else None,
         spending,
     )
 
@@ -203,7 +203,7 @@ def answer_stage(
         routes={RETRIEVED: guard(handler, retrieved)},
         patient=False,
         step_limit=STEP_LIMIT,
-        at_once=settings.answers_at_once,
+        at_once=ANSWERS_AT_ONCE,
         # An answer ends itself at the question's deadline; a cancelled one starts again from the beginning.
         try_timeout=settings.question_timeout + LAST_WORDS,
         on_dead=apology(retrieved, site_prompts, log, outcomes),

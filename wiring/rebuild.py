@@ -36,7 +36,7 @@ def rebuilder(
         UnknownSite.
     """
     settings.site(site)
-    kafka, policy = KafkaBus(settings), RetryPolicy(settings.tries, settings.retry_for)
+    kafka, policy = KafkaBus(settings), RetryPolicy()
     bus = SiteBus(kafka, elastic.places, site)
     defaults = Defaults(settings.embedder, settings.chunker, policy)
     attachments = partial(attachments_of, settings)

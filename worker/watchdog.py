@@ -21,7 +21,7 @@ from adapters.kafka import Broker
 from pipelines.runtime.errors import Retryable
 from worker.cut_logs import CutLogs
 from worker.faust_app import SafeApp
-from worker.settings import WorkerSettings
+from worker.settings import Limits, WorkerSettings
 
 log = structlog.get_logger(__name__)
 
@@ -107,14 +107,14 @@ async def _lost_topic(broker: Broker, stages: Sequence[WatchedStage], ends: Ends
     return f"topic {again} was deleted and created again, or cut, under this worker" if again else None
 
 
-async def watch(stages: Sequence[WatchedStage], settings: WorkerSettings, cuts: CutLogs) -> str:
+async def watch(stages: Sequence[WatchedStage], settings: WorkerSettings, limits: Limits, cuts: CutLogs) -> str:
     """Watch until a stage stalls or a topic is gone, and return the reason; cancel it to end it."""
-    stalls = [(stage, Stall(settings.stall_timeout)) for stage in stages]
+    stalls = [(stage, Stall(limits.stall_timeout)) for stage in stages]
     ends = Ends()
     broker: Broker | None = None
     try:
         while True:
-            await asyncio.sleep(settings.stall_timeout / LOOKS_PER_STALL)
+            await asyncio.sleep(limits.stall_timeout / LOOKS_PER_STALL)
             try:
                 if broker is None:
                     broker = await _connect(settings)

@@ -39,6 +39,10 @@ log = structlog.get_logger(__name__)
 _NO_FALLBACK = (ContentFiltered, ContextTooLong, ModelThoughtOut, NoToolCalls)
 
 
+FAILURES = 10  # in a row, after which a model is paused
+REST = 30.0  # seconds of that pause
+
+
 class ServedModel(ChatModel, Protocol):
     """A model with a connection."""
 
@@ -63,8 +67,8 @@ class GuardedChat:
         name: str,
         *,
         at_once: int,
-        failures: int,
-        rest: float,
+        failures: int = FAILURES,
+        rest: float = REST,
         fallback: ServedModel | None = None,
         like: GuardedChat | None = None,
     ) -> None:

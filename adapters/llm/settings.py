@@ -8,8 +8,6 @@ from pydantic import Field, SecretStr, field_validator
 
 from pipelines.runtime.settings import SettingsGroup
 
-TOKEN_CHARS = 8  # nearly twice what English has
-
 
 class OpenAISettings(SettingsGroup):
     """A server with OpenAI's API, for chat models and embedders."""
@@ -33,12 +31,6 @@ class ModelSettings(OpenAISettings):
 
     llm_model: str | None = Field(default=None, min_length=1, description="Chat model; none: answers quote the pages.")
     llm_timeout: float = Field(default=30.0, gt=0, description="Seconds a model may be silent.")
-    llm_small_model: str | None = Field(
-        default=None,
-        min_length=1,
-        description="A cheaper model of the same server, to rephrase questions and translate Pagewire's own sentences; "
-        "default: `llm_model`.",
-    )
     llm_fallback_model: str | None = Field(
         default=None,
         min_length=1,
@@ -50,17 +42,4 @@ class ModelSettings(OpenAISettings):
         ge=0,
         description="Tokens added to every limit, for reasoning models whose servers count the reasoning.",
     )
-    llm_token_chars: int = Field(
-        default=TOKEN_CHARS,
-        ge=2,
-        description="Most characters of a token, on average over a text (English has 4 to 5). Beyond the limit of "
-        "tokens times this, a call is stopped, in case its server ignores the limit. The limit of reasoning is "
-        "`llm_thinking_tokens`, or 8,000 if those are fewer, times this.",
-    )
     llm_at_once: int = Field(default=64, ge=1, description="Parallel calls of one process; further ones wait.")
-    llm_failures: int = Field(
-        default=10,
-        ge=1,
-        description="Failures in a row (server down, silent, or breaking off) after which a model is paused.",
-    )
-    llm_rest: float = Field(default=30.0, gt=0, description="Seconds of that pause; then one call tries the model.")

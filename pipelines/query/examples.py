@@ -28,7 +28,7 @@ from pipelines.runtime.embedder import Matrix32
 from pipelines.runtime.errors import PagewireError
 from prompts.loader import Example, fence
 from schemas.example import ExampleKind, LikeExample, LikeExamples, WorkedExample
-from schemas.query import Question
+from schemas.query import HISTORY_MESSAGES, Question
 from text.words import stems, words
 
 log = structlog.get_logger(__name__)
@@ -108,19 +108,12 @@ class _Compared(NamedTuple):
 
 
 class Examples:
-    """Picks examples for questions. One per process.
+    """Picks examples for questions. One per process."""
 
-    Args:
-        history_messages: of a conversation shown in a prompt.
-    """
-
-    def __init__(
-        self, site_prompts: SitePrompts, store: ExampleStore, models: SearchEmbedders, history_messages: int
-    ) -> None:
+    def __init__(self, site_prompts: SitePrompts, store: ExampleStore, models: SearchEmbedders) -> None:
         self._prompts = site_prompts
         self._store = store
         self._models = models
-        self._history_messages = history_messages
         # Site -> when read, what. No TTLCache: where reading fails, what was read before is used on.
         self._live: LRUCache[str, tuple[float, list[WorkedExample]]] = LRUCache(SITES)
         self._vectors = ExampleVectors()
@@ -170,7 +163,7 @@ class Examples:
         for one in live:
             if one.kind == kind and one.lang.partition("-")[0] == language:
                 variables, output = KINDS[kind].shown(one, token)
-                variables["conversation"] = conversation(one.history, self._history_messages)
+                variables["conversation"] = conversation(one.history, HISTORY_MESSAGES)
                 examples.append(
                     Example(title=one.id, variables=variables, output=output, declines=one.declines, verbatim=True)
                 )

@@ -94,7 +94,7 @@ class Fleet:
 async def fleet(engine: Servers) -> AsyncIterator[Fleet]:
     model = f"fake-{uuid4().hex[:8]}"
     # As few as there may be: generations of a site soon meet.
-    async with Elastic(engine.elasticsearch, Settings(site_index="shared", shared_indexes=4)) as elastic:
+    async with Elastic(engine.elasticsearch, Settings(site_index="shared")) as elastic:
         await elastic.indexes.ensure_system(RECEIPTS)
         made = Fleet(elastic, model)
         yield made
@@ -206,7 +206,7 @@ async def test_a_putting_out_that_was_killed_is_gone_on_with(fleet: Fleet) -> No
 
 
 async def test_the_first_saves_of_a_site_may_come_together(fleet: Fleet, engine: Servers) -> None:
-    async with Elastic(engine.elasticsearch, Settings(site_index="shared", shared_indexes=4)) as other:
+    async with Elastic(engine.elasticsearch, Settings(site_index="shared")) as other:
         both = (fleet.elastic, other) * 4
         indexes = await asyncio.gather(*(each.pages.live(fleet.town, **fleet.made_for) for each in both))
     assert len({(index.info.name, index.info.concrete) for index in indexes}) == 1
@@ -235,7 +235,7 @@ async def test_a_hold_is_of_one_site_alone_and_ends(fleet: Fleet) -> None:
 
 
 async def test_a_site_moves_between_its_own_index_and_a_shared_one(fleet: Fleet, engine: Servers) -> None:
-    own = Settings(sites={fleet.town: SiteSettings(index="own", shards=2)}, site_index="shared")
+    own = Settings(sites={fleet.town: SiteSettings(index="own")}, site_index="shared", shards=2)
     async with Elastic(engine.elasticsearch, own) as large:
         first = await large.pages.live(fleet.town, **fleet.made_for)
         await fleet.write(first, "pool", "of its own", 0.5)

@@ -36,6 +36,7 @@ MOST_CLAIMS = 20  # of one answer
 VERDICT_TOKENS = 8  # of one sentence
 PREMISE_CHARS = 8_000  # of all passages together, as the model reads them
 WINDOW = 1_000  # characters of a passage that a cross-encoder reads at once; it has 512 tokens for both
+SECONDS = 4.0  # that a judge may take for an answer; then the rules alone count
 LEAST_TIME = 0.2  # seconds; with less it is not asked
 
 _VERDICT = re.compile(r"^[^\w\n]*(?P<n>\d+)\W+(?P<word>yes|no)\b", re.IGNORECASE | re.MULTILINE)
@@ -53,12 +54,11 @@ class Judge:
 
     Args:
         least: chance below which a sentence counts as not borne out.
-        seconds: it may take for an answer.
     """
 
     entails: Entails
     least: float
-    seconds: float
+    seconds: float = SECONDS
 
     async def refuted(
         self, stated: Sequence[tuple[str, tuple[int, ...]]], sources: Sequence[Source], request: Question, left: float

@@ -22,7 +22,7 @@ from pipelines.query.ports import ChatModels, ExamplePicker
 from pipelines.query.settings import QuerySettings
 from pipelines.runtime.errors import PagewireError
 from prompts.loader import fence
-from schemas.query import MAX_HISTORY, MAX_QUESTION, Question, SearchMode, Turn, Usage
+from schemas.query import HISTORY_MESSAGES, MAX_HISTORY, MAX_QUESTION, Question, SearchMode, Turn, Usage
 from text.sentences import cut
 from text.words import count_words
 
@@ -75,14 +75,12 @@ def recent(history: Sequence[Turn], messages: int, chars: int = MAX_HISTORY) -> 
     return kept[::-1]
 
 
-def conversation(history: Sequence[Turn], messages: int, chars: int = MAX_HISTORY) -> str:
+def conversation(history: Sequence[Turn], messages: int) -> str:
     """The recent messages, as a prompt shows them."""
-    return "\n".join(f"{role}: {text}" for role, text in recent(history, messages, chars)) or "(none)"
+    return "\n".join(f"{role}: {text}" for role, text in recent(history, messages)) or "(none)"
 
 
-def values(
-    request: Question, *, site: str, language: str, history_messages: int, terms: str = "", chars: int = MAX_HISTORY
-) -> dict[str, str]:
+def values(request: Question, *, site: str, language: str, history_messages: int, terms: str = "") -> dict[str, str]:
     """What the prompt `rephrase` wants to know.
 
     Args:
@@ -95,7 +93,7 @@ def values(
         "site": site,
         "language": language,
         "fence": fence(request.request_id),
-        "conversation": conversation(request.history, history_messages, chars),
+        "conversation": conversation(request.history, history_messages),
         "question": request.question,
         "terms": terms,
     }
@@ -137,9 +135,8 @@ async def rewrite(
         request,
         site=site.title or request.site,
         language=prompt_set.phrases.name(lang),
-        history_messages=settings.history_messages,
+        history_messages=HISTORY_MESSAGES,
         terms=terms_back(prompt_set.searched_by(site), request.question),
-        chars=settings.step(request.site, "rephrase").context_chars or MAX_HISTORY,
     )
     try:
         async with asyncio.timeout(PATIENCE):

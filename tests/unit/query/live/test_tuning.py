@@ -20,7 +20,7 @@ from wiring.settings import Settings, SiteSettings
 
 PLACE = Place("town", "settings", "answers")
 SITES = {"town": SiteSettings(strategy="react"), "village": SiteSettings()}
-SETTINGS = Settings(sites=SITES, llm_model="large", llm_small_model="small", gate_threshold=0.3)
+SETTINGS = Settings(sites=SITES, llm_model="large", steps={"rephrase": {"model": "small"}}, gate_threshold=0.3)
 ALL = """strategy: retrieval-gate
 model: small
 temperature: 0.25
