@@ -158,7 +158,7 @@ class Clients:
         return ElasticExamples(self.elastic.es, self.elastic.indexes)
 
     def example_likeness(self) -> ExampleComparison:
-        return ExampleComparison(self.examples(), self.models)
+        return ExampleComparison(self.examples().of_site, self.models)
 
     def texts(self) -> ElasticTexts:
         return ElasticTexts(self.elastic.es, self.elastic.indexes)
@@ -175,9 +175,9 @@ class Clients:
             self.texts(),
             self.settings,
             self.page_view(),
-            await self.receipts(waiting=False),
-            self.questions(),
-            await self.correction_trials(),
+            (await self.receipts(waiting=False)).receipts,
+            self.questions().corrections_used,
+            (await self.correction_trials()).tried,
         )
 
     async def privacy_changes(self) -> PrivacyChanges:
@@ -217,14 +217,14 @@ class Clients:
     async def gaps(self) -> GapReports:
         group = partial(in_own_process, grouped)
         questions, pages = self.questions(), self.page_view()
-        reports = GapReports(questions, pages, self.models, group, await self.clock(), self._one_report)
+        reports = GapReports(questions, pages.readable, self.models, group, await self.clock(), self._one_report)
         self._stack.push_async_callback(reports.aclose)
         return reports
 
     async def notes(self) -> Notes:
         """Follows the sites' privacy rules. Raises: Retryable: no broker."""
         privacy = SitePrivacy(self.settings.sites)
-        live = LiveTexts(self.texts(), privacy)
+        live = LiveTexts(self.texts(), privacy.take)
         self._stack.push_async_callback(live.aclose)
         await live.start()
         return Notes(await self.sender(), self.questions(), self.settings.sites, privacy)

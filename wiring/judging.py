@@ -27,7 +27,7 @@ def judges(
     """The judges by name."""
     found: dict[JudgeName, Entails] = {}
     if models is not None:
-        found["model"] = ModelJudge(models, site_prompts)
+        found["model"] = ModelJudge(models, site_prompts).entailed
     if reranker is not None:
-        found["reranker"] = RerankerJudge(reranker)
+        found["reranker"] = RerankerJudge(reranker).entailed
     return {name: Judge(each, settings.judge_least) for name, each in found.items()}

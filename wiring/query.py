@@ -84,14 +84,14 @@ def rephrase_stage(
 ) -> Stage:
     log, site_prompts = KafkaLogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
     privacy, tuning = SitePrivacy(settings.sites), SiteTuning(settings)
-    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts, privacy, tuning)
+    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts.take, privacy.take, tuning.take)
     outcomes = Outcomes(settings, privacy)
     guard = _guard(settings, site_prompts, log, outcomes, switch)
     chat = chat_models(settings, spending)
     rewriter = None
     if chat is not None:
         store = ElasticExamples(elastic.es, elastic.indexes)
-        rewriter = Rewriter(chat, Examples(site_prompts, store, models))
+        rewriter = Rewriter(chat, Examples(site_prompts, store.of_site, models))
     handler = rephrase_handler(settings, site_prompts, rewriter, tuning)
 
     async def setup() -> None:
@@ -114,10 +114,10 @@ def rephrase_stage(
 def retrieve_stage(settings: Settings, elastic: Elastic, models: Models, switch: ChatSwitches) -> Stage:
     log, site_prompts = KafkaLogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
     privacy, corrections = SitePrivacy(settings.sites), SiteCorrections()
-    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts, privacy, corrections)
+    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts.take, privacy.take, corrections.take)
     outcomes = Outcomes(settings, privacy)
     guard = _guard(settings, site_prompts, log, outcomes, switch)
-    searcher = Searcher(elastic.search, models, settings, SiteIndexes(elastic, models))
+    searcher = Searcher(elastic.search, models, settings, SiteIndexes(elastic, models).of)
     reranker = make_reranker(settings.reranker, settings.nice)
     handler = retrieve_handler(
         settings,
@@ -158,13 +158,13 @@ def answer_stage(
 ) -> Stage:
     log, site_prompts = KafkaLogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
     privacy = SitePrivacy(settings.sites)
-    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts, privacy)
+    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts.take, privacy.take)
     outcomes = Outcomes(settings, privacy)
     guard = _guard(settings, site_prompts, log, outcomes, switch)
     stop_log = KafkaLogReader(settings, STOPS)
     stops = Stops(stop_log, partial(KafkaLogTail, settings, STOPS))
     chat = chat_models(settings, spending)
-    searcher = Searcher(elastic.search, models, settings, SiteIndexes(elastic, models))
+    searcher = Searcher(elastic.search, models, settings, SiteIndexes(elastic, models).of)
     finder = PageFinder(searcher, elastic.search, settings, site_prompts)
     reranker = make_reranker(settings.reranker, settings.nice) if "reranker" in judging(settings) else None
     means = (
@@ -177,7 +177,7 @@ def answer_stage(
         Translator(chat, load("translate")) if chat else None,
         Courtesy(means) if means else None,
         clock_of(settings.clock),
-        Examples(site_prompts, ElasticExamples(elastic.es, elastic.indexes), models) if means else None,
+        Examples(site_prompts, ElasticExamples(elastic.es, elastic.indexes).of_site, models) if means else None,
         spending,
     )
 
@@ -225,8 +225,9 @@ def log_stage(settings: Settings, elastic: Elastic) -> Stage:
     )
     fetch = SafeFetch(settings.fetch_allow, timeout=SEND_TIMEOUT)
     to_people = {name: (site.handover, site.title or name) for name, site in settings.sites.items() if site.handover}
-    deliveries = Deliveries(handovers, couriers(to_people, fetch), elastic.time, settings.label)
-    live_texts, masks = LiveTexts(texts, privacy), Masks(settings.sites, privacy)
+    delivering = {name: each.deliver for name, each in couriers(to_people, fetch).items()}
+    deliveries = Deliveries(handovers, delivering, elastic.time, settings.label)
+    live_texts, masks = LiveTexts(texts, privacy.take), Masks(settings.sites, privacy)
 
     def keeping() -> Masks:
         if not live_texts.seen:

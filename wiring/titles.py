@@ -31,7 +31,7 @@ async def titles(settings: Settings, share: Share, texts: TextStore) -> AsyncIte
         yield None
         return
     site_prompts = SitePrompts(_folders(settings))
-    live_texts = LiveTexts(texts, site_prompts)
+    live_texts = LiveTexts(texts, site_prompts.take)
     writing = Titles(ModelTitles(models, site_prompts).write)
     await live_texts.start()
     try:

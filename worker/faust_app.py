@@ -34,7 +34,7 @@ from pipelines.runtime.stage import Stage
 from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES
 from worker.in_flight import InFlight
 from worker.offsets import OffsetBook
-from worker.settings import LIMITS, Limits, WorkerSettings
+from worker.settings import LIMITS, WorkerLimits, WorkerSettings
 
 log = structlog.get_logger(__name__)
 
@@ -277,7 +277,7 @@ class SafeApp(faust.App):  # type: ignore[misc]
         self,
         stage: Stage,
         settings: WorkerSettings,
-        limits: Limits,
+        limits: WorkerLimits,
         in_flight: Callable[[SafeApp], InFlight],
         failed: Callable[[BaseException], None],
     ) -> None:

@@ -39,7 +39,7 @@ from worker.parking import Parking
 from worker.pause import Pause as StagePause
 from worker.pause import Trouble
 from worker.pause_notes import publish_pauses
-from worker.settings import LIMITS, Limits, WorkerSettings
+from worker.settings import LIMITS, WorkerLimits, WorkerSettings
 from worker.shares import Shares
 from worker.step_limit import step_limits
 from worker.watchdog import WatchedStage, watch
@@ -63,7 +63,7 @@ async def run_stages(
     stages: Sequence[Stage],
     settings: WorkerSettings,
     *,
-    limits: Limits = LIMITS,
+    limits: WorkerLimits = LIMITS,
     on_ready: Callable[[], None] | None = None,
 ) -> int:
     """Process the stages' topics until SIGTERM or SIGINT.
@@ -104,7 +104,7 @@ async def run_stages(
 async def _run_stages(
     stages: Sequence[Stage],
     settings: WorkerSettings,
-    limits: Limits,
+    limits: WorkerLimits,
     pauses: Mapping[Laned, StagePause],
     on_ready: Callable[[], None],
 ) -> int:
@@ -130,7 +130,7 @@ class _Process:
         self,
         stages: Sequence[Stage],
         settings: WorkerSettings,
-        limits: Limits,
+        limits: WorkerLimits,
         sender: KafkaSender,
         pauses: Mapping[Laned, StagePause],
     ) -> None:

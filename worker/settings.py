@@ -14,7 +14,7 @@ RETRY = RetryPolicy()
 
 
 @dataclass(frozen=True)
-class Limits:
+class WorkerLimits:
     """How a worker treats its messages. Tests of faults choose others."""
 
     window: int = 16  # messages of a partition that a stage works on at once
@@ -26,7 +26,7 @@ class Limits:
     retry: RetryPolicy = RETRY
 
 
-LIMITS = Limits()
+LIMITS = WorkerLimits()
 
 
 class WorkerSettings(KafkaSettings, HomeSettings, ListenSettings, SitesSettings):

@@ -21,7 +21,7 @@ from adapters.kafka import Broker
 from pipelines.runtime.errors import Retryable
 from worker.cut_logs import CutLogs
 from worker.faust_app import SafeApp
-from worker.settings import Limits, WorkerSettings
+from worker.settings import WorkerLimits, WorkerSettings
 
 log = structlog.get_logger(__name__)
 
@@ -107,7 +107,7 @@ async def _lost_topic(broker: Broker, stages: Sequence[WatchedStage], ends: Ends
     return f"topic {again} was deleted and created again, or cut, under this worker" if again else None
 
 
-async def watch(stages: Sequence[WatchedStage], settings: WorkerSettings, limits: Limits, cuts: CutLogs) -> str:
+async def watch(stages: Sequence[WatchedStage], settings: WorkerSettings, limits: WorkerLimits, cuts: CutLogs) -> str:
     """Watch until a stage stalls or a topic is gone, and return the reason; cancel it to end it."""
     stalls = [(stage, Stall(limits.stall_timeout)) for stage in stages]
     ends = Ends()

@@ -36,7 +36,7 @@ from wiring.settings import Settings
 from worker import faust_app
 from worker.faust_app import PromptTables, SafeApp, SafeConsumer, SafeThread, SafeTransport
 from worker.in_flight import InFlight
-from worker.settings import Limits
+from worker.settings import WorkerLimits
 
 PINNED = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0", "mode-streaming": "0.7.1"}
 
@@ -329,7 +329,11 @@ async def app(request: pytest.FixtureRequest, failures: list[BaseException]) -> 
     settings = Settings(kafka="127.0.0.1:9")
     lane: Lane | None = getattr(request, "param", None)
     app = SafeApp(
-        Stage("canary", {CHANGES: handle}, lane=lane), settings, Limits(drain_timeout=0.01), in_flight, failures.append
+        Stage("canary", {CHANGES: handle}, lane=lane),
+        settings,
+        WorkerLimits(drain_timeout=0.01),
+        in_flight,
+        failures.append,
     )
     own_loop = app.consumer._thread.thread_loop  # made with the thread object, which is never started here
     yield app

@@ -101,12 +101,18 @@ class Rig:
             self.sent.add(number)
 
     def worker(
-        self, program: str = "worker", *, tries: int = 3, retry_for: float = 900.0, **limits: float
+        self,
+        program: str = "worker",
+        *,
+        tries: int = 3,
+        retry_for: float = 900.0,
+        metrics_port: int | None = None,
+        **limits: float,
     ) -> subprocess.Popen[bytes]:
         """Start a worker process; its log goes to `log-N` in the test's folder.
 
         Args:
-            limits: of worker.settings.Limits, by name.
+            limits: of worker.settings.WorkerLimits, by name.
         """
         environment = {k: v for k, v in os.environ.items() if not k.startswith("PAGEWIRE_")}
         own = {
@@ -114,6 +120,7 @@ class Rig:
             "topic_prefix": self.settings.topic_prefix,
             "partitions": self.settings.partitions,
             "home": self.folder,
+            **({} if metrics_port is None else {"metrics_port": metrics_port}),
         }
         environment |= {f"PAGEWIRE_{name.upper()}": str(value) for name, value in own.items()}
         given = json.dumps({"retry": {"tries": tries, "retry_for": retry_for}} | limits)

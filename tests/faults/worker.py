@@ -30,7 +30,7 @@ from schemas.base import Message, WireError
 from schemas.topics import CHANGES, CHUNKS, REQUESTS
 from wiring.settings_file import load
 from worker.runner import run_stages
-from worker.settings import Limits
+from worker.settings import WorkerLimits
 
 
 class Echo(Message):
@@ -51,7 +51,7 @@ class EffectLog:
         os.fsync(self._file.fileno())
 
 
-async def main(path: Path, limits: Limits) -> int:
+async def main(path: Path, limits: WorkerLimits) -> int:
     log = EffectLog(path)
     gate = path.with_suffix(".gate")
 
@@ -114,7 +114,7 @@ async def main(path: Path, limits: Limits) -> int:
 def run() -> None:
     logs.configure(load())
     given = json.loads(sys.argv[2])
-    limits = Limits(**given | {"retry": RetryPolicy(**given["retry"])})
+    limits = WorkerLimits(**given | {"retry": RetryPolicy(**given["retry"])})
     sys.exit(asyncio.run(main(Path(sys.argv[1]), limits)))
 
 

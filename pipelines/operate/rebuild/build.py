@@ -25,9 +25,10 @@ from pipelines.operate.rebuild.page_builder import (
     SourceMessage,
     origin_of,
 )
-from pipelines.operate.rebuild.ports import Indexes, NamedEmbedders, RebuildPages
+from pipelines.operate.rebuild.ports import Indexes, RebuildPages
 from pipelines.runtime.bus import LogReader
 from pipelines.runtime.dead_letters import DeadLetter
+from pipelines.runtime.embedder import Embedders
 from pipelines.runtime.errors import WrongUse
 from pipelines.runtime.indexes import IndexGone
 from pipelines.runtime.record import Record
@@ -55,7 +56,7 @@ class OrderedPages:
         self,
         indexes: Indexes,
         pages: RebuildPages,
-        embedders: NamedEmbedders,
+        embedders: Embedders,
         changes: LogReader,
         read: ReadAttachments,
     ) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from pipelines.ingest.ports import KnownPages, PageStore
-from pipelines.runtime.embedder import Embedder, SiteEmbedders
 from pipelines.runtime.indexes import IndexInfo
 from schemas.rebuild import Rebuild
 
@@ -104,11 +103,3 @@ class GenerationStore(Protocol):
 
     @property
     def pages(self) -> RebuildPages: ...
-
-
-class NamedEmbedders(SiteEmbedders, Protocol):
-    """Embedders of sites, and any other by its name (adapters.embedders.registry.Models)."""
-
-    async def by_name(self, spec: str) -> Embedder:
-        """The embedder that `spec` names, started. Raises: SettingsError, Permanent."""
-        ...

@@ -18,7 +18,7 @@ from time import perf_counter
 import structlog
 
 from pipelines.query.answer.cite import used_sources
-from pipelines.query.answer.clock import Clock, SystemClock
+from pipelines.query.answer.clock import Clock
 from pipelines.query.answer.links import whole_links, with_whole_links
 from pipelines.query.answer.prompt import OUTPUT_TOKENS
 from pipelines.query.answer.pump import StrategyFailed, pumped
@@ -134,7 +134,7 @@ class Answering:
         self._prompts = site_prompts
         self._strategies = {str(name): strategy for name, strategy in strategies.items()}  # `quote` is none of them
         self._courteous = courteous
-        self._clock = clock or SystemClock()
+        self._clock = clock or datetime.now
         self._examples = examples
         self._spending = spending
 
@@ -221,7 +221,7 @@ class Answering:
             retrieved,
             site=site.title or request.site,
             language=self._phrases(request).name(request.lang),
-            now=self._clock.now(site.zone),
+            now=self._clock(site.zone),
             budget=flow.context_chars,
             check=flow.sentence_check,
             history_messages=HISTORY_MESSAGES,

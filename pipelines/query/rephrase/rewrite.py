@@ -37,7 +37,7 @@ _LABEL = re.compile(r"^(?:[*_#>\s-]*)(?:[\w' ]{0,24}(?:question|query|frage)[*_]
 _QUOTES = "\"'“”„‘’«»`*_ \t"
 
 
-class Message(NamedTuple):
+class HistoryMessage(NamedTuple):
     """One side's words in a conversation."""
 
     role: Literal["visitor", "assistant"]
@@ -57,18 +57,22 @@ def search_mode(question: str, short_words: int) -> SearchMode:
     return "keyword" if count_words(question) < short_words else "semantic"
 
 
-def recent(history: Sequence[Turn], messages: int, chars: int = MAX_HISTORY) -> list[Message]:
+def recent(history: Sequence[Turn], messages: int, chars: int = MAX_HISTORY) -> list[HistoryMessage]:
     """The newest messages, oldest first: at most `messages`, together at most `chars` characters.
 
     The oldest that is kept may be cut at its end.
     """
-    said = [m for turn in history for m in (Message("visitor", turn.question), Message("assistant", turn.answer))]
-    kept: list[Message] = []
+    said = [
+        m
+        for turn in history
+        for m in (HistoryMessage("visitor", turn.question), HistoryMessage("assistant", turn.answer))
+    ]
+    kept: list[HistoryMessage] = []
     left = chars
     for role, text in reversed(said[-messages:] if messages else []):
         piece = cut(text, left)
         if piece:
-            kept.append(Message(role, piece))
+            kept.append(HistoryMessage(role, piece))
         left -= len(piece)
         if piece != text:
             break

@@ -18,6 +18,7 @@ from cli import wired
 from cli.main import app
 from pipelines.evaluate.dataset import Case, dumped
 from pipelines.evaluate.measures import Observed
+from pipelines.evaluate.run import AskCase
 from pipelines.operate.audit_log import AuditLog
 from pipelines.query.live.text_changes import TextChanges
 from pipelines.runtime import logs
@@ -75,11 +76,11 @@ class Town:
         self.prompt: str | None = None
         self.filed = False
 
-    def under(self, settings: TrialSettings) -> Self:
+    def under(self, settings: TrialSettings) -> AskCase:
         self.prompt, self.filed = settings.prompt, settings.filed
         Town.named.add(settings.prompt_name)
         Town.tried.append(settings)
-        return self
+        return self.ask
 
     async def __aenter__(self) -> Self:
         return self

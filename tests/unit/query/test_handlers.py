@@ -68,7 +68,7 @@ class NoExamples:
 
 
 def rewriter(model: FakeChat) -> Rewriter:
-    return Rewriter(model, Examples(SITE_PROMPTS, NoExamples(), Models()))
+    return Rewriter(model, Examples(SITE_PROMPTS, NoExamples().of_site, Models()))
 
 
 async def rephrased(request: Question, model: FakeChat | None) -> Rephrased:

@@ -16,7 +16,7 @@ from tests import skipping_time
 from wiring.settings import Settings
 from worker import watchdog as module
 from worker.cut_logs import CutLogs
-from worker.settings import Limits
+from worker.settings import WorkerLimits
 from worker.watchdog import Ends, Stall, watch
 
 TP = TopicPartition("t", 0)
@@ -162,7 +162,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, at: Callable[[FakeBroker, float], N
                 said = await watch(
                     [broker],
                     Settings(kafka="127.0.0.1:9"),
-                    Limits(stall_timeout=LIMIT),
+                    WorkerLimits(stall_timeout=LIMIT),
                     CutLogs("", cast(Producer, FakeSender())),
                 )
         except TimeoutError:

@@ -116,7 +116,7 @@ async def test_what_cannot_be_followed_here_is_not_kept(text: str, said: str) ->
 
 async def test_settings_are_proposed_put_to_use_and_taken_back() -> None:
     store, tuning, prompts = FakeTextStore(), SiteTuning(SETTINGS), SitePrompts()
-    changes, live = TextChanges(store, SETTINGS, lambda: NOON), LiveTexts(store, prompts, tuning)
+    changes, live = TextChanges(store, SETTINGS, lambda: NOON), LiveTexts(store, prompts.take, tuning.take)
     candidate = await changes.propose(PLACE, new("hits: 8"), "anna")
     assert await live.look()
     assert tuning.of("town") is None
