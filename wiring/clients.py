@@ -65,7 +65,7 @@ from schemas.rebuild import RebuildBy
 from schemas.topics import ANSWERS, CHANGES, RECEIPTS, Topic
 from wiring.addresses import addresses
 from wiring.chat_switches import chat_switches
-from wiring.rebuild import rebuilder
+from wiring.ingest import rebuilder
 from wiring.settings import Settings
 from wiring.shared_counts import Share, sharing
 

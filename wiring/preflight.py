@@ -24,7 +24,7 @@ from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable, SettingsError
 from pipelines.runtime.stages import STAGES
 from wiring.evaluating import judge_of_samples
-from wiring.judging import judging
+from wiring.query import judging
 from wiring.settings import Settings
 
 log = structlog.get_logger(__name__)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,12 +28,16 @@ from pipelines.operate.chat_switches import ChatSwitches
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.clock import clock_of
 from pipelines.query.answer.handler import answer_handler
+from pipelines.query.answer.judging import Judge, ModelJudge, RerankerJudge
+from pipelines.query.answer.ports import Entails
 from pipelines.query.answer.stops import Stops
 from pipelines.query.answer.strategies.base import StrategyContext
 from pipelines.query.answer.strategies.courtesy import Courtesy
 from pipelines.query.answer.strategies.finder import PageFinder
 from pipelines.query.answer.strategies.registry import strategies
 from pipelines.query.examples import Examples
+from pipelines.query.extractive.courtesy import recognized
+from pipelines.query.extractive.days import asked_day
 from pipelines.query.giving_up import apology, asked, rephrased, retrieved, while_chat_on, with_deadline
 from pipelines.query.live.corrections import SiteCorrections
 from pipelines.query.live.live_texts import LiveTexts
@@ -42,20 +48,24 @@ from pipelines.query.log.handler import log_handler, verdict_handler
 from pipelines.query.log.retention import Retention
 from pipelines.query.masks import Masks
 from pipelines.query.outcomes import Known, Outcomes
+from pipelines.query.ports import ChatModels
 from pipelines.query.rephrase.handler import rephrase_handler
 from pipelines.query.rephrase.rewrite import Rewriter
 from pipelines.query.retrieve.corrected import Corrector
 from pipelines.query.retrieve.handler import retrieve_handler
+from pipelines.query.search.ports import Reranker
 from pipelines.query.search.search import Searcher
 from pipelines.query.spending import Spending
 from pipelines.query.translate import Translator
+from pipelines.runtime.errors import PagewireError, SettingsError
 from pipelines.runtime.record import Record
+from pipelines.runtime.settings import JudgeName
 from pipelines.runtime.stage import Handler, Stage
 from prompts.loader import load
 from schemas.topics import ANSWERS, OUTCOMES, REPHRASED, REQUESTS, RETRIEVED, STOPS, VERDICTS
+from text import words
+from text.language import identified, spoken
 from wiring.index_search import SiteIndexes
-from wiring.judging import judges, judging
-from wiring.rehearsal import rehearse_searches, rehearse_words
 from wiring.settings import Settings
 
 if TYPE_CHECKING:
@@ -63,6 +73,7 @@ if TYPE_CHECKING:
 
 # Answers that one worker writes at once, of all its partitions together: they wait for the model most of the time.
 ANSWERS_AT_ONCE = 256
+REHEARSAL = 5.0  # seconds for the searches of all sites; a worker may start while Elasticsearch is busy
 LAST_WORDS = 15.0  # seconds after the deadline to quote the pages, and for the broker's confirmation
 # Seconds of processor time between two awaits, which block all visitors of the process. A question needs a tenth of it
 # at most.
@@ -271,3 +282,47 @@ async def _close(log: KafkaLogReader, live_texts: LiveTexts, chat: ChatRegistry 
     await log.aclose()
     if chat is not None:
         await chat.aclose()
+
+
+QUESTION = "When do you open today?"
+
+
+def rehearse_words(langs: Iterable[str]) -> None:
+    """Load the word lists of these languages; it takes a second or two, so call it in a thread."""
+    langs = list(langs)
+    words.ready(langs)
+    identified(QUESTION)
+    spoken(QUESTION)
+    for lang in langs:
+        recognized(QUESTION, lang)
+        asked_day(QUESTION, datetime.now(UTC), lang)
+
+
+async def rehearse_searches(search: Searcher, sites: Iterable[str]) -> None:
+    """Search each site once, within REHEARSAL. Errors are ignored; the first question will report them."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(REHEARSAL):
+            for site in sites:
+                with suppress(PagewireError):
+                    await search.hits(site, QUESTION, kind="hybrid", size=1)
+
+
+def judging(settings: Settings) -> frozenset[JudgeName]:
+    """The judges in use. Raises: SettingsError: it is the reranker, and none is configured."""
+    if settings.llm_model is None:
+        return frozenset()  # only a model's sentences are judged
+    if settings.judge == "reranker" and settings.reranker == "none":
+        raise SettingsError("judge (PAGEWIRE_JUDGE): `reranker` needs one, PAGEWIRE_RERANKER is none")
+    return frozenset({settings.judge})
+
+
+def judges(
+    settings: Settings, models: ChatModels | None, reranker: Reranker | None, site_prompts: SitePrompts
+) -> dict[JudgeName, Judge]:
+    """The judges by name."""
+    found: dict[JudgeName, Entails] = {}
+    if models is not None:
+        found["model"] = ModelJudge(models, site_prompts).entailed
+    if reranker is not None:
+        found["reranker"] = RerankerJudge(reranker).entailed
+    return {name: Judge(each, settings.judge_least) for name, each in found.items()}

@@ -23,6 +23,7 @@ RETIRED: Mapping[str, str] = {
     "attachment_memory": _FIXED,
     "attachment_text": _FIXED,
     "attachment_timeout": _FIXED,
+    "chunk_titled": f"{_FIXED}; an index that has titles keeps them until it is rebuilt",
     "drain_timeout": _FIXED,
     "history_messages": _FIXED,
     "in_flight_bytes": f"{_FIXED}; limit the memory of the container",

@@ -20,7 +20,6 @@ from adapters.llm.settings import ModelSettings
 from adapters.telemetry import TracingSettings
 from connectors.cms.settings import ConnectedSite, ConnectorsSettings
 from connectors.handover.settings import HandoverSettings
-from pipelines.evaluate.live.settings import JudgingSettings
 from pipelines.ingest.settings import AttachmentSettings, IntakeSettings
 from pipelines.query.settings import QuerySettings
 from pipelines.runtime.logs import LogSettings
@@ -284,7 +283,6 @@ class Settings(
     ConnectorsSettings,
     QuerySettings,
     ModelSettings,
-    JudgingSettings,
     LogSettings,
     TracingSettings,
     EngineSettings,

@@ -34,7 +34,6 @@ from worker.faust_app import SafeApp
 from worker.guard import Guard
 from worker.health import served
 from worker.in_flight import InFlight, RecordInFlight
-from worker.loop_watch import LEAST, watch_loop
 from worker.parking import Parking
 from worker.pause import Pause as StagePause
 from worker.pause import Trouble
@@ -42,7 +41,7 @@ from worker.pause_notes import publish_pauses
 from worker.settings import LIMITS, WorkerLimits, WorkerSettings
 from worker.shares import Shares
 from worker.step_limit import step_limits
-from worker.watchdog import WatchedStage, watch
+from worker.watchdog import LEAST, WatchedStage, watch, watch_loop
 
 log = structlog.get_logger(__name__)
 

@@ -17,10 +17,9 @@ import structlog
 from openai import AsyncOpenAI, AsyncStream, DefaultAioHttpClient
 
 from adapters.llm.allowance import OutputAllowance
-from adapters.llm.settings import ModelSettings
+from adapters.llm.settings import ModelSettings, key_of
 from adapters.llm.tool_calls import says_no_tools, to_wire
 from adapters.llm.written import StreamChunk, Written
-from adapters.openai_key import key_of
 from pipelines.query.ports import (
     BadRequest,
     Completion,

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable
 
 from pydantic import Field, SecretStr, field_validator
 
 from pipelines.runtime.settings import SettingsGroup
+
+NO_KEY = "none"  # local servers need no key, but the client requires one
+
+
+def key_of(secret: SecretStr | None) -> Callable[[], Awaitable[str]]:
+    """A function that the client calls before each request, since a key file may change."""
+
+    async def key() -> str:
+        return secret.get_secret_value() if secret else NO_KEY
+
+    return key
 
 
 class OpenAISettings(SettingsGroup):
@@ -35,6 +47,12 @@ class ModelSettings(OpenAISettings):
         default=None,
         min_length=1,
         description="Another model of the same server, used when the first one fails before its first word.",
+    )
+    judging_model: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Model of the same server that `pagewire eval run --judge` and the stage `judge` ask. Default: "
+        "`llm_model`; another one than writes the answers is better, as a model likes its own.",
     )
     llm_temperature: float = Field(default=0.0, ge=0, le=2, description="0: the same question gets the same answer.")
     llm_thinking_tokens: int = Field(

@@ -286,9 +286,9 @@ def test_settings_do_not_change() -> None:
 
 
 def test_the_chunker_follows_its_settings() -> None:
-    settings = Settings(chunk_mode="fixed", chunk_size=512, chunk_overlap=0.25, chunk_titled=True)
-    assert settings.chunker == Chunker(mode="fixed", size=512, overlap=0.25, titled=True)
-    assert settings.chunker.fingerprint == "fixed-512-25-titled"
+    settings = Settings(chunk_mode="fixed", chunk_size=512, chunk_overlap=0.25)
+    assert settings.chunker == Chunker(mode="fixed", size=512, overlap=0.25)
+    assert settings.chunker.fingerprint == "fixed-512-25"
 
 
 @pytest.mark.parametrize(

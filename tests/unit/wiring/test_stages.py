@@ -16,7 +16,7 @@ from pipelines.runtime.settings import JudgeName, SamplingSettings
 from pipelines.runtime.stage import Stage
 from pipelines.runtime.stages import all_groups
 from wiring import stages
-from wiring.judging import judging
+from wiring.query import judging
 from wiring.settings import Settings, SiteSettings
 from wiring.stages import GROUPS, in_lanes, stage_names, work
 
