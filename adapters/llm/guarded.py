@@ -12,14 +12,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import Protocol
 
 import structlog
 from purgatory import AsyncCircuitBreakerFactory
 from purgatory.domain.model import OpenedState
 
+from adapters.llm.openai_chat import OpenAIChat
 from pipelines.query.ports import (
-    ChatModel,
     Completion,
     ContentFiltered,
     ContextTooLong,
@@ -43,12 +42,6 @@ FAILURES = 10  # in a row, after which a model is paused
 REST = 30.0  # seconds of that pause
 
 
-class ServedModel(ChatModel, Protocol):
-    """A model with a connection."""
-
-    async def aclose(self) -> None: ...
-
-
 class GuardedChat:
     """One model, shared by all answers of a process.
 
@@ -63,13 +56,13 @@ class GuardedChat:
 
     def __init__(
         self,
-        model: ServedModel,
+        model: OpenAIChat | GuardedChat,
         name: str,
         *,
         at_once: int,
         failures: int = FAILURES,
         rest: float = REST,
-        fallback: ServedModel | None = None,
+        fallback: GuardedChat | None = None,
         like: GuardedChat | None = None,
     ) -> None:
         self._model = model
