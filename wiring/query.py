@@ -288,7 +288,7 @@ QUESTION = "When do you open today?"
 
 
 def rehearse_words(langs: Iterable[str]) -> None:
-    """Load the word lists of these languages; it takes a second or two, so call it in a thread."""
+    """Load these languages' word lists for the first question; it takes a second or two: call it in a thread."""
     langs = list(langs)
     words.ready(langs)
     identified(QUESTION)
@@ -299,7 +299,10 @@ def rehearse_words(langs: Iterable[str]) -> None:
 
 
 async def rehearse_searches(search: Searcher, sites: Iterable[str]) -> None:
-    """Search each site once, within REHEARSAL. Errors are ignored; the first question will report them."""
+    """Search each site once, within REHEARSAL: Elasticsearch's first searches of an index take several times longer.
+
+    Errors are ignored; the first question will report them.
+    """
     with suppress(TimeoutError):
         async with asyncio.timeout(REHEARSAL):
             for site in sites:

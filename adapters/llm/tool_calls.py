@@ -23,7 +23,12 @@ _CONTROLS = dict.fromkeys(n for n in (*range(32), *range(127, 160)) if chr(n) no
 
 
 class SurrogateJoiner:
-    """Repairs a text piece by piece. The result does not depend on the pieces."""
+    """Joins halves of characters and removes control characters, piece by piece. Pieces do not change the result.
+
+        "a\\ud83d" "\\ude00b\\u0000" ─▶ "a" "😀b"        a lone surrogate becomes U+FFFD
+
+    Servers that count in UTF-16 cut emoji in two.
+    """
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-16-le")("replace")

@@ -13,7 +13,7 @@ from pipelines.runtime.settings import StrategyName
 
 
 class ChainOfThought:
-    """Two calls of the model. Visitors see the answer only; the thoughts are in the trace."""
+    """The model reasons over the sources first, out of sight, and writes from its own notes. Two calls; visitors see the answer only; the thoughts are in the trace."""
 
     searches: ClassVar = False
 
@@ -27,7 +27,7 @@ class ChainOfThought:
 
 
 class Plain:
-    """One call of the model. The default."""
+    """The answer is written from what was retrieved, in one call of the model. The default."""
 
     searches: ClassVar = False
 
