@@ -13,6 +13,7 @@ import pytest
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import RECEIPTS
 from adapters.elastic.pages import PageIndex
+from adapters.elastic.tenancy import SHARED_INDEXES
 from adapters.elastic.writer import Write
 from pipelines.query.search.ports import Candidates, Floors
 from pipelines.runtime.indexes import IndexInfo, IndexUnfit, alias, index_name
@@ -141,14 +142,14 @@ async def test_status_counts_each_by_itself(fleet: Fleet) -> None:
 
 async def test_no_two_generations_of_a_site_are_in_one_index(fleet: Fleet) -> None:
     await fleet.save(fleet.town, "pool", "one", 0.5)
-    numbers = range(2, 5)
+    numbers = range(2, SHARED_INDEXES + 1)
     others = [await fleet.generation(fleet.town, number) for number in numbers]
     for index in others:
         await fleet.write(index, "pool", f"of {index.info.name}", 0.5)
     everywhere = {info.concrete for info in await fleet.indexes.generations(fleet.town)}
-    assert len(everywhere) == 4
-    with pytest.raises(IndexUnfit, match="a generation in each of 4 shared indexes"):
-        await fleet.generation(fleet.town, 5)
+    assert len(everywhere) == SHARED_INDEXES
+    with pytest.raises(IndexUnfit, match="a generation in each of 8 shared indexes"):
+        await fleet.generation(fleet.town, SHARED_INDEXES + 1)
     [kept] = (await fleet.ask(fleet.town, "one")).dense
     assert kept.index == (await fleet.info(fleet.town, 1)).concrete
 

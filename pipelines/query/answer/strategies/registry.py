@@ -13,7 +13,10 @@ from pipelines.runtime.settings import StrategyName
 
 
 class ChainOfThought:
-    """The model reasons over the sources first, out of sight, and writes from its own notes. Two calls; visitors see the answer only; the thoughts are in the trace."""
+    """The model reasons over the sources first, out of sight, and writes from its own notes: two calls.
+
+    Visitors see the answer only; the thoughts are in the trace.
+    """
 
     searches: ClassVar = False
 
