@@ -14,7 +14,7 @@ from adapters.http_gateway import HttpGateway, code_of, parse
 from adapters.http_site import passages_of
 from pipelines.evaluate.dataset import Case
 from pipelines.evaluate.measures import DEPTH, AnswerPassage, Observed
-from pipelines.evaluate.run import Asked
+from pipelines.evaluate.run import AskCase
 from pipelines.runtime.errors import Retryable, WrongUse
 from schemas.http import ChatResponse
 from schemas.keys import page_key
@@ -56,8 +56,8 @@ class HttpTrials:
         self._rephrases = bool(found.models)
         return found
 
-    def under(self, settings: TrialSettings) -> Asked:
-        return _Under(self, settings)
+    def under(self, settings: TrialSettings) -> AskCase:
+        return _Under(self, settings).ask
 
     async def tried(self, question: str, settings: TrialSettings) -> TrialResult:
         """One question under settings.

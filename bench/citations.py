@@ -36,8 +36,7 @@ from pipelines.query.spending import Spending
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.settings import JudgeName
 from schemas.query import Question, Source
-from wiring.judging import judges
-from wiring.query import chat_models
+from wiring.query import chat_models, judges
 from wiring.settings_file import load
 
 SETS: Mapping[str, Path] = {

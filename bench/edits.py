@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 from rich.progress import track
@@ -32,6 +32,8 @@ from pipelines.ingest.embed import Embedding, VectorCache
 from pipelines.ingest.embedding_plan import plan
 from pipelines.ingest.handlers import chunked
 from pipelines.ingest.index import index_part
+from pipelines.ingest.ports import KnownPages
+from pipelines.runtime.embedder import Embedders
 from schemas.ingest import Chunker
 from schemas.page import PageChange, PageDocument
 from sites.render import page_documents
@@ -164,7 +166,7 @@ async def on_receipt(before: str, after: str, chunker: Chunker) -> int:
     receipt = None
     for revision, content in enumerate((before, after), start=1):
         page = chunked(_change(content, revision), chunker, 0, 0)
-        for part in await Embedding(models, pages, VectorCache(0)).embed(page):
+        for part in await Embedding(cast(Embedders, models), cast(KnownPages, pages), VectorCache(0)).embed(page):
             receipt = (await index_part(part, pages, lambda: AT)).receipt
     assert receipt
     return receipt.chunks.embedded

@@ -24,7 +24,7 @@ import typer
 import yaml
 from rich.progress import track
 
-from adapters.elastic.tenancy import place
+from adapters.elastic.tenancy import SHARED_INDEXES, place
 from bench import manual
 from bench.report import interval, report
 from bench.system import CLOCK, system
@@ -33,7 +33,6 @@ from pipelines.evaluate.wording import says
 from schemas.answer import Certainty
 from schemas.page import PageDocument
 from sites.content import DEMO, page_documents
-from wiring.settings import Settings
 
 SITE = "demo"
 ROOTS: Mapping[str, Path] = {SITE: DEMO, "radhaus": DEMO.parent / "radhaus"}
@@ -247,9 +246,8 @@ def _others(site: str) -> list[str]:
 
 def _neighbour(site: str, other: str) -> str:
     """What to call the other site, so that it comes into the same shared index."""
-    indexes = Settings().shared_indexes
     names = (f"{other}-{number}" for number in count())
-    return next(name for name in names if place(name, 1, indexes) == place(site, 1, indexes))
+    return next(name for name in names if place(name, 1, SHARED_INDEXES) == place(site, 1, SHARED_INDEXES))
 
 
 async def fill(site: str, url: str, client: httpx.AsyncClient, pages: str | None = None) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import cast
 
 from adapters.elastic.bundle import Elastic
 from bench.vectors import KeptVectors
@@ -15,6 +16,7 @@ from pipelines.ingest.embedding_plan import plan
 from pipelines.ingest.handlers import chunked
 from pipelines.ingest.index import index_part
 from pipelines.ingest.unit_plan import plan_units
+from pipelines.runtime.embedder import Embedders
 from schemas.page import PageChange, PageDocument
 from wiring.settings import Settings
 
@@ -40,7 +42,7 @@ async def publish(
     read = [each.text for page in made for each in plan(page, model.fingerprint)]
     read += [each.sense for page in made for own in plan_units(page) for each in own]
     await model.passages(read)  # all at once: one bar, one look
-    embedding = Embedding(OneModel(model), elastic.pages)
+    embedding = Embedding(cast(Embedders, OneModel(model)), elastic.pages)
     for page in made:
         for part in await embedding.embed_with(model, page):
             await index_part(part, elastic.pages, lambda: datetime.now(UTC))

@@ -24,7 +24,7 @@ from pipelines.evaluate.judged.registry import ALL, JUDGED, named
 from pipelines.evaluate.measures import MEASURES
 from pipelines.evaluate.non_inferiority import MARGIN, fewest_cases
 from pipelines.evaluate.publication import publication
-from pipelines.evaluate.run import AT_ONCE, Asked, Run, RunHead, ask_all, askable
+from pipelines.evaluate.run import AT_ONCE, AskCase, Run, RunHead, ask_all, askable
 from pipelines.runtime.errors import WrongUse
 from schemas.evaluation import ListedRun, NewRun
 
@@ -188,7 +188,7 @@ async def _ask(cases: Dataset, head: RunHead, key: SecretStr, run: Run, at_once:
     from adapters.http_site import HttpSite
 
     async with HttpSite(head.url, head.site, key) as system:
-        await asked_with_a_bar(cases, head, system, run, at_once)
+        await asked_with_a_bar(cases, head, system.ask, run, at_once)
 
 
 async def _publish(head: RunHead, key: SecretStr, run: NewRun) -> ListedRun:
@@ -202,11 +202,11 @@ def _page_of(head: RunHead, run: ListedRun) -> str:
     return f"{head.url.rstrip('/')}/console/evaluations/{run.id}?site={head.site}"
 
 
-async def asked_with_a_bar(cases: Dataset, head: RunHead, system: Asked, run: Run, at_once: int = AT_ONCE) -> None:
+async def asked_with_a_bar(cases: Dataset, head: RunHead, ask: AskCase, run: Run, at_once: int = AT_ONCE) -> None:
     """Ask what is left of a run. Raises: Retryable, Permanent."""
     with run, Bars(transient=True) as bars:
         questions = askable(cases, head.site)
-        await ask_all(questions, system, run, lambda done: bars.step("asking", done, head.cases), at_once)
+        await ask_all(questions, ask, run, lambda done: bars.step("asking", done, head.cases), at_once)
 
 
 def known_measure(name: str) -> str:

@@ -23,13 +23,13 @@ from connectors.cms.documents import html as as_html
 from connectors.cms.fetching import SafeFetch
 from connectors.cms.front_matter import split
 from connectors.cms.sitemap.page import read_page
-from pipelines.ingest.documents.attachments import INSTALL, Missing, Sections
+from pipelines.ingest.documents.attachments import INSTALL, Limits, Missing, Sections
 from pipelines.ingest.documents.kinds import suffix_of
 from pipelines.operate.addresses import is_address
 from pipelines.runtime.errors import WrongUse
 from text import html
 from text.encodings import decoded
-from text.loss import LeftOut, Words, counted, warning, whole
+from text.loss import LeftOutText, Words, counted, warning, whole
 from text.units import Unit, units
 
 As = Literal["page", "html", "attachment"]
@@ -47,7 +47,7 @@ class InputReading:
     lang: str | None
     markdown: str
     words: Words
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[LeftOutText, ...] = ()
     note: str | None = None  # of an attachment that is not read to its end
 
     @property
@@ -106,7 +106,7 @@ async def _fetched(address: str) -> tuple[bytes, str | None, str, str]:
 def _of_page(source: str, data: bytes, charset: str | None, robots: str) -> InputReading:
     page = read_page(data, source if is_address(source) else "https://page.invalid/", charset, robots)
     found = _content(source, page.title, page.lang, page.content, page.left_out)
-    asked = () if page.indexed else (LeftOut("robots: the page asks not to be indexed", ""),)
+    asked = () if page.indexed else (LeftOutText("robots: the page asks not to be indexed", ""),)
     return replace(found, left_out=(*asked, *found.left_out))
 
 
@@ -117,7 +117,9 @@ def _of_html(source: str, data: bytes, charset: str | None) -> InputReading:
     return _content(source, str(fields.get("title", "")), str(lang) if lang else None, as_html(path, body))
 
 
-def _content(source: str, title: str, lang: str | None, content: str, around: tuple[LeftOut, ...] = ()) -> InputReading:
+def _content(
+    source: str, title: str, lang: str | None, content: str, around: tuple[LeftOutText, ...] = ()
+) -> InputReading:
     text = html.read(content)
     words = text.words(counted(around)) or whole(text.markdown)
     return InputReading(source, title, lang, text.markdown, words, (*around, *text.left_out))
@@ -136,10 +138,9 @@ def _of_attachment(source: str, data: bytes, media_type: str) -> InputReading:
 
 async def _read_attachment(data: bytes, media_type: str, suffix: str) -> Sections:
     """In the process with limits that ingest reads them in: files are strangers'."""
-    settings = load()
-    reader = DocumentReader(memory=settings.attachment_memory, seconds=settings.attachment_timeout)
+    reader = DocumentReader()
     try:
-        return await reader.read(data, media_type, suffix, settings.attachment_text)
+        return await reader.read(data, media_type, suffix, Limits.text)
     finally:
         await reader.aclose()
 
@@ -161,7 +162,7 @@ def _as_json(reading: InputReading) -> dict[str, Any]:
             for unit in reading.units
         ],
         "left_out": [
-            {"why": why, "words": counted([LeftOut(why, text)]).total(), "text": text[:SHOWN]}
+            {"why": why, "words": counted([LeftOutText(why, text)]).total(), "text": text[:SHOWN]}
             for why, text in reading.left_out
         ],
         "note": reading.note,

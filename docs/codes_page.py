@@ -47,7 +47,7 @@ _DONE = {
     FailureAction.PAUSE: "the stage pauses, for days if need be, and looks with one message at a time; one that fails "
     "so alone, while others go through, is parked",
     FailureAction.PARK: "the site's messages are parked, the other sites' go on; they come back by themselves",
-    FailureAction.AGAIN: "this message is tried again for `retry_for` seconds, then parked",
+    FailureAction.AGAIN: "this message is tried again for 15 minutes, then parked",
     FailureAction.PAUSE_THEN_BURY: "the stage pauses as for a service; a dead letter once the message has failed "
     "`tries` times alone, while others went through",
 }

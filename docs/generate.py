@@ -32,6 +32,18 @@ from wiring.settings import ChatSettings, KeySettings, Settings, SiteSettings
 REFERENCE = Path(__file__).parent / "reference"
 # Written for the site alone: 12,000 lines that change with every field. routes.md lists the routes in the repository.
 NOT_COMMITTED = ("http.md", "http-schemas.md", "schemas/")
+FIRST = (
+    "sites",
+    "kafka",
+    "elasticsearch",
+    "elasticsearch_password",
+    "admin_key",
+    "token_secret",
+    "hosts",
+    "llm_model",
+    "replication",
+    "replicas",
+)
 NOTE = "<!-- Written by `make docs`; do not edit. -->\n\n"
 OF_A_SITE = """A site has the same settings, by the same names in small letters, which go before these:
 `sites: {town: {flow: original, hits: 6}}`. What is not set is as the flow has it: [flows](../howto/flows.md).
@@ -88,15 +100,15 @@ def _settings() -> str:
         "A setting marked *secret* may stand in a file: `PAGEWIRE_ADMIN_KEY_FILE=/run/secrets/admin_key` in place of",
         "`PAGEWIRE_ADMIN_KEY`, and `admin_key_file` in `pagewire.yaml`. The file holds the secret alone, on one line;",
         "it is read at start.\n",
+        f"Most instances set some of these ten and no other: {', '.join(map(_variable, FIRST))}.\n",
     ]
     for group, names in _groups():
         lines += [f"## {group}\n", *([OF_A_SITE] if "flow" in names else [])]
         lines += ["| environment | default | |", "| --- | --- | --- |"]
         for name in names:
             field = Settings.model_fields[name]
-            variable = f"`{name}` (file only)" if name in FILE_ONLY else f"`PAGEWIRE_{name.upper()}`"
             mark = "*Secret.* " if name in SECRETS else ""
-            lines.append(f"| {variable} | {_default(field)} | {mark}{_cell(field.description)} |")
+            lines.append(f"| {_variable(name)} | {_default(field)} | {mark}{_cell(field.description)} |")
         lines.append("")
     for title, model in (
         ("A site", SiteSettings),
@@ -140,6 +152,10 @@ def _groups() -> Iterator[tuple[str, list[str]]]:
             told.update(new)
             about = "Websites." if group is Settings else inspect.cleandoc(group.__doc__ or "")
             yield about.split("\n")[0].rstrip("."), new
+
+
+def _variable(name: str) -> str:
+    return f"`{name}` (file only)" if name in FILE_ONLY else f"`PAGEWIRE_{name.upper()}`"
 
 
 def _default(field: FieldInfo) -> str:

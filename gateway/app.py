@@ -62,6 +62,7 @@ from gateway.site import document, pages, sample_site, widget_pages
 from pipelines.conversations.conversations import Conversations
 from pipelines.conversations.handovers import Handovers
 from pipelines.runtime.counts import DAY
+from schemas.query import HISTORY_MESSAGES
 from schemas.topics import BUDGETS, RATES
 from sites.content import load_site
 from wiring.settings import Settings
@@ -138,9 +139,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
             {name: site.chat.daily_questions for name, site in settings.sites.items()}, ports.counts(BUDGETS, DAY)
         ),
         gauges=gauges,
-        conversations=Conversations(
-            ports.conversations, ports.answers, settings.history_messages, ports.now, ports.titles
-        ),
+        conversations=Conversations(ports.conversations, ports.answers, HISTORY_MESSAGES, ports.now, ports.titles),
         handovers=Handovers(ports.handovers, ports.now),
         event_ids=EventIds(secret),
         pseudonyms=Pseudonyms(secret),

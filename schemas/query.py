@@ -15,6 +15,7 @@ from schemas.page import FieldName
 
 MAX_QUESTION = 4_000  # characters; longer is refused at the edge with a clear answer
 MAX_HISTORY = 3_000 * 4  # characters of what was said before: 3,000 tokens, at about four characters a token
+HISTORY_MESSAGES = 15  # of a conversation that are kept in mind
 MAX_PROMPT = 20_000  # characters of a prompt that is tried out: five times ours, and little beside a message's sources
 MAX_RANKED = 100  # passages of the search alone
 RANKING = "ranking"  # of the steps that are timed: what no answer waits for but one that is asked with `ranked`

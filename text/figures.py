@@ -18,7 +18,7 @@ from functools import cache
 from itertools import chain, pairwise
 from typing import Literal
 
-from text.measures import Measures, Unit, measures
+from text.measures import Measures, MeasureUnit, measures
 
 Kind = Literal["number", "date", "time", "weekday", "phone", "address"]
 Date = tuple[int | None, int | None, int | None]  # year, month, day
@@ -76,7 +76,7 @@ class Figure:
     numbers: frozenset[Fraction] = frozenset()
     times: frozenset[int] = frozenset()
     dates: frozenset[Date] = frozenset()
-    unit: Unit | None = None
+    unit: MeasureUnit | None = None
     said: str = ""
     spelled: bool = False
     vague: bool = False  # it may mean something else: it bears others, and claims nothing itself
@@ -362,7 +362,7 @@ def _next_word(text: str, at: int) -> re.Match[str] | None:
     return _NEXT.match(text, at)
 
 
-def _unit_after(text: str, end: int, lexicon: Measures) -> tuple[Unit | None, int]:
+def _unit_after(text: str, end: int, lexicon: Measures) -> tuple[MeasureUnit | None, int]:
     sign = _SIGN.match(text, end)
     if sign:
         return lexicon.unit(sign["word"]), sign.end()
@@ -383,7 +383,7 @@ def _unit_after(text: str, end: int, lexicon: Measures) -> tuple[Unit | None, in
 _BEFORE = re.compile(r"(?:(?<!\w)([A-Z]{3})|([€$£¥₹₺₴₪฿]))[ \u00a0\u202f]?$")
 
 
-def _unit_before(text: str, start: int, lexicon: Measures) -> Unit | None:
+def _unit_before(text: str, start: int, lexicon: Measures) -> MeasureUnit | None:
     match = _BEFORE.search(text, max(0, start - 5), start)
     return lexicon.unit(match[1] or match[2]) if match else None
 

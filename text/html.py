@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from text.html_elements import line, markdown
 from text.html_tree import ContentTree, behind_limit, content_tree
-from text.loss import CUT, LeftOut, Words, counted, measured
+from text.loss import CUT, LeftOutText, Words, counted, measured
 
 _TAG = re.compile(r"<(?:[a-zA-Z][a-zA-Z0-9:-]*[\s/>]|/[a-zA-Z]|!)")
 # Tags that are mark-up in a title. A title such as "Vector<int> explained" is text.
@@ -49,7 +49,7 @@ class Text:
     """What HTML is as text."""
 
     markdown: str
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[LeftOutText, ...] = ()
     tree: ContentTree | None = None  # None: it is no HTML, and loses nothing
 
     @property
@@ -80,7 +80,7 @@ def read(content: str) -> Text:
         return Text(_ALONE.sub(r"\1\\\2", tidy(_ENTITY.sub(_unescape, text))))
     tree = content_tree(text)
     cut = without_tags(behind_limit(text), " ")
-    left_out = (*tree.left_out, LeftOut(CUT, cut)) if cut else tuple(tree.left_out)
+    left_out = (*tree.left_out, LeftOutText(CUT, cut)) if cut else tuple(tree.left_out)
     return Text(tidy(markdown(tree)), left_out, tree)
 
 

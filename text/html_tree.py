@@ -14,7 +14,7 @@ from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString
 
 from text.html5 import well_formed
-from text.loss import HIDDEN, LeftOut
+from text.loss import HIDDEN, LeftOutText
 
 MAX_DEPTH = 80  # nested elements; markdownify needs three stack frames for each, Python allows 1,000
 MAX_INDENT = 12  # nested lists and quotes; each indents all its lines
@@ -147,7 +147,7 @@ def content_tree(text: str) -> ContentTree:
     for form in soup.find_all("form"):
         # Some CMSs put the whole page into a form. Only such a form has headings and paragraphs.
         if not form.decomposed and not (form.find(_HEADINGS) and form.find("p")):
-            soup.left_out.append(LeftOut("form", form.get_text(" ")))
+            soup.left_out.append(LeftOutText("form", form.get_text(" ")))
             form.clear(decompose=True)
             form.name = "div"  # the words before and behind it stay apart
     return soup
@@ -192,7 +192,7 @@ def _is_panel(tag: Tag) -> bool:
 class ContentTree(BeautifulSoup):
     """Builds a tree of bounded depth that holds only content; the parser calls its `handle_...` methods."""
 
-    left_out: list[LeftOut]  # what is not in it
+    left_out: list[LeftOutText]  # what is not in it
 
     def __init__(self, *args: Any, opened: frozenset[str] = frozenset(), **kwargs: Any) -> None:
         self._opened = opened  # ids of sections that controls of the page open
@@ -245,7 +245,7 @@ class ContentTree(BeautifulSoup):
         if len(self._open) < self._dropping:
             self._dropping = 0
             if self._why and (text := " ".join(self._dropped)).strip():
-                self.left_out.append(LeftOut(self._why, text))
+                self.left_out.append(LeftOutText(self._why, text))
             self._dropped = []
             if opened not in _INLINE:
                 super().handle_data(" ")  # a block: the words before and behind it stay apart

@@ -25,14 +25,14 @@ _IN_LINE = frozenset("a b code del em i img kbd mi mn mo mrow msub msup mtext q 
 _TARGET = re.compile(r"\]\([^()\s]*\)")
 
 
-class LeftOut(NamedTuple):
+class LeftOutText(NamedTuple):
     """A part of a page that is not in its text."""
 
     why: str
     text: str
 
 
-class Kept(Protocol):
+class KeptText(Protocol):
     """How many words of a page are indexed, and how many are not, by why."""
 
     @property
@@ -51,7 +51,7 @@ class Words:
     left_out: Mapping[str, int]
 
 
-def counted(left_out: Iterable[LeftOut]) -> Counter[str]:
+def counted(left_out: Iterable[LeftOutText]) -> Counter[str]:
     """Words by why they are left out."""
     words: Counter[str] = Counter()
     for why, text in left_out:
@@ -79,18 +79,18 @@ def whole(markdown: str) -> Words:
     return Words(count, count, {})
 
 
-def share(words: Kept) -> float:
+def share(words: KeptText) -> float:
     """The part of a page's words that is indexed; its frame does not count."""
     lost = sum(count for why, count in words.left_out.items() if why not in FRAME and why != HIDDEN)
     return words.indexed / (words.indexed + lost) if lost else 1.0
 
 
-def is_lacking(words: Kept | None) -> bool:
+def is_lacking(words: KeptText | None) -> bool:
     """Whether somebody should look at the page."""
     return words is not None and share(words) < WHOLE
 
 
-def warning(words: Kept) -> str | None:
+def warning(words: KeptText) -> str | None:
     """What the editor of a page should know that has lost more than a page should."""
     if not is_lacking(words):
         return None

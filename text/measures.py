@@ -55,7 +55,7 @@ _REGIONS = {"en": ("en", "en_GB")}  # for British spellings: metres, litres
 
 
 @dataclass(frozen=True)
-class Unit:
+class MeasureUnit:
     """A unit as a multiple of its base unit; or one of several currencies."""
 
     base: frozenset[str]
@@ -66,7 +66,7 @@ class Unit:
 class Measures:
     """The words of one language."""
 
-    units: Mapping[str, Unit]
+    units: Mapping[str, MeasureUnit]
     scales: Mapping[str, int]  # thousand, million, ...
     months: Mapping[str, int]  # 1..12, in their own case
     months_short: Mapping[str, int]
@@ -74,10 +74,10 @@ class Measures:
     weekdays_short: Mapping[str, int]  # in their own case
     numbers: Mapping[str, int]  # spelled ones
 
-    def unit(self, word: str) -> Unit | None:
+    def unit(self, word: str) -> MeasureUnit | None:
         """The unit of a word, also of an inflected form: `Monaten`."""
         if word in CURRENCIES:
-            return Unit(frozenset([word]))
+            return MeasureUnit(frozenset([word]))
         folded = word.casefold().rstrip(".")
         for cut in range(min(_ENDING, len(folded) - _LONG) + 1 if len(folded) > _LONG else 1):
             found = self.units.get(folded[: len(folded) - cut])
@@ -120,18 +120,18 @@ def _numbers(primary: str) -> Iterator[tuple[str, int]]:
             yield form.replace("_", " "), n
 
 
-def _units(primary: str) -> Iterator[tuple[str, Unit]]:
+def _units(primary: str) -> Iterator[tuple[str, MeasureUnit]]:
     for code, codes in _currency_words(primary).items():
-        yield code, Unit(frozenset(codes))
+        yield code, MeasureUnit(frozenset(codes))
     for name, (base, factor) in _UNITS.items():
         for locale in _REGIONS.get(primary, (primary,)):
             for count in _COUNTS:
                 for length in ("long", "short"):
                     word = _without_number(format_unit(count, name, length=length, locale=locale))
                     if word:
-                        yield word, Unit(frozenset([base]), factor)
-    yield "%", Unit(frozenset(["percent"]))
-    yield "€", Unit(frozenset(["EUR"]))
+                        yield word, MeasureUnit(frozenset([base]), factor)
+    yield "%", MeasureUnit(frozenset(["percent"]))
+    yield "€", MeasureUnit(frozenset(["EUR"]))
 
 
 def _currency_words(primary: str) -> Mapping[str, set[str]]:

@@ -62,7 +62,7 @@ from schemas.rebuild import RebuildBy
 from schemas.topics import ANSWERS, CHANGES, RECEIPTS, Topic
 from wiring.addresses import addresses
 from wiring.chat_switches import chat_switches
-from wiring.rebuild import rebuilder
+from wiring.ingest import rebuilder
 from wiring.settings import Settings
 from wiring.shared_counts import Share, sharing
 
@@ -155,7 +155,7 @@ class Clients:
         return ElasticExamples(self.elastic.es, self.elastic.indexes)
 
     def example_likeness(self) -> ExampleComparison:
-        return ExampleComparison(self.examples(), self.models)
+        return ExampleComparison(self.examples().of_site, self.models)
 
     def texts(self) -> ElasticTexts:
         return ElasticTexts(self.elastic.es, self.elastic.indexes)
@@ -193,14 +193,14 @@ class Clients:
     async def gaps(self) -> GapReports:
         group = partial(in_own_process, grouped)
         questions, pages = self.questions(), self.page_view()
-        reports = GapReports(questions, pages, self.models, group, await self.clock(), self._one_report)
+        reports = GapReports(questions, pages.readable, self.models, group, await self.clock(), self._one_report)
         self._stack.push_async_callback(reports.aclose)
         return reports
 
     async def notes(self) -> Notes:
         """Follows the sites' privacy rules. Raises: Retryable: no broker."""
         privacy = SitePrivacy(self.settings.sites)
-        live = LiveTexts(self.texts(), privacy)
+        live = LiveTexts(self.texts(), privacy.take)
         self._stack.push_async_callback(live.aclose)
         await live.start()
         return Notes(await self.sender(), self.questions(), self.settings.sites, privacy)

@@ -11,7 +11,7 @@ from adapters.elastic.outcomes import ElasticOutcomes
 from adapters.kafka.log import KafkaLogReader
 from pipelines.evaluate.judged.judge import JudgeModel
 from pipelines.evaluate.live.allowance import SampleAllowance
-from pipelines.evaluate.live.handler import InLine, Named, begin_counting, judge_handler
+from pipelines.evaluate.live.handler import AGAIN, InLine, Named, begin_counting, judge_handler
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.stage import Stage
 from schemas.topics import ANSWERS, OUTCOMES, VERDICTS
@@ -43,7 +43,7 @@ def judge_of_samples(settings: Settings) -> str | None:
     return settings.judge_of_answers
 
 
-def judge_stage(settings: Settings, elastic: Elastic) -> Stage:
+def judge_stage(settings: Settings, elastic: Elastic, again: float = AGAIN) -> Stage:
     """The stage `judge`; if no site uses it, it only reads outcomes. Raises: SettingsError: no model."""
     answers, verdicts = KafkaLogReader(settings, ANSWERS), KafkaLogReader(settings, VERDICTS)
     forgotten = ElasticOutcomes(elastic.es, elastic.indexes).forgotten
@@ -62,7 +62,9 @@ def judge_stage(settings: Settings, elastic: Elastic) -> Stage:
 
     return Stage(
         name="judge",
-        routes={OUTCOMES: judge_handler(settings.sites, named, answers, forgotten, SampleAllowance(verdicts))},
+        routes={
+            OUTCOMES: judge_handler(settings.sites, named, answers, forgotten, SampleAllowance(verdicts), again=again)
+        },
         try_timeout=TRY,
         setup=setup,
         teardown=teardown,
@@ -78,6 +80,4 @@ def _guarded(settings: Settings, name: str) -> GuardedChat:
         OpenAIChat.named(name, settings),
         name,
         at_once=settings.llm_at_once,
-        failures=settings.llm_failures,
-        rest=settings.llm_rest,
     )

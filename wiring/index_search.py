@@ -9,7 +9,7 @@ from elasticsearch import AsyncElasticsearch
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.search import Pinned, SiteSearch
 from adapters.embedders.registry import Models
-from pipelines.evaluate.quality_gate import DEPTH, Ask, FoundPage
+from pipelines.evaluate.quality_gate import DEPTH, Ask, RankedPage
 from pipelines.query.ports import IndexNotTried
 from pipelines.query.rephrase.rewrite import search_mode
 from pipelines.query.search.ports import SearchEmbedder, SearchEmbedders, SearchIndex
@@ -33,16 +33,16 @@ async def pinned(info: IndexInfo, es: AsyncElasticsearch, models: Models, settin
     """Raises: SettingsError: the model of the index is not the one that is there. Permanent, Retryable: no model."""
     searcher = Searcher(SiteSearch(es, Pinned(info)), await _model_of(info, models), settings)
 
-    async def ask(question: str) -> Sequence[FoundPage]:
+    async def ask(question: str) -> Sequence[RankedPage]:
         keyword = search_mode(question, settings.flow_of(info.site).short_question_words) == "keyword"
         hits = await searcher.hits(info.site, question, kind="keyword" if keyword else "hybrid", size=HITS)
-        return [FoundPage(hit.page_id, hit.lang) for hit in hits]
+        return [RankedPage(hit.page_id, hit.lang) for hit in hits]
 
     return ask
 
 
 class SiteIndexes:
-    """All indexes of a site, to try one that is not live (pipelines.query.search.ports.OtherIndexes)."""
+    """All indexes of a site, to try one that is not live (its `of` is a pipelines.query.search.ports.OtherIndexes)."""
 
     def __init__(self, elastic: Elastic, models: Models) -> None:
         self._elastic = elastic

@@ -1,4 +1,4 @@
-"""The ingest stages and the stage `rebuild`, put together from settings; they share one set of clients."""
+"""The ingest stages, the stage `rebuild` and rebuilds, put together from settings; they share one set of clients."""
 
 from __future__ import annotations
 
@@ -9,13 +9,21 @@ from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import RECEIPTS as RECEIPT_INDEX
 from adapters.embedders.registry import Models
 from adapters.extraction.reader import DocumentReader
+from adapters.kafka.bus import KafkaBus
 from adapters.kafka.log import KafkaLogReader
 from connectors.cms.fetching import SafeFetch
 from pipelines.ingest import handlers
 from pipelines.ingest.documents.attachments import PAGE_TIMEOUT, Attachments, Limits
 from pipelines.ingest.embed import Embedding
+from pipelines.operate.places.site_log import SiteBus
 from pipelines.operate.rebuild.build import OrderedPages, build_handler, failed_build
+from pipelines.operate.rebuild.catch_up import Report
+from pipelines.operate.rebuild.orders import WorkerOrders
+from pipelines.operate.rebuild.rebuild import Defaults, Rebuilder
+from pipelines.operate.rebuild.watermark import IndexedWatermark
+from pipelines.runtime.bus import Producer
 from pipelines.runtime.record import Lane, Record
+from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Stage
 from schemas.ingest import Chunker
 from schemas.keys import page_of_part
@@ -40,14 +48,8 @@ def by_page(record: Record) -> bytes:
 
 def attachments_of(settings: Settings) -> Attachments:
     """The reader of attachments, within the settings' limits; its child process starts at the first use."""
-    limits = Limits(
-        size=settings.attachment_limit,
-        text=settings.attachment_text,
-        budget=settings.attachment_budget,
-        folders=settings.attachment_folders,
-    )
-    reader = DocumentReader(memory=settings.attachment_memory, seconds=settings.attachment_timeout)
-    return Attachments(SafeFetch(settings.fetch_allow), reader, limits)
+    limits = Limits(settings.attachment_limit, folders=settings.attachment_folders)
+    return Attachments(SafeFetch(settings.fetch_allow), DocumentReader(), limits)
 
 
 def chunk_stage(settings: Settings, elastic: Elastic, attachments: Attachments, lane: Lane = "save") -> Stage:
@@ -118,3 +120,34 @@ def rebuild_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage
         setup=partial(asyncio.to_thread, words.ready, settings.spoken),
         teardown=teardown,
     )
+
+
+def rebuilder(
+    site: str,
+    settings: Settings,
+    elastic: Elastic,
+    models: Models,
+    report: Report = lambda _: None,
+    workers: Producer | None = None,
+) -> Rebuilder:
+    """The rebuilds of one site.
+
+    Args:
+        report: receives the progress of a step.
+        workers: sends pages to workers; default: this process fills the index.
+
+    Raises:
+        UnknownSite.
+    """
+    settings.site(site)
+    kafka, policy = KafkaBus(settings), RetryPolicy()
+    bus = SiteBus(kafka, elastic.places, site)
+    defaults = Defaults(settings.embedder, settings.chunker, policy)
+    attachments = partial(attachments_of, settings)
+
+    def orders(index: str) -> WorkerOrders:
+        assert workers is not None
+        return WorkerOrders(index, workers, kafka, policy)
+
+    ordering = orders if workers is not None else None
+    return Rebuilder(site, defaults, elastic, models, bus, attachments, IndexedWatermark(bus), report, ordering)

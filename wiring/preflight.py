@@ -24,7 +24,7 @@ from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable, SettingsError
 from pipelines.runtime.stages import STAGES
 from wiring.evaluating import judge_of_samples
-from wiring.judging import judging
+from wiring.query import judging
 from wiring.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -76,9 +76,7 @@ def stages(settings: Settings, names: Collection[str]) -> None:
     if "chunk" in wanted:
         for site, folder in settings.attachment_folders.items():
             if not folder.is_dir():
-                own = settings.sites[site].attachment_folder is not None
-                said = f"sites.{site}.attachment_folder" if own else "attachment_folder (PAGEWIRE_ATTACHMENT_FOLDER)"
-                raise SettingsError(f"{said}: no such folder: {folder}")
+                raise SettingsError(f"sites.{site}.attachment_folder: no such folder: {folder}")
 
 
 def _connectors(settings: Settings) -> None:

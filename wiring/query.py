@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,12 +28,16 @@ from pipelines.operate.chat_switches import ChatSwitches
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.clock import clock_of
 from pipelines.query.answer.handler import answer_handler
+from pipelines.query.answer.judging import Judge, ModelJudge, RerankerJudge
+from pipelines.query.answer.ports import Entails
 from pipelines.query.answer.stops import Stops
 from pipelines.query.answer.strategies.base import StrategyContext
 from pipelines.query.answer.strategies.courtesy import Courtesy
 from pipelines.query.answer.strategies.finder import PageFinder
 from pipelines.query.answer.strategies.registry import strategies
 from pipelines.query.examples import Examples
+from pipelines.query.extractive.courtesy import recognized
+from pipelines.query.extractive.days import asked_day
 from pipelines.query.giving_up import apology, asked, rephrased, retrieved, while_chat_on, with_deadline
 from pipelines.query.live.corrections import SiteCorrections
 from pipelines.query.live.live_texts import LiveTexts
@@ -42,25 +48,32 @@ from pipelines.query.log.handler import log_handler, verdict_handler
 from pipelines.query.log.retention import Retention
 from pipelines.query.masks import Masks
 from pipelines.query.outcomes import Known, Outcomes
+from pipelines.query.ports import ChatModels
 from pipelines.query.rephrase.handler import rephrase_handler
 from pipelines.query.rephrase.rewrite import Rewriter
 from pipelines.query.retrieve.corrected import Corrector
 from pipelines.query.retrieve.handler import retrieve_handler
+from pipelines.query.search.ports import Reranker
 from pipelines.query.search.search import Searcher
 from pipelines.query.spending import Spending
 from pipelines.query.translate import Translator
+from pipelines.runtime.errors import PagewireError, SettingsError
 from pipelines.runtime.record import Record
+from pipelines.runtime.settings import JudgeName
 from pipelines.runtime.stage import Handler, Stage
 from prompts.loader import load
 from schemas.topics import ANSWERS, OUTCOMES, REPHRASED, REQUESTS, RETRIEVED, STOPS, VERDICTS
+from text import words
+from text.language import identified, spoken
 from wiring.index_search import SiteIndexes
-from wiring.judging import judges, judging
-from wiring.rehearsal import rehearse_searches, rehearse_words
 from wiring.settings import Settings
 
 if TYPE_CHECKING:
     from adapters.llm.registry import ChatRegistry
 
+# Answers that one worker writes at once, of all its partitions together: they wait for the model most of the time.
+ANSWERS_AT_ONCE = 256
+REHEARSAL = 5.0  # seconds for the searches of all sites; a worker may start while Elasticsearch is busy
 LAST_WORDS = 15.0  # seconds after the deadline to quote the pages, and for the broker's confirmation
 # Seconds of processor time between two awaits, which block all visitors of the process. A question needs a tenth of it
 # at most.
@@ -82,14 +95,14 @@ def rephrase_stage(
 ) -> Stage:
     log, site_prompts = KafkaLogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
     privacy, tuning = SitePrivacy(settings.sites), SiteTuning(settings)
-    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts, privacy, tuning)
+    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts.take, privacy.take, tuning.take)
     outcomes = Outcomes(settings, privacy)
     guard = _guard(settings, site_prompts, log, outcomes, switch)
     chat = chat_models(settings, spending)
     rewriter = None
     if chat is not None:
         store = ElasticExamples(elastic.es, elastic.indexes)
-        rewriter = Rewriter(chat, Examples(site_prompts, store, models, settings.history_messages))
+        rewriter = Rewriter(chat, Examples(site_prompts, store.of_site, models))
     handler = rephrase_handler(settings, site_prompts, rewriter, tuning)
 
     async def setup() -> None:
@@ -112,10 +125,10 @@ def rephrase_stage(
 def retrieve_stage(settings: Settings, elastic: Elastic, models: Models, switch: ChatSwitches) -> Stage:
     log, site_prompts = KafkaLogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
     privacy, corrections = SitePrivacy(settings.sites), SiteCorrections()
-    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts, privacy, corrections)
+    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts.take, privacy.take, corrections.take)
     outcomes = Outcomes(settings, privacy)
     guard = _guard(settings, site_prompts, log, outcomes, switch)
-    searcher = Searcher(elastic.search, models, settings, SiteIndexes(elastic, models))
+    searcher = Searcher(elastic.search, models, settings, SiteIndexes(elastic, models).of)
     reranker = make_reranker(settings.reranker, settings.nice)
     handler = retrieve_handler(
         settings,
@@ -156,13 +169,13 @@ def answer_stage(
 ) -> Stage:
     log, site_prompts = KafkaLogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
     privacy = SitePrivacy(settings.sites)
-    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts, privacy)
+    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts.take, privacy.take)
     outcomes = Outcomes(settings, privacy)
     guard = _guard(settings, site_prompts, log, outcomes, switch)
     stop_log = KafkaLogReader(settings, STOPS)
     stops = Stops(stop_log, partial(KafkaLogTail, settings, STOPS))
     chat = chat_models(settings, spending)
-    searcher = Searcher(elastic.search, models, settings, SiteIndexes(elastic, models))
+    searcher = Searcher(elastic.search, models, settings, SiteIndexes(elastic, models).of)
     finder = PageFinder(searcher, elastic.search, settings, site_prompts)
     reranker = make_reranker(settings.reranker, settings.nice) if "reranker" in judging(settings) else None
     means = (
@@ -175,9 +188,7 @@ def answer_stage(
         Translator(chat, load("translate")) if chat else None,
         Courtesy(means) if means else None,
         clock_of(settings.clock),
-        Examples(site_prompts, ElasticExamples(elastic.es, elastic.indexes), models, settings.history_messages)
-        if means
-        else None,
+        Examples(site_prompts, ElasticExamples(elastic.es, elastic.indexes).of_site, models) if means else None,
         spending,
     )
 
@@ -203,7 +214,7 @@ def answer_stage(
         routes={RETRIEVED: guard(handler, retrieved)},
         patient=False,
         step_limit=STEP_LIMIT,
-        at_once=settings.answers_at_once,
+        at_once=ANSWERS_AT_ONCE,
         # An answer ends itself at the question's deadline; a cancelled one starts again from the beginning.
         try_timeout=settings.question_timeout + LAST_WORDS,
         on_dead=apology(retrieved, site_prompts, log, outcomes),
@@ -225,8 +236,9 @@ def log_stage(settings: Settings, elastic: Elastic) -> Stage:
     )
     fetch = SafeFetch(settings.fetch_allow, timeout=SEND_TIMEOUT)
     to_people = {name: (site.handover, site.title or name) for name, site in settings.sites.items() if site.handover}
-    deliveries = Deliveries(handovers, couriers(to_people, fetch), elastic.time, settings.label)
-    live_texts, masks = LiveTexts(texts, privacy), Masks(settings.sites, privacy)
+    delivering = {name: each.deliver for name, each in couriers(to_people, fetch).items()}
+    deliveries = Deliveries(handovers, delivering, elastic.time, settings.label)
+    live_texts, masks = LiveTexts(texts, privacy.take), Masks(settings.sites, privacy)
 
     def keeping() -> Masks:
         if not live_texts.seen:
@@ -270,3 +282,50 @@ async def _close(log: KafkaLogReader, live_texts: LiveTexts, chat: ChatRegistry 
     await log.aclose()
     if chat is not None:
         await chat.aclose()
+
+
+QUESTION = "When do you open today?"
+
+
+def rehearse_words(langs: Iterable[str]) -> None:
+    """Load these languages' word lists for the first question; it takes a second or two: call it in a thread."""
+    langs = list(langs)
+    words.ready(langs)
+    identified(QUESTION)
+    spoken(QUESTION)
+    for lang in langs:
+        recognized(QUESTION, lang)
+        asked_day(QUESTION, datetime.now(UTC), lang)
+
+
+async def rehearse_searches(search: Searcher, sites: Iterable[str]) -> None:
+    """Search each site once, within REHEARSAL: Elasticsearch's first searches of an index take several times longer.
+
+    Errors are ignored; the first question will report them.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(REHEARSAL):
+            for site in sites:
+                with suppress(PagewireError):
+                    await search.hits(site, QUESTION, kind="hybrid", size=1)
+
+
+def judging(settings: Settings) -> frozenset[JudgeName]:
+    """The judges in use. Raises: SettingsError: it is the reranker, and none is configured."""
+    if settings.llm_model is None:
+        return frozenset()  # only a model's sentences are judged
+    if settings.judge == "reranker" and settings.reranker == "none":
+        raise SettingsError("judge (PAGEWIRE_JUDGE): `reranker` needs one, PAGEWIRE_RERANKER is none")
+    return frozenset({settings.judge})
+
+
+def judges(
+    settings: Settings, models: ChatModels | None, reranker: Reranker | None, site_prompts: SitePrompts
+) -> dict[JudgeName, Judge]:
+    """The judges by name."""
+    found: dict[JudgeName, Entails] = {}
+    if models is not None:
+        found["model"] = ModelJudge(models, site_prompts).entailed
+    if reranker is not None:
+        found["reranker"] = RerankerJudge(reranker).entailed
+    return {name: Judge(each, settings.judge_least) for name, each in found.items()}

@@ -20,7 +20,6 @@ from adapters.llm.settings import ModelSettings
 from adapters.telemetry import TracingSettings
 from connectors.cms.settings import ConnectedSite, ConnectorsSettings
 from connectors.handover.settings import HandoverSettings
-from pipelines.evaluate.live.settings import JudgingSettings
 from pipelines.ingest.settings import AttachmentSettings, IntakeSettings
 from pipelines.query.settings import QuerySettings
 from pipelines.runtime.logs import LogSettings
@@ -66,11 +65,6 @@ class ChatSettings(SettingsGroup):
         default=False,
         description="Whether visitors may open how an answer came about: what was searched for, how many passages were "
         "read, who wrote it. Never the prompt of a model.",
-    )
-    titles: bool = Field(
-        default=True,
-        description="Whether the model, where there is one, gives visitors' conversations their titles. Without, a "
-        "conversation is called by its first question.",
     )
 
 
@@ -119,9 +113,6 @@ class SiteSettings(ConnectedSite):
         default=None,
         description="Folder of the workers' machine in which `path` attachments of its pages may lie, no other site's "
         "files among them. Default: none are read.",
-    )
-    shards: int | None = Field(
-        default=None, ge=1, description="Primary shards of new indexes of its own. Default: as PAGEWIRE_SHARDS says."
     )
 
     @property
@@ -216,7 +207,6 @@ class EdgeSettings(HomeSettings, ListenSettings):
     audit_log_days: int = Field(
         default=365, ge=1, description="Days that the audit log is kept; the stage `log` deletes what is older."
     )
-    receipt_timeout: float = Field(default=10.0, gt=0, description="Default of `?wait=searchable&timeout=`, seconds.")
     token_ttl: int = Field(default=3600, gt=0, description="Seconds a visitor token lives.")
     visitor_days: int = Field(
         default=30,
@@ -299,7 +289,6 @@ class Settings(
     ConnectorsSettings,
     QuerySettings,
     ModelSettings,
-    JudgingSettings,
     LogSettings,
     TracingSettings,
     EngineSettings,
@@ -346,11 +335,6 @@ class Settings(
 
     @model_validator(mode="after")
     def _attachments_stay_apart(self) -> Self:
-        if self.attachment_folder is not None and len(self.sites) > 1:
-            raise ValueError(
-                f"attachment_folder: {self.attachment_folder} would be open to the keys of all {len(self.sites)} "
-                f"sites; give each site that needs one its own: sites.{min(self.sites)}.attachment_folder"
-            )
         places = sorted((folder.absolute(), site) for site, folder in self.attachment_folders.items())
         for (outer, of_outer), (inner, of_inner) in pairwise(places):
             if outer != inner and inner.is_relative_to(outer):
@@ -374,7 +358,7 @@ class Settings(
     @property
     def attachment_folders(self) -> Mapping[str, Path]:
         """The folders of `path` attachments, by site."""
-        found = {name: site.attachment_folder or self.attachment_folder for name, site in self.sites.items()}
+        found = {name: site.attachment_folder for name, site in self.sites.items()}
         return {name: folder for name, folder in found.items() if folder is not None}
 
     def placement(self, site: str) -> Placement:
@@ -383,7 +367,7 @@ class Settings(
         if (own := self.sites.get(site)) is None:
             return general
         shared = general.shared if own.index is None else own.index == "shared"
-        return Placement(shared, own.shards or general.shards)
+        return Placement(shared, general.shards)
 
     @property
     def judge_of_answers(self) -> str | None:
@@ -399,7 +383,7 @@ class Settings(
         if self.llm_model is None:
             return ()
         steps = (*self.steps.values(), *self.site(site).steps.values())
-        named = (self.llm_model, self.llm_small_model, self.llm_fallback_model, *(step.model for step in steps))
+        named = (self.llm_model, self.llm_fallback_model, *(step.model for step in steps))
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
     @property

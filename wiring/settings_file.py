@@ -17,6 +17,7 @@ from pipelines.runtime.near_names import nearest
 from pipelines.runtime.secret import read
 from prompts.strict_yaml import DoubledKey, UniqueKeys
 from wiring import secret_files
+from wiring.retired_settings import RENAMED, RETIRED, without_retired
 from wiring.secret_files import FILE_SETTINGS, SUFFIX
 from wiring.setting_problems import FILE_ONLY, PREFIX, explained
 from wiring.setting_problems import variable as variable_of
@@ -30,7 +31,6 @@ OTHER_NAMES = {
     "OPENAI_BASE_URL": "openai_base_url",
     "FORWARDED_ALLOW_IPS": "forwarded_allow_ips",
 }
-RENAMED = {"content_hits": "hits"}  # names of before, which are read until the next release
 MISNAMED = ("pagewire.yml", "Pagewire.yaml", "pagewire.yaml.txt")  # names that are not read
 COLON = "a colon in a value, which must stand in quotes then,"
 _COLON = re.compile(r"\s*[\w-]+:\s+[^\s'\"\[{|>&*!#].*:(\s|$)")
@@ -59,7 +59,7 @@ def load(env: Mapping[str, str] | None = None) -> Settings:
     said = {key: name for name, key in OTHER_NAMES.items() if key in others and key not in values}
     said |= {key: variable_of(key) for key in ours}
     values = _over(_over(others, values), ours)
-    values = _renamed(values)
+    values = without_retired(values)
     files = secret_files.put_in(values)
     try:
         return secret_files.keep_fresh(Settings.model_validate(values), files)
@@ -70,13 +70,14 @@ def load(env: Mapping[str, str] | None = None) -> Settings:
 def _from_environment(env: Mapping[str, str], named: Set[str], path: Path) -> dict[str, Any]:
     """The settings of the variables. `named`: variables that the file refers to. Raises: SettingsError."""
     values: dict[str, Any] = {}
+    known = {*Settings.model_fields, *FILE_SETTINGS, *RENAMED, *RETIRED}
     for name, value in env.items():
         if not name.upper().startswith(PREFIX) or name == PREFIX + "CONFIG":
             continue
         key = name[len(PREFIX) :].lower()
         if key in FILE_ONLY:
             raise SettingsError(f"{name}: {key} are set in {path}, they do not fit into one variable")
-        if name != variable_of(key) or not (key in Settings.model_fields or key in FILE_SETTINGS or key in RENAMED):
+        if name != variable_of(key) or key not in known:
             if name in named:
                 continue
             close = nearest(key, [*Settings.model_fields, *FILE_SETTINGS])
@@ -84,14 +85,6 @@ def _from_environment(env: Mapping[str, str], named: Set[str], path: Path) -> di
         if value:
             values[key] = _unquoted(name, value)
     return values
-
-
-def _renamed(values: dict[str, Any]) -> dict[str, Any]:
-    """With today's names. Raises: SettingsError: a setting has both names."""
-    for old, new in RENAMED.items():
-        if old in values and new in values:
-            raise SettingsError(f"{old} is called {new} now: set one of them")
-    return {RENAMED.get(name, name): value for name, value in values.items()}
 
 
 def _unquoted(name: str, value: str) -> str:

@@ -25,14 +25,13 @@ log = structlog.get_logger(__name__)
 
 @asynccontextmanager
 async def titles(settings: Settings, share: Share, texts: TextStore) -> AsyncIterator[Titles | None]:
-    """None without a model, or if no site wants titles."""
-    wanted = any(site.chat.titles for site in settings.sites.values())
-    models = chat_models(settings, Spending(settings, counts=share(BUDGETS, DAY))) if wanted else None
+    """None without a model."""
+    models = chat_models(settings, Spending(settings, counts=share(BUDGETS, DAY)))
     if models is None:
         yield None
         return
     site_prompts = SitePrompts(_folders(settings))
-    live_texts = LiveTexts(texts, site_prompts)
+    live_texts = LiveTexts(texts, site_prompts.take)
     writing = Titles(ModelTitles(models, site_prompts).write)
     await live_texts.start()
     try:
@@ -49,7 +48,7 @@ def _folders(settings: Settings) -> dict[str, Path]:
     """
     found = {}
     for name, site in settings.sites.items():
-        if site.chat.titles and site.prompts and site.prompts.is_dir():
+        if site.prompts and site.prompts.is_dir():
             try:
                 SitePrompts({name: site.prompts})
             except SettingsError as err:

@@ -34,7 +34,7 @@ from pipelines.runtime.stage import Stage
 from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES
 from worker.in_flight import InFlight
 from worker.offsets import OffsetBook
-from worker.settings import WorkerSettings
+from worker.settings import LIMITS, WorkerLimits, WorkerSettings
 
 log = structlog.get_logger(__name__)
 
@@ -68,7 +68,7 @@ def fetch_size(settings: WorkerSettings, topics: int) -> int:
     another order each time.
     """
     least, most = PARTITION_BYTES
-    return min(max(settings.in_flight_bytes // (settings.partitions * topics), least), most)
+    return min(max(LIMITS.bytes // (settings.partitions * topics), least), most)
 
 
 class SafeThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
@@ -277,11 +277,12 @@ class SafeApp(faust.App):  # type: ignore[misc]
         self,
         stage: Stage,
         settings: WorkerSettings,
+        limits: WorkerLimits,
         in_flight: Callable[[SafeApp], InFlight],
         failed: Callable[[BaseException], None],
     ) -> None:
         self.stage = stage
-        self.drain_limit = settings.drain_timeout
+        self.drain_limit = limits.drain_timeout
         self.assigned = asyncio.Event()  # the group has assigned partitions to us, possibly none
         self.in_flight = in_flight(self)
         self._failed = failed
@@ -309,7 +310,6 @@ class SafeApp(faust.App):  # type: ignore[misc]
             consumer_auto_offset_reset="earliest",
             consumer_max_fetch_size=fetch_size(settings, len(stage.routes)),
             consumer_metadata_max_age_ms=int(METADATA_AGE * 1000),
-            consumer_group_instance_id=_instance(settings, stage),
             producer_request_timeout=REQUEST,  # Faust's own producer sends nothing; KafkaSender does
             TableManager=PromptTables,
         )
@@ -370,8 +370,3 @@ def credentials(settings: WorkerSettings) -> CredentialsT | None:
 def _events(stream: Any) -> AsyncIterator[Any]:
     events: AsyncIterator[Any] = stream.noack().events()
     return events
-
-
-def _instance(settings: WorkerSettings, stage: Stage) -> str | None:
-    member = settings.static_membership
-    return f"{member}-{stage.name}" if member else None

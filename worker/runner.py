@@ -26,7 +26,7 @@ from pipelines.operate.dead_letters.open_letters import OpenLetters
 from pipelines.runtime import metrics
 from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.record import Lane
-from pipelines.runtime.retry import Pause, RetryPolicy, patiently
+from pipelines.runtime.retry import Pause, patiently
 from pipelines.runtime.stage import Stage
 from worker.attempts import Attempts
 from worker.cut_logs import CutLogs, report_at_start
@@ -34,15 +34,14 @@ from worker.faust_app import SafeApp
 from worker.guard import Guard
 from worker.health import served
 from worker.in_flight import InFlight, RecordInFlight
-from worker.loop_watch import LEAST, watch_loop
 from worker.parking import Parking
 from worker.pause import Pause as StagePause
 from worker.pause import Trouble
 from worker.pause_notes import publish_pauses
-from worker.settings import WorkerSettings
+from worker.settings import LIMITS, WorkerLimits, WorkerSettings
 from worker.shares import Shares
 from worker.step_limit import step_limits
-from worker.watchdog import WatchedStage, watch
+from worker.watchdog import LEAST, WatchedStage, watch, watch_loop
 
 log = structlog.get_logger(__name__)
 
@@ -60,7 +59,11 @@ STOP_TIMEOUT = 15.0  # seconds for all settled apps to leave their groups and cl
 
 
 async def run_stages(
-    stages: Sequence[Stage], settings: WorkerSettings, *, on_ready: Callable[[], None] | None = None
+    stages: Sequence[Stage],
+    settings: WorkerSettings,
+    *,
+    limits: WorkerLimits = LIMITS,
+    on_ready: Callable[[], None] | None = None,
 ) -> int:
     """Process the stages' topics until SIGTERM or SIGINT.
 
@@ -76,7 +79,7 @@ async def run_stages(
         TopicMismatch: a topic has wrong settings. SettingsError: the metrics port is taken.
     """
     pauses: dict[Laned, StagePause] = {
-        (stage.name, stage.lane): StagePause(stage.name, stage.lane or "", _policy(settings).wait) for stage in stages
+        (stage.name, stage.lane): StagePause(stage.name, stage.lane or "", limits.retry.wait) for stage in stages
     }
 
     def troubles() -> Iterable[tuple[str, Trouble]]:
@@ -94,12 +97,13 @@ async def run_stages(
             on_ready()
 
     with served(settings.host, settings.metrics_port, troubles, joined.is_set):
-        return await _run_stages(stages, settings, pauses, ready)
+        return await _run_stages(stages, settings, limits, pauses, ready)
 
 
 async def _run_stages(
     stages: Sequence[Stage],
     settings: WorkerSettings,
+    limits: WorkerLimits,
     pauses: Mapping[Laned, StagePause],
     on_ready: Callable[[], None],
 ) -> int:
@@ -110,7 +114,7 @@ async def _run_stages(
     except Retryable as err:
         log.critical("no broker", kafka=bootstrap_servers(settings), error=str(err))
         return EXIT_NO_SERVICE
-    process = _Process(stages, settings, sender, pauses)
+    process = _Process(stages, settings, limits, sender, pauses)
     try:
         with step_limits():
             return await process.run(on_ready)
@@ -125,10 +129,12 @@ class _Process:
         self,
         stages: Sequence[Stage],
         settings: WorkerSettings,
+        limits: WorkerLimits,
         sender: KafkaSender,
         pauses: Mapping[Laned, StagePause],
     ) -> None:
         self._settings = settings
+        self._limits = limits
         self._sender = sender
         self._stages = stages
         self._broken: asyncio.Future[tuple[str, int]] = asyncio.get_running_loop().create_future()
@@ -136,12 +142,11 @@ class _Process:
         self._set_up: list[Stage] = []
         self._bus = KafkaBus(settings)
         self._letters = OpenLetters(self._bus)
-        self._policy = _policy(settings)
         self._cuts = CutLogs(settings.topic_prefix, sender)
         self._attempts = Attempts(settings.home / "attempts")
         self._pauses = pauses
         self._parkings: dict[Laned, Parking] = {}
-        self._apps = [SafeApp(stage, settings, self._in_flight, self._fail) for stage in stages]
+        self._apps = [SafeApp(stage, settings, limits, self._in_flight, self._fail) for stage in stages]
 
     async def run(self, on_ready: Callable[[], None]) -> int:
         stop = asyncio.Event()
@@ -186,10 +191,10 @@ class _Process:
     def _standstill(self) -> float:
         """Seconds of a blocked loop that end the process: few where visitors wait."""
         visitors_wait = not all(stage.patient for stage in self._stages)
-        return LEAST if visitors_wait else max(LEAST, self._settings.stall_timeout)
+        return LEAST if visitors_wait else max(LEAST, self._limits.stall_timeout)
 
     def _in_flight(self, app: SafeApp) -> InFlight:
-        stage, wait = app.stage, self._policy.wait
+        stage, wait = app.stage, self._limits.retry.wait
         pause = self._pauses[stage.name, stage.lane]
         parking = None
         if stage.patient:
@@ -201,8 +206,8 @@ class _Process:
                 topic,
                 handler,
                 self._sender,
-                self._policy,
-                self._settings.try_timeout,
+                self._limits.retry,
+                self._limits.try_timeout,
                 pause=pause,
                 parking=parking,
                 attempts=self._attempts,
@@ -214,7 +219,7 @@ class _Process:
             await guards[item.record.topic](item)
 
         return InFlight(
-            window=self._settings.window,
+            window=self._limits.window,
             at_once=app.stage.at_once,
             order_key=app.stage.order_key,
             work=work,
@@ -224,8 +229,8 @@ class _Process:
             early_anywhere=(lambda: any(app.in_flight.early_runs for app in self._apps))
             if stage.lane == "bulk"
             else None,
-            records=max(self._settings.in_flight_records, 2 * (app.stage.at_once or 0)),
-            bytes=self._settings.in_flight_bytes,
+            records=max(self._limits.records, 2 * (app.stage.at_once or 0)),
+            bytes=self._limits.bytes,
         )
 
     def _fail(self, err: BaseException) -> None:
@@ -280,7 +285,9 @@ class _Process:
 
     async def _watch(self) -> str:
         await self._started.wait()
-        return await watch([WatchedStage(app, self._settings) for app in self._apps], self._settings, self._cuts)
+        return await watch(
+            [WatchedStage(app, self._settings) for app in self._apps], self._settings, self._limits, self._cuts
+        )
 
     async def _stop(self) -> bool:
         """Stop all apps; returns whether all ended in time."""
@@ -303,10 +310,6 @@ class _Process:
                 clean &= await _within(TEARDOWN_TIMEOUT, _ending(stage.teardown), f"teardown of {stage.name}")
         self._attempts.close()  # we have cancelled the unfinished tries ourselves
         return clean
-
-
-def _policy(settings: WorkerSettings) -> RetryPolicy:
-    return RetryPolicy(settings.tries, settings.retry_for)
 
 
 def _at_start(name: str | None = None) -> Pause:

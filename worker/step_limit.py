@@ -9,7 +9,7 @@ thread, and also inside a backtracking regular expression; its exception is rais
 becomes a dead letter with a permanent error, and the process goes on.
 
 Processor time is counted, not wall time, so a busy machine or a frozen process causes no interrupt. Native code that
-holds the interpreter's lock without checking signals cannot be interrupted: loop_watch.py ends its process.
+holds the interpreter's lock without checking signals cannot be interrupted: watchdog.py ends its process.
 """
 
 from __future__ import annotations

@@ -5,12 +5,15 @@ never come.
 
 The watchdog reads offsets from the broker, through clients of its own. From the worker it takes only one thing: a
 handler within its time limit, or in a paused stage, is no stall. Each partition counts separately: one that does not
-move is a stall even if others move. A blocked event loop blocks the watchdog, too: see loop_watch.py.
+move is a stall even if others move. A blocked event loop blocks the watchdog, too: `watch_loop`
+uses a thread of faulthandler that needs neither the loop nor the interpreter's lock.
 """
 
 from __future__ import annotations
 
 import asyncio
+import faulthandler
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from time import monotonic
 
@@ -21,13 +24,31 @@ from adapters.kafka import Broker
 from pipelines.runtime.errors import Retryable
 from worker.cut_logs import CutLogs
 from worker.faust_app import SafeApp
-from worker.settings import WorkerSettings
+from worker.settings import WorkerLimits, WorkerSettings
 
 log = structlog.get_logger(__name__)
 
+LEAST = 30.0  # seconds of a blocked loop; a busy machine may block us for less
+RESETS = 6  # of that timer within its limit
 LOOKS_PER_STALL = 6  # looks within the time limit of a stall
 NAMED = 5  # partitions in the reason
 SURE = 2.0  # seconds after which a missing topic counts as deleted
+
+
+async def watch_loop(limit: float) -> None:
+    """Run for ever; cancel it to end the watch.
+
+    Args:
+        limit: seconds of a blocked loop that end the process.
+    """
+    if sys.__stderr__ is None:  # nowhere to say why
+        return
+    try:
+        while True:
+            faulthandler.dump_traceback_later(limit, exit=True, file=sys.__stderr__)
+            await asyncio.sleep(limit / RESETS)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 class WatchedStage:
@@ -107,14 +128,14 @@ async def _lost_topic(broker: Broker, stages: Sequence[WatchedStage], ends: Ends
     return f"topic {again} was deleted and created again, or cut, under this worker" if again else None
 
 
-async def watch(stages: Sequence[WatchedStage], settings: WorkerSettings, cuts: CutLogs) -> str:
+async def watch(stages: Sequence[WatchedStage], settings: WorkerSettings, limits: WorkerLimits, cuts: CutLogs) -> str:
     """Watch until a stage stalls or a topic is gone, and return the reason; cancel it to end it."""
-    stalls = [(stage, Stall(settings.stall_timeout)) for stage in stages]
+    stalls = [(stage, Stall(limits.stall_timeout)) for stage in stages]
     ends = Ends()
     broker: Broker | None = None
     try:
         while True:
-            await asyncio.sleep(settings.stall_timeout / LOOKS_PER_STALL)
+            await asyncio.sleep(limits.stall_timeout / LOOKS_PER_STALL)
             try:
                 if broker is None:
                     broker = await _connect(settings)

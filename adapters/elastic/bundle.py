@@ -29,7 +29,7 @@ class Elastic:
     def __init__(self, url: str, settings: ElasticSettings, lane: Lane = "save") -> None:
         self.es = connect(url, settings)
         self.writer = Writer(self.es, lane)
-        tenancy = Tenancy(self.es, self.writer, settings.shared_indexes)
+        tenancy = Tenancy(self.es, self.writer)
         self.indexes = ElasticIndexes(
             self.es, settings.placement, tenancy, shards=settings.shards, replicas=settings.replicas
         )

@@ -48,13 +48,6 @@ class ElasticSettings(SettingsGroup):
         description="Whether a site gets an index of its own (`own`) or small sites share indexes (`shared`); a site's "
         "own `index` overrides this. Elasticsearch allows some 1,000 shards a node.",
     )
-    shared_indexes: int = Field(
-        default=8,
-        ge=4,  # one more than a site has generations: live, previous, candidate
-        le=100,
-        description="Number of shared indexes for each embedder and chunker, of one shard each. A higher number "
-        "applies to new sites only.",
-    )
     replicas: int = Field(default=0, ge=0, description="Replicas of new indexes (1 or more in production).")
     elasticsearch_api_key: SecretStr | None = Field(
         default=None, description="API key of Elasticsearch; overrides user and password."

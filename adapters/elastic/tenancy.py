@@ -26,6 +26,7 @@ from adapters.elastic.writer import Write, Writer
 from pipelines.runtime.indexes import WRITE_SUFFIX, IndexInfo, IndexUnfit, alias
 
 PREFIX = "pagewire.shared-"  # no site id contains a dot
+SHARED_INDEXES = 8  # of each embedder and chunker, of one shard each; more than a site has generations
 HELD = ".held-"
 DELETED_AT_ONCE = 1_000  # documents
 # Fields that only shared indexes have.
@@ -35,10 +36,9 @@ PROPERTIES = {"generation": {"type": "keyword"}}
 class Tenancy:
     """Adds generations of sites to shared indexes and removes them. One per process."""
 
-    def __init__(self, es: AsyncElasticsearch, writer: Writer, shared_indexes: int) -> None:
+    def __init__(self, es: AsyncElasticsearch, writer: Writer) -> None:
         self._es = es
         self._writer = writer
-        self._number = shared_indexes
 
     def index_for(self, site: str, generation: int, making: Mapping[str, Any], taken: Collection[str]) -> str:
         """The shared index for a new generation; it may not exist yet.
@@ -54,12 +54,12 @@ class Tenancy:
             IndexUnfit: the site has a generation in each shared index.
         """
         kind = blake2b(json.dumps(making, sort_keys=True).encode(), digest_size=4).hexdigest()
-        first = place(site, generation, self._number)
-        for number in range(self._number):
-            name = f"{PREFIX}{kind}-{(first + number) % self._number:02d}"
+        first = place(site, generation, SHARED_INDEXES)
+        for number in range(SHARED_INDEXES):
+            name = f"{PREFIX}{kind}-{(first + number) % SHARED_INDEXES:02d}"
             if name not in taken:
                 return name
-        raise IndexUnfit(f"site {site} has a generation in each of {self._number} shared indexes; delete some of them")
+        raise IndexUnfit(f"site {site} has a generation in each of {SHARED_INDEXES} shared indexes; delete some")
 
     async def admit(self, site: str, name: str, concrete: str, *, live: bool) -> None:
         """Add the generation of this name to a shared index. Safe to call concurrently."""

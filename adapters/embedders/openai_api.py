@@ -10,7 +10,7 @@ from more_itertools import constrained_batches
 from pydantic import SecretStr
 
 from adapters.embedders.base import ModelIll, NoVectors, Vectors, readable, unit_vectors
-from adapters.openai_key import key_of
+from adapters.llm.settings import key_of
 from pipelines.query.search.ports import EmbedderProfile
 from pipelines.runtime import tracing
 from pipelines.runtime.errors import READ_AGAIN, Kind, PagewireError, Permanent, Retryable, SettingsError

@@ -24,6 +24,8 @@ from adapters.extraction.child import installed
 from pipelines.ingest.documents.attachments import Missing, Section, Sections, Unread
 from pipelines.ingest.documents.kinds import Kind, NotADocument
 
+MEMORY = 2_048  # MiB of address space
+SECONDS = 60.0  # for one document
 IDLE = 60.0  # seconds without a document after which the child ends: it holds some 250 MB
 TRIES = 2  # the kernel may have killed the child for the memory of another process
 LONGEST_ANSWER = 64 * 1024 * 1024  # bytes
@@ -50,7 +52,7 @@ class ReaderDied(Unread):
 class DocumentReader:
     """One per process. Implements pipelines.ingest.documents.attachments.Reader."""
 
-    def __init__(self, *, memory: int, seconds: float) -> None:
+    def __init__(self, *, memory: int = MEMORY, seconds: float = SECONDS) -> None:
         """
         Args:
             memory: limit of the child, in MiB.

@@ -25,7 +25,7 @@ from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime import tracing
 from pipelines.runtime.errors import Retryable, TooLarge
 from pipelines.runtime.record import TRACE_HEADER, Headers, Lane, in_lane
-from pipelines.runtime.trace import trace_id as current_trace
+from pipelines.runtime.record import trace_id as current_trace
 from schemas.base import Message
 from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES, Topic
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from openai import APIConnectionError, APIError, AsyncOpenAI, AuthenticationError, PermissionDeniedError
 
-from adapters.llm.settings import OpenAISettings
-from adapters.openai_key import key_of
+from adapters.llm.settings import OpenAISettings, key_of
 
 TIMEOUT = 5.0  # seconds
 

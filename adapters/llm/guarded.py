@@ -12,14 +12,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import Protocol
 
 import structlog
 from purgatory import AsyncCircuitBreakerFactory
 from purgatory.domain.model import OpenedState
 
+from adapters.llm.openai_chat import OpenAIChat
 from pipelines.query.ports import (
-    ChatModel,
     Completion,
     ContentFiltered,
     ContextTooLong,
@@ -39,10 +38,8 @@ log = structlog.get_logger(__name__)
 _NO_FALLBACK = (ContentFiltered, ContextTooLong, ModelThoughtOut, NoToolCalls)
 
 
-class ServedModel(ChatModel, Protocol):
-    """A model with a connection."""
-
-    async def aclose(self) -> None: ...
+FAILURES = 10  # in a row, after which a model is paused
+REST = 30.0  # seconds of that pause
 
 
 class GuardedChat:
@@ -59,13 +56,13 @@ class GuardedChat:
 
     def __init__(
         self,
-        model: ServedModel,
+        model: OpenAIChat | GuardedChat,
         name: str,
         *,
         at_once: int,
-        failures: int,
-        rest: float,
-        fallback: ServedModel | None = None,
+        failures: int = FAILURES,
+        rest: float = REST,
+        fallback: GuardedChat | None = None,
         like: GuardedChat | None = None,
     ) -> None:
         self._model = model

@@ -17,10 +17,9 @@ import structlog
 from openai import AsyncOpenAI, AsyncStream, DefaultAioHttpClient
 
 from adapters.llm.allowance import OutputAllowance
-from adapters.llm.settings import TOKEN_CHARS, ModelSettings
+from adapters.llm.settings import ModelSettings, key_of
 from adapters.llm.tool_calls import says_no_tools, to_wire
 from adapters.llm.written import StreamChunk, Written
-from adapters.openai_key import key_of
 from pipelines.query.ports import (
     BadRequest,
     Completion,
@@ -43,6 +42,9 @@ from schemas.answer import Usage
 
 log = structlog.get_logger(__name__)
 
+# Characters of a token on average, nearly twice what English has. Beyond the limit of tokens times this a call is
+# stopped, in case its server ignores the limit; reasoning beyond its own limit, or 8,000 tokens, likewise.
+TOKEN_CHARS = 8
 REASON = 200  # characters of a server's error in our messages
 # Optional parameters, and their replacements on servers that refuse them.
 _OPTIONAL = {"max_tokens": "max_completion_tokens", "max_completion_tokens": None} | dict.fromkeys(
@@ -102,7 +104,6 @@ class OpenAIChat:
             silence=settings.llm_timeout,
             temperature=settings.llm_temperature if temperature is None else temperature,
             thinking=settings.llm_thinking_tokens if thinking is None else thinking,
-            token_chars=settings.llm_token_chars,
         )
 
     async def aclose(self) -> None:

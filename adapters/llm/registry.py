@@ -11,7 +11,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import NamedTuple
 
-from adapters.llm.guarded import GuardedChat
+from adapters.llm.guarded import FAILURES, GuardedChat
 from adapters.llm.openai_chat import OpenAIChat
 from adapters.llm.settings import ModelSettings
 from pipelines.query.ports import ChatModel, Completion, Delta, ToolSpec
@@ -20,8 +20,6 @@ from pipelines.query.spending import Spending, estimated, written
 from pipelines.runtime.settings import ROOMY, StepName, StepSettings
 from prompts.loader import ChatMessage
 from schemas.answer import Usage
-
-SMALL: frozenset[StepName] = frozenset({"rephrase", "translate", "title"})  # steps for `llm_small_model`
 
 
 class _Parameters(NamedTuple):
@@ -35,14 +33,18 @@ class ChatRegistry:
 
     Args:
         steps: the settings of steps, for all sites and by site.
+        failures: as of GuardedChat.
     """
 
-    def __init__(self, settings: ModelSettings, steps: QuerySettings, spending: Spending) -> None:
+    def __init__(
+        self, settings: ModelSettings, steps: QuerySettings, spending: Spending, failures: int = FAILURES
+    ) -> None:
         assert settings.llm_model, "without a model there is none to choose"
         self._default = settings.llm_model
         self._settings = settings
         self._steps = steps
         self._spending = spending
+        self._failures = failures
         self._made: list[GuardedChat] = []
         self._guarded: dict[_Parameters, GuardedChat] = {}
 
@@ -59,7 +61,7 @@ class ChatRegistry:
                 a connection of its own.
         """
         wanted, settings = (own or StepSettings()).over(self._steps.step(site, step)), self._settings
-        name = wanted.model or (settings.llm_small_model if step in SMALL else None) or self._default
+        name = wanted.model or self._default
         temperature = settings.llm_temperature if wanted.temperature is None else wanted.temperature
         thinking = settings.llm_thinking_tokens if wanted.thinking_tokens is None else wanted.thinking_tokens
         model = self._shared(_Parameters(name, temperature, thinking))
@@ -81,8 +83,7 @@ class ChatRegistry:
             served,
             wanted.model,
             at_once=settings.llm_at_once,
-            failures=settings.llm_failures,
-            rest=settings.llm_rest,
+            failures=self._failures,
             fallback=fallback,
             like=next((known for known in self._made if known.name == wanted.model), None),
         )

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable
 
 from pydantic import Field, SecretStr, field_validator
 
 from pipelines.runtime.settings import SettingsGroup
 
-TOKEN_CHARS = 8  # nearly twice what English has
+NO_KEY = "none"  # local servers need no key, but the client requires one
+
+
+def key_of(secret: SecretStr | None) -> Callable[[], Awaitable[str]]:
+    """A function that the client calls before each request, since a key file may change."""
+
+    async def key() -> str:
+        return secret.get_secret_value() if secret else NO_KEY
+
+    return key
 
 
 class OpenAISettings(SettingsGroup):
@@ -33,16 +43,16 @@ class ModelSettings(OpenAISettings):
 
     llm_model: str | None = Field(default=None, min_length=1, description="Chat model; none: answers quote the pages.")
     llm_timeout: float = Field(default=30.0, gt=0, description="Seconds a model may be silent.")
-    llm_small_model: str | None = Field(
-        default=None,
-        min_length=1,
-        description="A cheaper model of the same server, to rephrase questions and translate Pagewire's own sentences; "
-        "default: `llm_model`.",
-    )
     llm_fallback_model: str | None = Field(
         default=None,
         min_length=1,
         description="Another model of the same server, used when the first one fails before its first word.",
+    )
+    judging_model: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Model of the same server that `pagewire eval run --judge` and the stage `judge` ask. Default: "
+        "`llm_model`; another one than writes the answers is better, as a model likes its own.",
     )
     llm_temperature: float = Field(default=0.0, ge=0, le=2, description="0: the same question gets the same answer.")
     llm_thinking_tokens: int = Field(
@@ -50,17 +60,4 @@ class ModelSettings(OpenAISettings):
         ge=0,
         description="Tokens added to every limit, for reasoning models whose servers count the reasoning.",
     )
-    llm_token_chars: int = Field(
-        default=TOKEN_CHARS,
-        ge=2,
-        description="Most characters of a token, on average over a text (English has 4 to 5). Beyond the limit of "
-        "tokens times this, a call is stopped, in case its server ignores the limit. The limit of reasoning is "
-        "`llm_thinking_tokens`, or 8,000 if those are fewer, times this.",
-    )
     llm_at_once: int = Field(default=64, ge=1, description="Parallel calls of one process; further ones wait.")
-    llm_failures: int = Field(
-        default=10,
-        ge=1,
-        description="Failures in a row (server down, silent, or breaking off) after which a model is paused.",
-    )
-    llm_rest: float = Field(default=30.0, gt=0, description="Seconds of that pause; then one call tries the model.")

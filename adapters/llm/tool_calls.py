@@ -10,14 +10,38 @@ begins a new call. Gemini needs the `extra_content` of a call back.
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel
 
-from adapters.llm.characters import writable
 from prompts.loader import ChatMessage, ToolCall
+
+_CONTROLS = dict.fromkeys(n for n in (*range(32), *range(127, 160)) if chr(n) not in "\t\n\r")
+
+
+class SurrogateJoiner:
+    """Joins halves of characters and removes control characters, piece by piece. Pieces do not change the result.
+
+        "a\\ud83d" "\\ude00b\\u0000" ─▶ "a" "😀b"        a lone surrogate becomes U+FFFD
+
+    Servers that count in UTF-16 cut emoji in two.
+    """
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-16-le")("replace")
+
+    def feed(self, piece: str) -> str:
+        """The complete characters up to this piece. Half a character is kept for the next piece."""
+        return self._decoder.decode(piece.encode("utf-16-le", "surrogatepass")).translate(_CONTROLS)
+
+
+def writable(text: str) -> str:
+    """Repair a whole text."""
+    return SurrogateJoiner().feed(text)
+
 
 # Errors for missing support of tools: Ollama, vLLM, llama.cpp, OpenRouter, FastAPI.
 _TOOLLESS = re.compile(

@@ -10,9 +10,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator
 
 from adapters.llm.allowance import OutputAllowance
-from adapters.llm.characters import SurrogateJoiner, writable
 from adapters.llm.reasoning import ReasoningFilter
-from adapters.llm.tool_calls import CallParts, CallPiece
+from adapters.llm.tool_calls import CallParts, CallPiece, SurrogateJoiner, writable
 from pipelines.query.ports import ContentFiltered, ModelCut
 from schemas.answer import Usage
 

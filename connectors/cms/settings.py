@@ -134,11 +134,9 @@ class SitemapConnector(_Connector):
     )
     crawl: bool = Field(default=False, description="Follow links from `url` on instead; for sites without a sitemap.")
     max_pages: int = Field(default=50_000, ge=1, description="Pages at most; a site with more is refused.")
-    max_depth: int = Field(default=10, ge=0, le=100, description="Links followed from `url` at most, when crawling.")
     delay: float = Field(
         default=0.5, ge=0, le=60, description="Seconds between two requests; a longer one in robots.txt wins."
     )
-    concurrency: int = Field(default=2, ge=1, le=16, description="Requests at once.")
     exclude: tuple[str, ...] = Field(
         default=(), description="Beginnings of paths that are left out, such as `/calendar/`."
     )

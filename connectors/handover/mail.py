@@ -30,7 +30,9 @@ class MailRefused(Permanent):
 
 
 class MailCourier:
-    """A pipelines.conversations.handovers.Courier. `Message-ID` has the reference: mailboxes show a repeat once.
+    """Delivers a site's messages (pipelines.conversations.handovers.Deliver).
+
+    `Message-ID` has the reference: mailboxes show a repeat once.
 
     Args:
         title: of the site.

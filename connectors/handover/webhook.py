@@ -13,7 +13,10 @@ from schemas.handover import Handover
 
 
 class WebhookCourier:
-    """A pipelines.conversations.handovers.Courier. `webhook-id` is the reference: a receiver knows a repeat by it."""
+    """Delivers a site's messages (pipelines.conversations.handovers.Deliver).
+
+    `webhook-id` is the reference: a receiver knows a repeat by it.
+    """
 
     def __init__(self, target: WebhookTarget, fetch: SafeFetch, now: Callable[[], float] = time.time) -> None:
         self._target = target

@@ -123,7 +123,7 @@ async def ask(edge: Edge, request: Request, caller: Caller, question: Question) 
     """Ask a question that its conversation has kept: the response, streamed or whole."""
     owner = owner_of(caller, question.site)
     # Programs have no list of conversations to find theirs in, and pay for what they ask.
-    titled = caller.visitor is not None and edge.settings.site(question.site).chat.titles
+    titled = caller.visitor is not None
     asked = edge.ports.answers.ask(edge.logged(question))
     events = Patient(edge.conversations.follow(owner, question, asked, titled=titled))
     return await _told(edge, request, caller, question, events)

@@ -24,6 +24,8 @@ LONGEST_WAIT = 300.0  # seconds
 SUPERSEDED_HEADER = "Pagewire-Superseded"
 
 
+RECEIPT_TIMEOUT = 10.0  # seconds, where `?wait=searchable` names no `timeout`
+
 router = APIRouter(prefix="/v1/sites/{site}", tags=["content"])
 
 Wait = Annotated[
@@ -32,7 +34,7 @@ Wait = Annotated[
 ]
 Timeout = Annotated[
     float | None,
-    Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait at most; default: `receipt_timeout`."),
+    Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait at most; default: 10."),
 ]
 OptionalLang = Annotated[GivenLang | None, Query(description="Default: the site's first language.")]
 
@@ -117,7 +119,7 @@ async def _accepted(acceptance: Acceptance, edge: Edge, wait: str | None, timeou
     headers = {SUPERSEDED_HEADER: "true"} if acceptance.superseded else {}
     detail = None
     if wait is not None:
-        seconds = edge.settings.receipt_timeout if timeout is None else timeout
+        seconds = RECEIPT_TIMEOUT if timeout is None else timeout
         # A change that lost has no receipt of its own: that of the winner tells what became of the page.
         accepted_at = datetime.min.replace(tzinfo=UTC) if acceptance.superseded else acceptance.accepted_at
         receipt = await edge.ports.receipts.settled(acceptance.page_key, (acceptance.revision, accepted_at), seconds)

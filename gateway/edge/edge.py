@@ -100,7 +100,7 @@ class Edge:
 
     def questions(self, caller: Caller) -> ReadableQuestions:
         """The question log, without pages that the caller may not read."""
-        return ReadableQuestions(self.ports.questions, self.ports.indexed, frozenset(caller.groups))
+        return ReadableQuestions(self.ports.questions, self.ports.indexed.readable, frozenset(caller.groups))
 
     def logged(self, question: Question) -> Question:
         """The question as it is sent: the log knows its conversation under another name."""

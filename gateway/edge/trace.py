@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import secrets
 
-from pipelines.runtime.trace import trace_id
+from pipelines.runtime.record import trace_id
 
 __all__ = ["trace_from", "trace_id"]
 

@@ -36,11 +36,11 @@ from gateway.edge.metrics import MCP_CALLS
 from gateway.edge.problems import Problem, invalid, problem_of
 from gateway.edge.rates import What
 from gateway.mcp.tools import (
-    Answer,
     AskArguments,
-    Found,
     PageArguments,
+    PassagesFound,
     SearchArguments,
+    ToolAnswer,
     ToolName,
     answer_of,
     found_in,
@@ -65,7 +65,7 @@ Context = ServerRequestContext[dict[str, Any], Request]
 
 
 @dataclass(frozen=True)
-class Visit:
+class McpRequest:
     """Who calls which site."""
 
     edge: Edge
@@ -75,7 +75,7 @@ class Visit:
     client: str
 
     @classmethod
-    def of(cls, ctx: Context) -> Visit:
+    def of(cls, ctx: Context) -> McpRequest:
         request = ctx.request
         assert request is not None  # all come by HTTP
         info = ctx.session.client_params
@@ -96,16 +96,16 @@ async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         await manager.handle_request(scope, receive, send)
 
 
-class Tool(NamedTuple):
+class McpTool(NamedTuple):
     """A tool: what it takes, what it gives beside text, and how it is called."""
 
     title: str
     takes: type[Wire]
     gives: type[Wire] | None
-    call: Callable[[Visit, Any], Awaitable[tuple[str, Wire | None]]]
+    call: Callable[[McpRequest, Any], Awaitable[tuple[str, Wire | None]]]
 
 
-async def _search(visit: Visit, wanted: SearchArguments) -> tuple[str, Found]:
+async def _search(visit: McpRequest, wanted: SearchArguments) -> tuple[str, PassagesFound]:
     visit.count("search")
     found = found_in(
         await visit.edge.ports.search.search(
@@ -115,7 +115,7 @@ async def _search(visit: Visit, wanted: SearchArguments) -> tuple[str, Found]:
     return markdown_of_found(found), found
 
 
-async def _ask(visit: Visit, wanted: AskArguments) -> tuple[str, Answer]:
+async def _ask(visit: McpRequest, wanted: AskArguments) -> tuple[str, ToolAnswer]:
     """Raises: Problem, PagewireError."""
     edge, caller, site = visit.edge, visit.caller, visit.site
     visit.count("ask")
@@ -129,7 +129,7 @@ async def _ask(visit: Visit, wanted: AskArguments) -> tuple[str, Answer]:
     return markdown_of_answer(answer), answer
 
 
-async def _get_page(visit: Visit, wanted: PageArguments) -> tuple[str, None]:
+async def _get_page(visit: McpRequest, wanted: PageArguments) -> tuple[str, None]:
     visit.count("page")
     edge, caller, site = visit.edge, visit.caller, visit.site
     if wanted.id is not None:
@@ -139,10 +139,10 @@ async def _get_page(visit: Visit, wanted: PageArguments) -> tuple[str, None]:
     return markdown_of(page), None
 
 
-TOOLS: dict[ToolName, Tool] = {
-    "search": Tool("Search the website", SearchArguments, Found, _search),
-    "ask": Tool("Ask the website", AskArguments, Answer, _ask),
-    "get_page": Tool("Read a page", PageArguments, None, _get_page),
+TOOLS: dict[ToolName, McpTool] = {
+    "search": McpTool("Search the website", SearchArguments, PassagesFound, _search),
+    "ask": McpTool("Ask the website", AskArguments, ToolAnswer, _ask),
+    "get_page": McpTool("Read a page", PageArguments, None, _get_page),
 }
 
 
@@ -168,7 +168,7 @@ async def _call_tool(ctx: Context, params: types.CallToolRequestParams) -> types
     if tool is None:
         raise MCPError(types.INVALID_PARAMS, f"no such tool; there are: {', '.join(TOOLS)}")
     try:
-        text, said = await tool.call(Visit.of(ctx), _parsed(tool.takes, params.arguments or {}))
+        text, said = await tool.call(McpRequest.of(ctx), _parsed(tool.takes, params.arguments or {}))
     except (Problem, PagewireError) as err:
         problem = problem_of(err) if isinstance(err, PagewireError) else err
         MCP_CALLS.labels(params.name, problem.code).inc()
@@ -194,7 +194,7 @@ def _parsed(takes: type[Wire], arguments: dict[str, Any]) -> Wire:
 
 async def _list_resources(ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
     """Raises: MCPError."""
-    visit = Visit.of(ctx)
+    visit = McpRequest.of(ctx)
     try:
         visit.count("page")
         some = await visit.edge.ports.indexed.pages(
@@ -224,14 +224,14 @@ async def _list_resources(ctx: Context, params: types.PaginatedRequestParams | N
 async def _list_templates(
     ctx: Context, params: types.PaginatedRequestParams | None
 ) -> types.ListResourceTemplatesResult:
-    uri = f"{SCHEME}{quote(Visit.of(ctx).site, safe='')}:{{lang}}:{{id}}"
+    uri = f"{SCHEME}{quote(McpRequest.of(ctx).site, safe='')}:{{lang}}:{{id}}"
     template = types.ResourceTemplate(uri_template=uri, name="page", title="A page", mime_type=MARKDOWN)
     return types.ListResourceTemplatesResult(resource_templates=[template])
 
 
 async def _read_resource(ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
     """Raises: MCPError."""
-    visit = Visit.of(ctx)
+    visit = McpRequest.of(ctx)
     try:
         named = parse_page_key(params.uri.removeprefix(SCHEME))
         if named.site != visit.site:

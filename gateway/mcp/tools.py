@@ -49,7 +49,7 @@ class PageArguments(Wire):
         return self
 
 
-class Passage(Wire):
+class ToolPassage(Wire):
     """A passage of a page."""
 
     id: PageId = Field(description="Of the page, for `get_page`.")
@@ -59,19 +59,19 @@ class Passage(Wire):
     text: str
 
 
-class Found(Wire):
+class PassagesFound(Wire):
     """What a search found, the best first."""
 
-    passages: tuple[Passage, ...]
+    passages: tuple[ToolPassage, ...]
 
 
-class CitedPassage(Passage):
+class CitedPassage(ToolPassage):
     """A passage that the answer cites as `[n]`."""
 
     n: int
 
 
-class Answer(Wire):
+class ToolAnswer(Wire):
     """An answer from the website's pages."""
 
     answer: str = Field(description="Markdown; `[1]` cites the source 1.")
@@ -79,17 +79,17 @@ class Answer(Wire):
     sources: tuple[CitedPassage, ...]
 
 
-def found_in(hits: Sequence[SearchHit]) -> Found:
-    return Found(
+def found_in(hits: Sequence[SearchHit]) -> PassagesFound:
+    return PassagesFound(
         passages=tuple(
-            Passage(id=hit.page_id, lang=hit.lang, title=hit.title, url=hit.url, text=hit.text) for hit in hits
+            ToolPassage(id=hit.page_id, lang=hit.lang, title=hit.title, url=hit.url, text=hit.text) for hit in hits
         )
     )
 
 
-def answer_of(told: ChatResponse) -> Answer:
+def answer_of(told: ChatResponse) -> ToolAnswer:
     cited = [source for source in told.sources if source.cited]
-    return Answer(
+    return ToolAnswer(
         answer=_marked(told.answer, told.citations),
         answered=bool(cited),
         sources=tuple(
@@ -98,20 +98,20 @@ def answer_of(told: ChatResponse) -> Answer:
     )
 
 
-def markdown_of_found(found: Found) -> str:
+def markdown_of_found(found: PassagesFound) -> str:
     """For an assistant that reads no structured content."""
     if not found.passages:
         return "Nothing was found."
     return "\n\n".join(f"{n}. {_named(one)}\n\n{one.text.strip()}" for n, one in enumerate(found.passages, 1))
 
 
-def markdown_of_answer(answer: Answer) -> str:
+def markdown_of_answer(answer: ToolAnswer) -> str:
     """For an assistant that reads no structured content."""
     sources = "\n".join(f"[{source.n}]: {_named(source)}" for source in answer.sources)
     return f"{answer.answer}\n\nSources:\n\n{sources}" if sources else answer.answer
 
 
-def _named(passage: Passage) -> str:
+def _named(passage: ToolPassage) -> str:
     return f"{link(passage.title or passage.id, passage.url)} (id: {passage.id}, lang: {passage.lang})"
 
 

@@ -38,7 +38,7 @@ from schemas.completion import (
     ModelList,
     RequestMessage,
 )
-from schemas.query import MAX_QUESTION, Question, Turn
+from schemas.query import HISTORY_MESSAGES, MAX_QUESTION, Question, Turn
 
 PICTURES_LIMIT = 32 * 1024 * 1024  # bytes of a program's body: pictures come in it, and again with each later question
 
@@ -121,7 +121,7 @@ def _at_once(request_id: str, order: CompletionRequest, text: str) -> Response:
 
 
 async def _completed(order: CompletionRequest, caller: Caller, edge: Edge, request: Request) -> Response:
-    text, history = asked(order.messages, edge.settings.history_messages, answers=caller.visitor is None)
+    text, history = asked(order.messages, HISTORY_MESSAGES, answers=caller.visitor is None)
     question = new_question(edge, caller, order.model, text, order.lang).model_copy(update={"history": history})
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     events = Patient(edge.ports.answers.ask(edge.logged(question)))

@@ -140,7 +140,7 @@ def corrections(edge: Edge) -> CorrectionChanges:
         ports.texts,
         edge.settings,
         ports.indexed,
-        ports.receipts,
-        ports.questions,
-        ports.correction_trials,
+        ports.receipts.receipts,
+        ports.questions.corrections_used,
+        ports.correction_trials.tried,
     )

@@ -50,12 +50,11 @@ BODY_LIMIT = 2 * 1024 * 1024  # bytes, as of a question of a visitor; here its h
 MAX_DETAIL = 1_000  # characters of what is said of a prompt
 LIVE, CANDIDATE = "live", "candidate"
 FINGERPRINT = 12  # hexadecimal digits
-MODEL = {"openai_base_url", "llm_model", "llm_small_model", "llm_fallback_model", "llm_temperature"}
+MODEL = {"openai_base_url", "llm_model", "llm_fallback_model", "llm_temperature"}
 # Settings of all sites that answers hang on. How long somebody waits for them is none.
 HANGS_ON = {*QuerySettings.model_fields, *MODEL, "llm_thinking_tokens"} - {
     "sites",
     "clock",
-    "question_patience",
     "question_timeout",
 }
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from infra.engine.files import write_atomically
 from infra.engine.jars import (
     ELASTICSEARCH_HOME,
     ELASTICSEARCH_VERSION,
@@ -18,6 +17,7 @@ from infra.engine.jars import (
 )
 from infra.engine.java import find
 from infra.engine.settings import LocalEngineSettings
+from infra.engine.state import write_atomically
 from infra.running import HOST, url
 from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import json
+import os
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,12 +13,24 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO
 
-from infra.engine.files import write_atomically
 from infra.engine.progress import EngineProgress
 from infra.running import STATE, State, read_state
 
 LOCK_POLL_INTERVAL = 0.2  # seconds
 LOCK = "engine.lock"
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write `path` so that readers see the old or the new text, never a part, even after a crash."""
+    scratch = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        with scratch.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch, path)
+    finally:
+        scratch.unlink(missing_ok=True)
 
 
 def write_state(root: Path, state: State) -> None:

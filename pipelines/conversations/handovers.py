@@ -105,12 +105,9 @@ class HandoverStore(Protocol):
         ...
 
 
-class Courier(Protocol):
-    """Delivers a site's messages (connectors.handover)."""
-
-    async def deliver(self, handover: Handover) -> None:
-        """The same message twice has the same id for the receiver. Raises: Retryable; Permanent: it is refused."""
-        ...
+# Delivers a message of a site (connectors.handover). The receiver knows a repeat by its id. Raises: Retryable;
+# Permanent: it is refused.
+Deliver = Callable[[Handover], Awaitable[None]]
 
 
 class Handovers:
@@ -173,7 +170,7 @@ class Deliveries:
     def __init__(
         self,
         store: HandoverStore,
-        couriers: Mapping[str, Courier],
+        couriers: Mapping[str, Deliver],
         now: Callable[[], Awaitable[datetime]],
         label: Callable[[str], str],
     ) -> None:
@@ -234,7 +231,7 @@ class Deliveries:
             return Retryable("the site has no `handover` in pagewire.yaml any more")
         try:
             async with asyncio.timeout(SEND_TIMEOUT):
-                await courier.deliver(handover)
+                await courier(handover)
         except TimeoutError:
             return Retryable(f"no answer within {SEND_TIMEOUT:g} s")
         except PagewireError as err:

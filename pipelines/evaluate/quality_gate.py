@@ -79,14 +79,14 @@ def load_cases(path: Path) -> list[GateQuestion]:
 
 
 @dataclass(frozen=True)
-class FoundPage:
+class RankedPage:
     """A page that a search showed."""
 
     page_id: str
     lang: str
 
 
-Ask = Callable[[str], Awaitable[Sequence[FoundPage]]]
+Ask = Callable[[str], Awaitable[Sequence[RankedPage]]]
 """Pages for a question, best first; the same page may come several times."""
 
 
@@ -119,7 +119,7 @@ async def compare(
     return verdict(await asyncio.gather(*(one(case) for case in cases)), margin)
 
 
-def rank(case: GateQuestion, found: Sequence[FoundPage]) -> int | None:
+def rank(case: GateQuestion, found: Sequence[RankedPage]) -> int | None:
     """Place of the case's page among the pages found, from 1."""
     pages = list(dict.fromkeys((page.page_id, page.lang) for page in found))[:DEPTH]
     for place, (page_id, lang) in enumerate(pages, 1):

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol, Self
+from typing import IO, Any, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -61,16 +61,9 @@ class BadRun(WrongUse):
     code = "bad-run"
 
 
-class Asked(Protocol):
-    """A running system, as visitors see it."""
-
-    async def ask(self, case: Case) -> Observed:
-        """Ask a case, after the visitor's questions before it.
-
-        Raises:
-            Retryable: the system is away. Permanent: it refuses us.
-        """
-        ...
+# Asks a running system a case, after the visitor's questions before it. Raises: Retryable: it is away; Permanent: it
+# refuses us.
+AskCase = Callable[[Case], Awaitable[Observed]]
 
 
 class RunHead(BaseModel):
@@ -199,7 +192,7 @@ class Run:
 
 async def ask_all(
     cases: Sequence[Case],
-    system: Asked,
+    ask: AskCase,
     run: Run,
     asked: Callable[[int], None] = lambda _: None,
     at_once: int = AT_ONCE,
@@ -210,13 +203,13 @@ async def ask_all(
         asked: told how many are done.
 
     Raises:
-        Retryable, Permanent: as `Asked.ask`; the others that were under way are let go.
+        Retryable, Permanent: as AskCase; the others that were under way are let go.
     """
     left = iter([case for case in cases if case.id not in run.observed])
 
     async def one_after_the_other() -> None:
         for case in left:
-            run.add(await system.ask(case))
+            run.add(await ask(case))
             asked(len(run.observed))
 
     asked(len(run.observed))

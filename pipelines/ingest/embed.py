@@ -10,7 +10,7 @@ from cachetools import LRUCache
 from pipelines.ingest.embedding_plan import PlannedChunk, embed_hash, parts, plan
 from pipelines.ingest.ports import KnownPages
 from pipelines.ingest.unit_plan import PlannedUnit, known_vectors, plan_units
-from pipelines.runtime.embedder import Embedder, SiteEmbedders
+from pipelines.runtime.embedder import Embedder, Embedders
 from schemas.compact import compact
 from schemas.ingest import EmbeddedChunk, PageChunks, PageEmbeddings, Vector32
 
@@ -40,7 +40,7 @@ class Embedding:
     """The embed stage's work. One per process."""
 
     def __init__(
-        self, models: SiteEmbedders, known: KnownPages, cache: VectorCache | None = None, *, urgent: bool = True
+        self, models: Embedders, known: KnownPages, cache: VectorCache | None = None, *, urgent: bool = True
     ) -> None:
         """`urgent`: goes before what is not, where both ask the same model."""
         self._models = models

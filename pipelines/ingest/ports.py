@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from pipelines.ingest.unit_plan import KnownUnits
 from pipelines.runtime.errors import Kind, Retryable
+from pipelines.runtime.indexes import IndexInfo
 from schemas.head import Head
 from schemas.ingest import PageEmbeddings, ReceiptEvent, Vector32
 from schemas.page import ChangeRef, FieldName
@@ -135,7 +136,11 @@ class Sites(Protocol[Store]):
 
 
 class KnownPages(Protocol):
-    """What the live indexes know of pages (adapters.elastic.pages.ElasticPages). All raise Retryable."""
+    """What the live indexes know of pages, and any index to write to (adapters.elastic.pages.ElasticPages). All raise
+    Retryable.
+    """
+
+    def at(self, info: IndexInfo) -> PageStore: ...
 
     async def heads(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Head]:
         """Heads of the pages that have one, by page key."""

@@ -18,7 +18,7 @@ from typing import Protocol
 
 import structlog
 
-from pipelines.runtime.trace import trace_id
+from pipelines.runtime.record import trace_id
 from schemas.audit_log import Action, ActOutcome, AuditEntry, AuditFilter, AuditLogPage, Via
 
 log = structlog.get_logger(__name__)

@@ -10,11 +10,11 @@ examples, never an answer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from time import monotonic
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import structlog
@@ -28,7 +28,7 @@ from pipelines.runtime.embedder import Matrix32
 from pipelines.runtime.errors import PagewireError
 from prompts.loader import Example, fence
 from schemas.example import ExampleKind, LikeExample, LikeExamples, WorkedExample
-from schemas.query import Question
+from schemas.query import HISTORY_MESSAGES, Question
 from text.words import stems, words
 
 log = structlog.get_logger(__name__)
@@ -45,12 +45,8 @@ _NOTHING_SAID = "(none)"
 _ENDS = ".!?。！？…"  # of a sentence
 
 
-class ExampleStore(Protocol):
-    """Operators' examples (adapters.elastic.examples)."""
-
-    async def of_site(self, site: str) -> list[WorkedExample]:
-        """Of both kinds, the oldest first. Raises: Retryable."""
-        ...
+# Operators' examples of a site, of both kinds, the oldest first. Raises: Retryable.
+ExamplesOf = Callable[[str], Awaitable[list[WorkedExample]]]
 
 
 @dataclass(frozen=True)
@@ -108,19 +104,12 @@ class _Compared(NamedTuple):
 
 
 class Examples:
-    """Picks examples for questions. One per process.
+    """Picks examples for questions. One per process."""
 
-    Args:
-        history_messages: of a conversation shown in a prompt.
-    """
-
-    def __init__(
-        self, site_prompts: SitePrompts, store: ExampleStore, models: SearchEmbedders, history_messages: int
-    ) -> None:
+    def __init__(self, site_prompts: SitePrompts, kept: ExamplesOf, models: SearchEmbedders) -> None:
         self._prompts = site_prompts
-        self._store = store
+        self._kept = kept
         self._models = models
-        self._history_messages = history_messages
         # Site -> when read, what. No TTLCache: where reading fails, what was read before is used on.
         self._live: LRUCache[str, tuple[float, list[WorkedExample]]] = LRUCache(SITES)
         self._vectors = ExampleVectors()
@@ -158,7 +147,7 @@ class Examples:
         if monotonic() - read_at < REFRESH:
             return live
         try:
-            live = await self._store.of_site(site)
+            live = await self._kept(site)
         except PagewireError as err:
             log.warning("the site's own examples cannot be read", code=err.code, error=str(err))
         self._live[site] = monotonic(), live  # also after a failure: every question would wait for it
@@ -170,7 +159,7 @@ class Examples:
         for one in live:
             if one.kind == kind and one.lang.partition("-")[0] == language:
                 variables, output = KINDS[kind].shown(one, token)
-                variables["conversation"] = conversation(one.history, self._history_messages)
+                variables["conversation"] = conversation(one.history, HISTORY_MESSAGES)
                 examples.append(
                     Example(title=one.id, variables=variables, output=output, declines=one.declines, verbatim=True)
                 )
@@ -220,8 +209,8 @@ class ExampleVectors:
 class ExampleComparison:
     """Says which examples of its site a new one is like, before it is added. One per process."""
 
-    def __init__(self, store: ExampleStore, models: SearchEmbedders) -> None:
-        self._store = store
+    def __init__(self, kept: ExamplesOf, models: SearchEmbedders) -> None:
+        self._kept = kept
         self._models = models
         self._vectors = ExampleVectors()
 
@@ -233,9 +222,7 @@ class ExampleComparison:
         """
         language = new.lang.partition("-")[0]
         others = [
-            one
-            for one in await self._store.of_site(new.site)
-            if one.kind == new.kind and one.lang.partition("-")[0] == language
+            one for one in await self._kept(new.site) if one.kind == new.kind and one.lang.partition("-")[0] == language
         ]
         asked, texts = _said(new), [_said(one) for one in others]
         least: float | None = None

@@ -28,6 +28,7 @@ from schemas.query import Question, Rephrased, Retrieved
 logger = structlog.get_logger(__name__)
 
 CHAT_OFF = "chat-off"
+PATIENCE = timedelta(seconds=20)  # of a question while a service is away; then its visitor is told
 
 
 class TooLate(Retryable):
@@ -58,7 +59,6 @@ def with_deadline(
 
     The stage itself would retry for much longer, and then keep a dead letter of what nobody wants to know any more.
     """
-    patience = timedelta(seconds=settings.question_patience)
 
     async def handle(record: Record, sender: Sender) -> None:
         try:
@@ -68,7 +68,7 @@ def with_deadline(
         except Retryable as err:
             known = read(record)
             request = question_of(known)
-            if datetime.now(UTC) < min(request.asked_at + patience, request.deadline):
+            if datetime.now(UTC) < min(request.asked_at + PATIENCE, request.deadline):
                 raise
             logger.warning("a question is given up", code=err.code, error=str(err), attempt=record.attempt)
             words = site_prompts.of(request.site).phrases.error(err.code, request.lang)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import Field
 
 from pipelines.query.flow import Flow, resolved
@@ -32,16 +30,6 @@ class QuerySettings(FlowParts, SitesSettings, ChunkerSettings):
         "`onnx:FOLDER` (a cross-encoder as ONNX). It reads the best 20 hits and 24 sentences again, keeps 5 hits, and "
         "chooses the sentence to quote.",
     )
-    answer_tokens: int = Field(
-        default=800, ge=50, description="Tokens a model may write for an answer; one that runs on is stopped."
-    )
-    answers_at_once: int = Field(
-        default=256,
-        ge=1,
-        le=4096,
-        description="Answers that one worker writes at once, of all its partitions together: they wait for the model "
-        "most of the time. Less than a model's server takes at once keeps the others waiting in the log.",
-    )
     steps: Steps = Field(
         default_factory=dict, description="How the steps of all sites ask their models, each by its name: see below."
     )
@@ -58,33 +46,19 @@ class QuerySettings(FlowParts, SitesSettings, ChunkerSettings):
     judge_least: float = Field(
         default=0.5, gt=0, lt=1, description="Chance below which the judge's sentence is left out; a model says 0 or 1."
     )
-    judge_seconds: float = Field(
-        default=4.0, gt=0, description="Seconds the judge may take for an answer; then the rules alone count."
-    )
-    history_messages: int = Field(default=15, ge=0, description="Messages of a conversation kept in mind.")
     clock: LocalPath | None = Field(
         default=None,
         description="For benchmarks and tests: a file with the time that answers take for now, as ISO 8601, the site's "
         "own where it names no zone. It is read for every answer. Default: the machine's clock.",
-    )
-    question_patience: float = Field(
-        default=20.0,
-        gt=0,
-        description="Seconds after which a question is not retried any more while a service is away: "
-        "the visitor is told instead.",
     )
     question_timeout: float = Field(
         default=90.0, gt=0, description="Seconds until nobody waits for an answer any more."
     )
 
     def step(self, site: str, name: StepName) -> StepSettings:
-        """What is set for a step of a site; of `answer` always how much it may write."""
-        own, shared = self.sites.get(site, Site()), self.steps.get(name, StepSettings())
-        found = own.steps.get(name, StepSettings())
-        if name == "answer":
-            shared = shared.over(StepSettings(max_tokens=self.answer_tokens))
-            found = found.over(StepSettings(max_tokens=own.answer_tokens))
-        return found.over(shared)
+        """What is set for a step of a site."""
+        own = self.sites.get(site, Site()).steps.get(name, StepSettings())
+        return own.over(self.steps.get(name, StepSettings()))
 
     def flow_of(self, site: str, tuned: Tuned | None = None) -> Flow:
         """How a question to a site is searched and answered.
@@ -93,10 +67,4 @@ class QuerySettings(FlowParts, SitesSettings, ChunkerSettings):
             tuned: the settings that it brings along (schemas.query.Question.under).
         """
         own = self.sites.get(site, Site())
-        return resolved(_layer(self, self.steps), _layer(own, own.steps), tuned.parts() if tuned else {})
-
-
-def _layer(parts: FlowParts, steps: Steps) -> dict[str, Any]:
-    """`context_chars` of the step `answer` is the flow's own."""
-    read = steps.get("answer", StepSettings()).context_chars
-    return parts.parts() | ({} if read is None else {"context_chars": read})
+        return resolved(self.parts(), own.parts(), tuned.parts() if tuned else {})

@@ -21,8 +21,7 @@ class ChunkerSettings(SettingsGroup):
         default=512, ge=32, le=20_000, description="Longest core in characters; see docs/decisions."
     )
     chunk_overlap: float = Field(default=0.2, ge=0, lt=1, description="Share of each neighbour embedded too.")
-    chunk_titled: bool = Field(default=False, description="Embed the title before each content chunk.")
 
     @property
     def chunker(self) -> Chunker:
-        return Chunker(mode=self.chunk_mode, size=self.chunk_size, overlap=self.chunk_overlap, titled=self.chunk_titled)
+        return Chunker(mode=self.chunk_mode, size=self.chunk_size, overlap=self.chunk_overlap)

@@ -46,8 +46,8 @@ class Embedder(Protocol):
         ...
 
 
-class SiteEmbedders(Protocol):
-    """Which embedder a site's live index was built with (adapters.embedders.registry)."""
+class Embedders(Protocol):
+    """The embedders of sites' live indexes, and any other by its name (adapters.embedders.registry.Models)."""
 
     async def for_site(self, site: str) -> Embedder:
         """The embedder of the live index; at most two seconds behind a promotion."""
@@ -55,4 +55,8 @@ class SiteEmbedders(Protocol):
 
     async def for_new(self, site: str) -> Embedder:
         """The embedder for writes to the index: reads the index now, without a cache."""
+        ...
+
+    async def by_name(self, spec: str) -> Embedder:
+        """The embedder that `spec` names, started. Raises: SettingsError, Permanent."""
         ...

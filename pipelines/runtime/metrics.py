@@ -1,5 +1,5 @@
 """A worker's metrics, for Prometheus and the console. The label `lane` is empty for stages without lanes, and `site`
-where there are many sites (`metrics_sites`).
+where there are many sites (`LABELLED_SITES`).
 """
 
 from __future__ import annotations

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Literal, get_args
+
+# 32 lower-case hex digits (W3C Trace Context); empty outside of any request.
+trace_id: ContextVar[str] = ContextVar("trace_id", default="")
+
 
 TRACE_HEADER = "pagewire-trace"
 # Bulk work (imports, repairs) has consumers of its own, so that an editor's save need not wait for it.

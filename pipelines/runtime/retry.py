@@ -27,10 +27,14 @@ _SECONDS = re.compile(r"\d+(?:\.\d*)?")
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often, and for how many seconds, a message is retried before it is a dead letter."""
+    """How often and how long a stage or a rebuild retries a message."""
 
-    tries: int
-    retry_for: float
+    # Tries of a message that fails alone, while others go through, before it is a dead letter (an unforeseen error) or
+    # parked (a service's error).
+    tries: int = 6
+    # Seconds of retries after what should be over in a moment, such as a promotion; then the message is parked. The
+    # stages of ingest wait without limit for a service that is away; a rebuild gives up after so long.
+    retry_for: float = 900.0
     first_wait: float = 0.2
     longest_wait: float = 15.0  # the end of an outage is noticed within this time
 

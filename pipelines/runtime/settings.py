@@ -11,10 +11,10 @@ import re
 from collections.abc import Mapping
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from pipelines.runtime.errors import UnknownSite
 from pipelines.runtime.near_names import some_of
@@ -28,10 +28,6 @@ StepName = Literal[
 ]
 # Steps that write an answer: if a model spends all tokens on thinking, they are repeated with more tokens.
 ROOMY: frozenset[StepName] = frozenset({"answer", "courtesy"})
-READERS: Mapping[StepName, str] = {
-    "rephrase": "the conversation",
-    "answer": "the sources",
-}  # the steps with a limit, and what it limits
 StrategyName = Literal["plain", "retrieval-gate", "self-ask", "react", "chain-of-thought", "tools"]
 
 # Whether calls use the tools of the server's API: tried and remembered, always, or never.
@@ -40,6 +36,11 @@ ToolCalling = Literal["auto", "native", "text"]
 
 # The judge that checks, in addition to the rules, whether the sources support a model's sentence.
 JudgeName = Literal["none", "model", "reranker"]
+
+
+# Sites that metrics tell apart by the label `site`; where there are more, the label is empty. Each site costs some ten
+# series, in Prometheus and in every process.
+LABELLED_SITES = 500
 
 
 class SettingsGroup(BaseModel):
@@ -97,14 +98,7 @@ class SamplingSettings(SettingsGroup):
         default=100,
         ge=1,
         description="Answers of a day (UTC, of the question) that are judged at most, the first ones of the share. "
-        "Each is about three calls of the model.",
-    )
-    again: float = Field(
-        default=0.1,
-        ge=0,
-        le=1,
-        description="Share of the judged answers that are judged twice, to see how often the judge agrees with itself. "
-        "Each counts twice in `daily`. `0`: none.",
+        "Each is about three calls of the model; every tenth is judged twice, and counts twice.",
     )
 
 
@@ -117,26 +111,13 @@ class StepSettings(SettingsGroup):
     thinking_tokens: int | None = Field(
         default=None, ge=0, description="Tokens on top of `max_tokens`, for a model that thinks first."
     )
-    context_chars: int | None = Field(
-        default=None,
-        ge=200,
-        description="Characters it may read: `answer` of the sources, `rephrase` of the conversation; no other step.",
-    )
 
     def over(self, other: StepSettings) -> StepSettings:
         """These settings; the other's for unset fields."""
         return other.model_copy(update={name: value for name, value in self if value is not None})
 
 
-def _known_to_read(steps: dict[StepName, StepSettings]) -> dict[StepName, StepSettings]:
-    for name, step in steps.items():
-        if step.context_chars is not None and name not in READERS:
-            read = " and ".join(f"{reader} ({what})" for reader, what in READERS.items())
-            raise ValueError(f"{name} takes no context_chars; steps that do: {read}")
-    return steps
-
-
-Steps = Annotated[dict[StepName, StepSettings], AfterValidator(_known_to_read)]
+Steps = dict[StepName, StepSettings]
 
 
 class Site(FlowParts, SettingsGroup):
@@ -146,15 +127,6 @@ class Site(FlowParts, SettingsGroup):
     title: str = Field(default="", description="Shown to visitors; default: the site's id.")
     strategy: StrategyName = Field(
         default="plain", description="How a model comes to an answer (docs/howto/answers.md); without one it quotes."
-    )
-    tool_calls: ToolCalling | None = Field(
-        default=None, description="Whether its model calls tools; default: as for all sites."
-    )
-    judge: JudgeName | None = Field(
-        default=None, description="Who judges its answers' sentences beside the rules; default: as for all sites."
-    )
-    answer_tokens: int | None = Field(
-        default=None, ge=50, description="Tokens a model may write for its answers; default: of all sites."
     )
     steps: Steps = Field(
         default_factory=dict,
@@ -217,17 +189,6 @@ class Site(FlowParts, SettingsGroup):
             raise ValueError("no such time zone here; names are those of IANA") from None
         return value
 
-    @model_validator(mode="after")
-    def _set_once(self) -> Self:
-        answer = self.steps.get("answer", StepSettings())
-        for name, same, other in (
-            ("answer_tokens", self.answer_tokens, ("max_tokens", answer.max_tokens)),
-            ("context_chars", self.context_chars, ("context_chars", answer.context_chars)),
-        ):
-            if same is not None and other[1] is not None:
-                raise ValueError(f"{name} and steps.answer.{other[0]} are the same setting: set one of them")
-        return self
-
     def reached_by(self, lang: str) -> str:
         """The contact text, in a language or in the site's own; empty without one."""
         own = self.languages[0]
@@ -248,13 +209,6 @@ class SitesSettings(SettingsGroup):
     """The websites."""
 
     sites: Mapping[SiteId, Site] = Field(default_factory=dict)
-    metrics_sites: int = Field(
-        default=500,
-        ge=0,
-        description="Sites that metrics tell apart by the label `site`. Where pagewire.yaml has more, the label is "
-        "empty, and a figure is of all sites together: each site costs some ten series, in Prometheus and in every "
-        "process.",
-    )
 
     def site(self, name: str) -> Site:
         """Raises: UnknownSite."""
@@ -268,7 +222,7 @@ class SitesSettings(SettingsGroup):
 
     def label(self, site: str) -> str:
         """The label of a site in metrics."""
-        return site if len(self.sites) <= self.metrics_sites else ""
+        return site if len(self.sites) <= LABELLED_SITES else ""
 
     @property
     def labels(self) -> frozenset[str]:
@@ -299,21 +253,3 @@ class ListenSettings(SettingsGroup):
                     "must be an address or a name of this machine alone, without scheme and port"
                 ) from None
         return host
-
-
-class RetrySettings(SettingsGroup):
-    """How often and how long a stage or a rebuild retries a message."""
-
-    tries: int = Field(
-        default=6,
-        ge=1,
-        description="Tries of a message that fails alone, while others go through, before it is a dead letter "
-        "(an error that nobody foresaw) or parked (a service's error).",
-    )
-    retry_for: float = Field(
-        default=900.0,
-        ge=0,
-        description="Seconds a message is tried again for what should be over in a moment, such as a promotion; then "
-        "it is parked. A service that is away is waited for without limit by the stages of ingest; a rebuild gives "
-        "up after so long.",
-    )

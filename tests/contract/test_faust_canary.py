@@ -36,6 +36,7 @@ from wiring.settings import Settings
 from worker import faust_app
 from worker.faust_app import PromptTables, SafeApp, SafeConsumer, SafeThread, SafeTransport
 from worker.in_flight import InFlight
+from worker.settings import WorkerLimits
 
 PINNED = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0", "mode-streaming": "0.7.1"}
 
@@ -175,11 +176,6 @@ RELIED_ON: tuple[tuple[Callable[..., Any], str, str], ...] = (
         base.Consumer.maybe_wait_for_commit_to_finish,
         "except asyncio.CancelledError: pass",
         "why wait_for cannot bound the last commit",
-    ),
-    (
-        driver.AIOKafkaConsumerThread._create_worker_consumer,
-        "group_instance_id=conf.consumer_group_instance_id",
-        "static membership",
     ),
     (
         driver.AIOKafkaConsumerThread._create_worker_consumer,
@@ -330,9 +326,15 @@ async def app(request: pytest.FixtureRequest, failures: list[BaseException]) -> 
             failed=failures.append,
         )
 
-    settings = Settings(kafka="127.0.0.1:9", drain_timeout=0.01, static_membership="pod-0")
+    settings = Settings(kafka="127.0.0.1:9")
     lane: Lane | None = getattr(request, "param", None)
-    app = SafeApp(Stage("canary", {CHANGES: handle}, lane=lane), settings, in_flight, failures.append)
+    app = SafeApp(
+        Stage("canary", {CHANGES: handle}, lane=lane),
+        settings,
+        WorkerLimits(drain_timeout=0.01),
+        in_flight,
+        failures.append,
+    )
     own_loop = app.consumer._thread.thread_loop  # made with the thread object, which is never started here
     yield app
     await app.in_flight.drain(0)
@@ -354,7 +356,6 @@ async def test_faust_takes_our_parts(app: SafeApp) -> None:
     assert isinstance(app.consumer._thread, SafeThread)
     assert isinstance(app.tables, PromptTables)
     assert app.conf.id == "pagewire-canary"
-    assert app.conf.consumer_group_instance_id == "pod-0-canary"
     assert app.conf.stream_wait_empty
     # Topics are ours to make (adapters/kafka/topics.py), and a worker opens no port that nobody asked for.
     assert not app.conf.topic_allow_declare
@@ -416,7 +417,6 @@ async def test_the_consumer_is_made_with_our_sizes_and_times(app: SafeApp) -> No
         assert (made._fetch_max_wait_ms, made._fetch_max_bytes) == (faust_app.FETCH_WAIT_MS, faust_app.FETCH_BYTES)
         assert faust_app.FETCH_BYTES >= MAX_RECORD_BYTES  # of what we send
         assert made._max_partition_fetch_bytes == 1024 * 1024
-        assert made._group_instance_id == "pod-0-canary"
         assert made._rebalance_timeout_ms == 60_000
         assert made._client._metadata_max_age_ms == 5_000  # new partitions are shared out soon
         assert made._max_poll_interval_ms == 24 * 3600 * 1000

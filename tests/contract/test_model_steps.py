@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from adapters.llm.guarded import FAILURES
 from adapters.llm.registry import ChatRegistry
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.ports import ModelDown, TokensSpent
@@ -27,12 +28,14 @@ STEPS: dict[str, Any] = {
 
 
 @asynccontextmanager
-async def registry(*replies: Reply, **settings: Any) -> AsyncIterator[tuple[ChatRegistry, Spending, ScriptedLLM]]:
+async def registry(
+    *replies: Reply, failures: int = FAILURES, **settings: Any
+) -> AsyncIterator[tuple[ChatRegistry, Spending, ScriptedLLM]]:
     async with ScriptedLLM(replies or [OPEN]) as server:
-        given = {"sites": {"town": {"steps": STEPS}, "village": {}}, "llm_model": "usual", "llm_small_model": "small"}
+        given = {"sites": {"town": {"steps": STEPS}, "village": {}}, "llm_model": "usual"}
         made = Settings.model_validate(given | {"openai_base_url": server.url} | settings)
         spending = Spending(made)
-        models = ChatRegistry(made, made, spending)
+        models = ChatRegistry(made, made, spending, failures)
         try:
             yield models, spending, server
         finally:
@@ -44,7 +47,6 @@ async def registry(*replies: Reply, **settings: Any) -> AsyncIterator[tuple[Chat
     [
         ("town", "answer", ("large", 0.7, 4_800)),  # its room is asked for; the one to think comes on top
         ("town", "decide", ("usual", 0.1, 60)),
-        ("town", "rephrase", ("small", 0.1, 800)),
         ("village", "answer", ("usual", 0.1, 800)),
         ("village", "decide", ("usual", 0.1, 90)),
         ("village", "translate", ("tongues", 0.1, 800)),
@@ -70,7 +72,7 @@ async def test_what_a_question_brings_goes_before_what_is_set() -> None:
 
 async def test_a_model_that_is_left_alone_is_so_for_all_its_steps() -> None:
     down = Reply(status=503)
-    async with registry(down, llm_failures=1) as (models, _, server):
+    async with registry(down, failures=1) as (models, _, server):
         for step in ("tools", "courtesy"):
             with pytest.raises(ModelDown):
                 await models.of("village", step).complete(ASKED)
@@ -81,7 +83,7 @@ async def test_a_model_that_is_left_alone_is_so_for_all_its_steps() -> None:
 
 async def test_another_temperature_is_no_other_model_to_the_breaker() -> None:
     warm: dict[str, Any] = {"town": {"steps": {"answer": {"temperature": 1}}}}
-    async with registry(Reply(status=503), sites=warm, llm_failures=1) as (models, _, server):
+    async with registry(Reply(status=503), sites=warm, failures=1) as (models, _, server):
         for step in ("tools", "answer"):
             with pytest.raises(ModelDown):
                 await models.of("town", step).complete(ASKED)
@@ -132,8 +134,9 @@ async def test_a_question_with_little_left_gets_a_shorter_answer() -> None:
         assert 150 < server.requests[0]["max_tokens"] < 200
 
 
-async def test_a_conversation_gets_its_title_from_the_small_model() -> None:
-    async with registry(Reply(['"Opening ', 'hours"\n'])) as (models, _, server):
+async def test_a_conversation_gets_its_title_from_the_model_of_that_step() -> None:
+    steps = {"title": {"model": "small"}}
+    async with registry(Reply(['"Opening ', 'hours"\n']), steps=steps) as (models, _, server):
         titles = ModelTitles(models, SitePrompts())
         assert await titles.write("village", "de", "Wann ist offen?", "Täglich.") == "Opening hours"
         [body] = server.requests
@@ -143,5 +146,5 @@ async def test_a_conversation_gets_its_title_from_the_small_model() -> None:
 
 @pytest.mark.parametrize("reply", [Reply(status=401), Reply(["Open"], cut=True), Reply(status=500)])
 async def test_a_model_that_fails_gives_no_title(reply: Reply) -> None:
-    async with registry(reply, llm_small_model=None) as (models, _, _):
+    async with registry(reply) as (models, _, _):
         assert await ModelTitles(models, SitePrompts()).write("village", "en", "When?", "Daily.") is None

@@ -228,7 +228,7 @@ class System:
         spending = Spending(self.settings)
         self.chat = ChatRegistry(self.settings, self.settings, spending)
         self.bus = KafkaSender(self.settings)
-        examples = Examples(PROMPTS, NoExamples(), self.models, 15)  # type: ignore[arg-type]
+        examples = Examples(PROMPTS, NoExamples().of_site, self.models)  # type: ignore[arg-type]
         log = cast(Any, self.kafka)
         answering = Answering(self.settings, PROMPTS, strategies(StrategyContext(self.chat, PROMPTS, NoPages())))
         stops = Stops(log, lambda deliver: Stopped(self.kafka, deliver))

@@ -100,21 +100,33 @@ class Rig:
             await self.sender.send_bytes(CHANGES, (key[0] if key else f"key-{number}").encode(), value, ())
             self.sent.add(number)
 
-    def worker(self, program: str = "worker", **settings: object) -> subprocess.Popen[bytes]:
-        """Start a worker process; its log goes to `log-N` in the test's folder."""
+    def worker(
+        self,
+        program: str = "worker",
+        *,
+        tries: int = 3,
+        retry_for: float = 900.0,
+        metrics_port: int | None = None,
+        **limits: float,
+    ) -> subprocess.Popen[bytes]:
+        """Start a worker process; its log goes to `log-N` in the test's folder.
+
+        Args:
+            limits: of worker.settings.WorkerLimits, by name.
+        """
         environment = {k: v for k, v in os.environ.items() if not k.startswith("PAGEWIRE_")}
         own = {
             "kafka": self.settings.kafka,
             "topic_prefix": self.settings.topic_prefix,
             "partitions": self.settings.partitions,
             "home": self.folder,
-            "tries": 3,
-            **settings,
+            **({} if metrics_port is None else {"metrics_port": metrics_port}),
         }
         environment |= {f"PAGEWIRE_{name.upper()}": str(value) for name, value in own.items()}
+        given = json.dumps({"retry": {"tries": tries, "retry_for": retry_for}} | limits)
         with (self.folder / f"log-{len(self.workers)}").open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", f"tests.faults.{program}", str(self.effects_file)],
+                [sys.executable, "-m", f"tests.faults.{program}", str(self.effects_file), given],
                 cwd=ROOT,
                 env=environment,
                 stdin=subprocess.DEVNULL,

@@ -162,19 +162,6 @@ async def test_a_frozen_worker_loses_its_partitions_and_nothing_else(rig: Rig) -
     assert first.poll() is None
 
 
-async def test_a_static_member_keeps_its_place(rig: Rig) -> None:
-    worker = rig.worker(static_membership="pod-0")
-    await rig.ready(worker)
-    worker.send_signal(signal.SIGTERM)
-    assert await rig.ended(worker) == 0
-    assert await rig.members() == 1  # a dynamic member would have left
-    again = rig.worker(static_membership="pod-0")
-    await rig.ready(again)
-    await rig.order((1, "ok"))
-    await rig.settled()
-    assert rig.done() == {1: 1}
-
-
 async def test_only_what_nobody_can_have_begun_is_fresh(rig: Rig) -> None:
     await rig.order((1, "ok"))
     worker = rig.worker()

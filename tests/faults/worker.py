@@ -24,11 +24,13 @@ from pipelines.runtime import logs
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.indexes import IndexGone
 from pipelines.runtime.record import Record
+from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Sender, Stage
 from schemas.base import Message, WireError
 from schemas.topics import CHANGES, CHUNKS, REQUESTS
 from wiring.settings_file import load
 from worker.runner import run_stages
+from worker.settings import WorkerLimits
 
 
 class Echo(Message):
@@ -49,7 +51,7 @@ class EffectLog:
         os.fsync(self._file.fileno())
 
 
-async def main(path: Path) -> int:
+async def main(path: Path, limits: WorkerLimits) -> int:
     log = EffectLog(path)
     gate = path.with_suffix(".gate")
 
@@ -106,12 +108,14 @@ async def main(path: Path) -> int:
         ),
         Stage("downstream", {CHUNKS: arrive, REQUESTS: arrive}),
     ]
-    return await run_stages(stages, load(), on_ready=lambda: log.write("ready"))
+    return await run_stages(stages, load(), limits=limits, on_ready=lambda: log.write("ready"))
 
 
 def run() -> None:
     logs.configure(load())
-    sys.exit(asyncio.run(main(Path(sys.argv[1]))))
+    given = json.loads(sys.argv[2])
+    limits = WorkerLimits(**given | {"retry": RetryPolicy(**given["retry"])})
+    sys.exit(asyncio.run(main(Path(sys.argv[1]), limits)))
 
 
 if __name__ == "__main__":

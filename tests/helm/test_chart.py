@@ -205,7 +205,6 @@ def test_our_settings_are_accepted(
     assert (settings.partitions, settings.replication, settings.replicas) == (12, 3, 1)
     assert settings.kafka_password is not None
     assert settings.elasticsearch_api_key is not None
-    assert settings.static_membership is None  # Deployments: a pod's name never comes back
     assert settings.log_json
     assert settings.metrics_port == (None if name == "topics" else 9100)
     if name != "topics":

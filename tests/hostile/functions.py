@@ -159,7 +159,7 @@ def _doubted(text: str) -> object:
 
 
 def _sifted(text: str) -> object:
-    sifter = Sifter(SOURCES, Grounds(SOURCES, text, "en"), "en")
+    sifter = Sifter(SOURCES, Grounds(SOURCES, text, "en").doubt, "en")
     return [*(sifter.feed(text[at : at + 20]) for at in range(0, len(text), 20)), sifter.finish()]
 
 

@@ -126,7 +126,7 @@ async def test_a_page_is_found_by_a_word_that_an_editor_puts_into_the_glossary(
     settings, text = Settings(sites={SITE: SiteSettings()}), "How much is the splashorama?"
     async with Elastic(engine.elasticsearch, settings) as elastic:
         store, site_prompts = ElasticTexts(elastic.es, elastic.indexes), SitePrompts()
-        live, changes = LiveTexts(store, site_prompts), TextChanges(store, settings, lambda: datetime.now(UTC))
+        live, changes = LiveTexts(store, site_prompts.take), TextChanges(store, settings, lambda: datetime.now(UTC))
         assert await live.look()
         before = await visitor.asks_the_stage(text, site_prompts)
         assert refused(before.grade), before.gate

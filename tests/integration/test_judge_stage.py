@@ -36,7 +36,7 @@ pytestmark = pytest.mark.engine
 async def settings(engine: Servers) -> AsyncIterator[Settings]:
     """Topics and a site of its own, of which two answers a day are judged."""
     name = f"t{uuid4().hex[:10]}"
-    site = SiteSettings(judging=SamplingSettings(share=1.0, daily=2, again=0.0))
+    site = SiteSettings(judging=SamplingSettings(share=1.0, daily=2))
     made = Settings(
         kafka=engine.kafka,
         elasticsearch=engine.elasticsearch,
@@ -115,7 +115,7 @@ async def test_a_sample_of_the_answers_is_judged_once_within_its_budget(engine: 
         for n in range(3):
             await answered(sender, site, n, at)
         for _ in range(2):  # the second one is started anew, and gets everything again
-            await work(judge_stage(own, elastic), OUTCOMES, sender, settings)
+            await work(judge_stage(own, elastic, again=0.0), OUTCOMES, sender, settings)
         said = [VerdictEvent.decode(record.value) for record in await read(settings, VERDICTS)]
         assert [one.request_id for one in said] == ["request-0000", "request-0001"]
         assert len(model.requests) == 2 * 3

@@ -116,7 +116,7 @@ class Asking:
 
         es.msearch = recorded  # type: ignore[method-assign]
         try:
-            examples = Examples(prompts, NoExamples(), model, 15)
+            examples = Examples(prompts, NoExamples().of_site, model)
             await rephrase_handler(self._settings, prompts, Rewriter(chat, examples))(_record(request), sender)
             searcher = Searcher(self._bench.search, model, self._settings)
             retrieve = retrieve_handler(self._settings, searcher, self._bench.search, writes=True, site_prompts=prompts)

@@ -13,6 +13,7 @@ import pytest
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import RECEIPTS
 from adapters.elastic.pages import PageIndex
+from adapters.elastic.tenancy import SHARED_INDEXES
 from adapters.elastic.writer import Write
 from pipelines.query.search.ports import Candidates, Floors
 from pipelines.runtime.indexes import IndexInfo, IndexUnfit, alias, index_name
@@ -94,7 +95,7 @@ class Fleet:
 async def fleet(engine: Servers) -> AsyncIterator[Fleet]:
     model = f"fake-{uuid4().hex[:8]}"
     # As few as there may be: generations of a site soon meet.
-    async with Elastic(engine.elasticsearch, Settings(site_index="shared", shared_indexes=4)) as elastic:
+    async with Elastic(engine.elasticsearch, Settings(site_index="shared")) as elastic:
         await elastic.indexes.ensure_system(RECEIPTS)
         made = Fleet(elastic, model)
         yield made
@@ -141,14 +142,14 @@ async def test_status_counts_each_by_itself(fleet: Fleet) -> None:
 
 async def test_no_two_generations_of_a_site_are_in_one_index(fleet: Fleet) -> None:
     await fleet.save(fleet.town, "pool", "one", 0.5)
-    numbers = range(2, 5)
+    numbers = range(2, SHARED_INDEXES + 1)
     others = [await fleet.generation(fleet.town, number) for number in numbers]
     for index in others:
         await fleet.write(index, "pool", f"of {index.info.name}", 0.5)
     everywhere = {info.concrete for info in await fleet.indexes.generations(fleet.town)}
-    assert len(everywhere) == 4
-    with pytest.raises(IndexUnfit, match="a generation in each of 4 shared indexes"):
-        await fleet.generation(fleet.town, 5)
+    assert len(everywhere) == SHARED_INDEXES
+    with pytest.raises(IndexUnfit, match="a generation in each of 8 shared indexes"):
+        await fleet.generation(fleet.town, SHARED_INDEXES + 1)
     [kept] = (await fleet.ask(fleet.town, "one")).dense
     assert kept.index == (await fleet.info(fleet.town, 1)).concrete
 
@@ -206,7 +207,7 @@ async def test_a_putting_out_that_was_killed_is_gone_on_with(fleet: Fleet) -> No
 
 
 async def test_the_first_saves_of_a_site_may_come_together(fleet: Fleet, engine: Servers) -> None:
-    async with Elastic(engine.elasticsearch, Settings(site_index="shared", shared_indexes=4)) as other:
+    async with Elastic(engine.elasticsearch, Settings(site_index="shared")) as other:
         both = (fleet.elastic, other) * 4
         indexes = await asyncio.gather(*(each.pages.live(fleet.town, **fleet.made_for) for each in both))
     assert len({(index.info.name, index.info.concrete) for index in indexes}) == 1
@@ -235,7 +236,7 @@ async def test_a_hold_is_of_one_site_alone_and_ends(fleet: Fleet) -> None:
 
 
 async def test_a_site_moves_between_its_own_index_and_a_shared_one(fleet: Fleet, engine: Servers) -> None:
-    own = Settings(sites={fleet.town: SiteSettings(index="own", shards=2)}, site_index="shared")
+    own = Settings(sites={fleet.town: SiteSettings(index="own")}, site_index="shared", shards=2)
     async with Elastic(engine.elasticsearch, own) as large:
         first = await large.pages.live(fleet.town, **fleet.made_for)
         await fleet.write(first, "pool", "of its own", 0.5)

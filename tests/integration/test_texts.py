@@ -40,7 +40,7 @@ async def test_what_a_site_keeps_stands_beside_its_texts(store: TextStore) -> No
     settings, prompts = Settings(sites={site: SiteSettings()}), SitePrompts()
     texts = TextChanges(store, settings, lambda: datetime.now(UTC))
     changes, privacy = PrivacyChanges(texts, settings, lambda: datetime.now(UTC)), SitePrivacy(settings.sites)
-    live = LiveTexts(store, prompts, privacy)
+    live = LiveTexts(store, prompts.take, privacy.take)
     assert not live.seen
     await texts.put(Place(site, "canned", "lead-in.en"), NewText(text="A"), "anna")
     await changes.put(site, PrivacyOrder(log_questions="off", outcomes=400), "anna")
@@ -83,7 +83,7 @@ async def test_versions_are_kept_found_and_never_overwritten(store: TextStore) -
     )
     lead_in, contact = Place(site, "canned", "lead-in.en"), Place(site, "contact", "en")
     prompts = SitePrompts()
-    live = LiveTexts(store, prompts)
+    live = LiveTexts(store, prompts.take)
     assert await live.look()
     before = await store.state()
     await changes.put(lead_in, NewText(text="A"), "anna")

@@ -18,7 +18,7 @@ from typing import Any
 from lxml import etree, html
 
 from text.html_tree import UNSEEN, is_hidden, why_frame, words_of
-from text.loss import ELSEWHERE, HIDDEN, OTHERS, LeftOut
+from text.loss import ELSEWHERE, HIDDEN, OTHERS, LeftOutText
 
 # Most elements and characters of a page that trafilatura reads: its time is quadratic in nested lists. Larger pages are
 # mostly text anyway.
@@ -49,7 +49,7 @@ _FIGURE = re.compile(r"\d[:.,]\d\d\b|[€$£]|\d\s?(?:am|pm|h|uhr)\b|\b(?!(?:19|
 _WORD = re.compile(r"\w+")
 
 
-def content_of(tree: Any) -> tuple[str, tuple[LeftOut, ...]]:
+def content_of(tree: Any) -> tuple[str, tuple[LeftOutText, ...]]:
     """HTML of the content of a document, empty without a body; and what visitors see beside it."""
     body = next(iter(tree.xpath("//body")), None)
     if body is None:
@@ -69,11 +69,11 @@ def content_of(tree: Any) -> tuple[str, tuple[LeftOut, ...]]:
     return "".join(map(_as_main, outer)) or _inner(body), tuple(_around(body, outer or [body]))
 
 
-def _around(body: Any, kept: Collection[Any]) -> Iterator[LeftOut]:
+def _around(body: Any, kept: Collection[Any]) -> Iterator[LeftOutText]:
     """What visitors see outside of what is kept."""
     for why, texts in groupby(_texts(body, kept), key=lambda each: each[0]):
         if text := " ".join(text for _, text in texts).strip():
-            yield LeftOut(why, text)
+            yield LeftOutText(why, text)
 
 
 def _texts(body: Any, kept: Collection[Any]) -> Iterator[tuple[str, str]]:
@@ -110,7 +110,7 @@ class _Page:
     def is_lost(self) -> bool:
         return len(self._found) < FEW
 
-    def around(self) -> tuple[list[Any], list[LeftOut]]:
+    def around(self) -> tuple[list[Any], list[LeftOutText]]:
         """The deepest element that holds the text found, below the heading of the page, and what it was relieved of."""
         least = HELD * min(len(self._found), self._before[-1])
         here = self._body
@@ -128,7 +128,7 @@ class _Page:
             title = [*islice((one for one in reversed(above) if not _hidden(one)), 1)]
         return [*title, here], self.prune(here)
 
-    def prune(self, root: Any) -> list[LeftOut]:
+    def prune(self, root: Any) -> list[LeftOutText]:
         """Take what is about other pages out of an element, with the headings above."""
         pruned = []
         most, most_found = self._size(root) * REMOVED, self._before[-1] * FOUND_REMOVED
@@ -143,7 +143,7 @@ class _Page:
                 title = one.getprevious()
                 titled = title is not None and title.tag in _TITLES and _ends(one)
                 for each in [title, one] if titled else [one]:
-                    pruned.append(LeftOut(OTHERS, " ".join(" ".join(each.itertext()).split())))
+                    pruned.append(LeftOutText(OTHERS, " ".join(" ".join(each.itertext()).split())))
                     each.drop_tree()
         return pruned
 

@@ -24,7 +24,7 @@ from connectors.cms.titles import FIELD, title_of
 from text.encodings import decoded
 from text.html5 import well_formed
 from text.html_tree import MAX_TAGS, first_tags
-from text.loss import LeftOut
+from text.loss import LeftOutText
 
 MAX_ID = 256  # characters of a page id
 VALUED = frozenset({"max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"})
@@ -44,7 +44,7 @@ class WebPage:
     description: str
     keywords: tuple[str, ...]
     content: str  # HTML
-    left_out: tuple[LeftOut, ...]  # what its visitors see beside that
+    left_out: tuple[LeftOutText, ...]  # what its visitors see beside that
     links: tuple[str, ...]  # absolute, without fragments; none that it asks not to follow
     indexed: bool  # False: it asks to be left out of searches
     until: datetime | None = None  # when it asks to be left out from

@@ -48,6 +48,8 @@ OTHER_FILES = (
 TOGETHER = 64  # addresses visited between two reports
 FAILURES = 10  # in a row, after which the server counts as down
 GONE = frozenset({404, 410})
+CONCURRENCY = 2  # requests at once
+MAX_DEPTH = 10  # links followed from `url`, when crawling
 
 
 class SitemapSource:
@@ -58,7 +60,7 @@ class SitemapSource:
     ) -> None:
         self._connector = connector
         self._languages = languages
-        self._pace = HostPace(fetch, connector.concurrency, connector.delay)
+        self._pace = HostPace(fetch, CONCURRENCY, connector.delay)
         self._own = own
         self._visits = own.thing
         self._begun = self._clock()
@@ -108,7 +110,7 @@ class SitemapSource:
         Raises: ServerUnavailable: the server is down.
         """
         await self._read_robots()
-        for some in chunked(urls, self._connector.concurrency):
+        for some in chunked(urls, CONCURRENCY):
             wanted = {url: self._wanted(url) for url in some}
             visits = await together(self._visit(Location(own)) for own in wanted.values() if own is not None)
             of = {visit.url: visit for visit in visits}
@@ -168,7 +170,7 @@ class SitemapSource:
         start = normal(self._connector.url)
         seen = {start}
         level = [Location(start)]
-        for _ in range(self._connector.max_depth + 1):
+        for _ in range(MAX_DEPTH + 1):
             following: list[Location] = []
             for some in chunked(level, TOGETHER):
                 async for visit in self._visit_all(some, seen):

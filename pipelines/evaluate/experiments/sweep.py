@@ -18,7 +18,7 @@ from pathlib import Path
 from pipelines.evaluate.dataset import Case, Dataset, digest
 from pipelines.evaluate.experiments.grid import Arm
 from pipelines.evaluate.measures import Observed
-from pipelines.evaluate.run import AT_ONCE, Asked, Run, RunHead, ask_all, askable
+from pipelines.evaluate.run import AT_ONCE, AskCase, Run, RunHead, ask_all, askable
 from pipelines.runtime.errors import PagewireError
 from schemas.trial import TrialChoices, TrialSettings
 
@@ -128,7 +128,7 @@ def left(planned: Sequence[PlannedArm], cases: Sequence[Case], choices: TrialCho
 async def ask_arms(
     planned: Sequence[PlannedArm],
     dataset: Dataset,
-    under: Callable[[TrialSettings], Asked],
+    under: Callable[[TrialSettings], AskCase],
     choices: TrialChoices,
     allowance: ExperimentBudget,
     asked: Callable[[str, int], None] = lambda name, done: None,
@@ -151,16 +151,16 @@ async def ask_arms(
             asked(name, done)
 
         with Run.begin(each.path, each.head) as run:
-            await ask_all(cases, within, run, told, at_once)
+            await ask_all(cases, within.ask, run, told, at_once)
 
 
 class _Within:
     """A system within an allowance."""
 
     def __init__(
-        self, system: Asked, settings: TrialSettings, choices: TrialChoices, allowance: ExperimentBudget
+        self, ask: AskCase, settings: TrialSettings, choices: TrialChoices, allowance: ExperimentBudget
     ) -> None:
-        self._system = system
+        self._ask = ask
         self._settings = settings
         self._choices = choices
         self._allowance = allowance
@@ -170,7 +170,7 @@ class _Within:
         await self._allowance.open(most)
         observed = None
         try:
-            observed = await self._system.ask(case)
+            observed = await self._ask(case)
         finally:
             await self._allowance.close(most, observed)
         return observed

@@ -68,6 +68,8 @@ CALLS = 18  # for one answer
 ANSWERED_WITHIN = timedelta(hours=1)
 TOKENS = 100_000  # the same; sources are 6,000 at most
 MEASURES: tuple[JudgedMeasure, ...] = (Faithfulness(), ContextRelevancy())
+# Share of the judged answers that are judged twice, to see how often the judge agrees with itself.
+AGAIN = 0.1
 OUTCOMES = ("judged", "unjudged", "over-budget", "gone")  # of answers that were chosen
 
 
@@ -87,12 +89,14 @@ def judge_handler(
     allowance: SampleAllowance,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     pause: float = FIRST_PAUSE,
+    again: float = AGAIN,
 ) -> Handler:
     """Some of what visitors are answered is judged.
 
     Args:
         judge: None: no site wants any judged.
         pause: seconds before a call is tried again.
+        again: share of the judged answers that are judged twice.
     """
 
     async def handle(record: Record, sender: Sender) -> None:
@@ -104,7 +108,7 @@ def judge_handler(
             return
         if await forgotten(event.site, event.request_id):
             return
-        twice = chosen_again(event, site.judging.again)
+        twice = chosen_again(event, again)
         admitted = await allowance.admit(event, outcome.asked_at, site.judging.daily, twice=twice)
         if admitted not in ("once", "twice"):
             if admitted == "over-budget":

@@ -131,8 +131,10 @@ class Limits:
     """What may be read."""
 
     size: int  # bytes of one attachment
-    text: int  # characters of a page's attachments together
-    budget: int  # bytes of all attachments together that are held at once, of all pages
+    text: int = 1_000_000  # characters of a page's attachments together
+    # Bytes of all attachments together that a process holds at once, fetched and not yet read. Others wait, and a
+    # larger one waits until it is alone.
+    budget: int = 40 * 1024 * 1024
     folders: Mapping[str, Path] = field(default_factory=dict)  # where `path` attachments of a site may lie
 
 

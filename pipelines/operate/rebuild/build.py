@@ -15,7 +15,7 @@ from cachetools import TTLCache
 
 from pipelines.ingest.accept import reference
 from pipelines.ingest.embed import Embedding
-from pipelines.ingest.ports import PageStore
+from pipelines.ingest.ports import KnownPages, PageStore
 from pipelines.operate.rebuild.batched_store import BatchedPageStore
 from pipelines.operate.rebuild.page_builder import (
     BuildTarget,
@@ -25,9 +25,10 @@ from pipelines.operate.rebuild.page_builder import (
     SourceMessage,
     origin_of,
 )
-from pipelines.operate.rebuild.ports import Indexes, NamedEmbedders, RebuildPages
+from pipelines.operate.rebuild.ports import Indexes
 from pipelines.runtime.bus import LogReader
 from pipelines.runtime.dead_letters import DeadLetter
+from pipelines.runtime.embedder import Embedders
 from pipelines.runtime.errors import WrongUse
 from pipelines.runtime.indexes import IndexGone
 from pipelines.runtime.record import Record
@@ -54,8 +55,8 @@ class OrderedPages:
     def __init__(
         self,
         indexes: Indexes,
-        pages: RebuildPages,
-        embedders: NamedEmbedders,
+        pages: KnownPages,
+        embedders: Embedders,
         changes: LogReader,
         read: ReadAttachments,
     ) -> None:

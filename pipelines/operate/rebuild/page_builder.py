@@ -20,9 +20,8 @@ from pipelines.ingest.embed import Embedding
 from pipelines.ingest.handlers import chunked, now
 from pipelines.ingest.index import apply_part
 from pipelines.ingest.ports import PageStore
-from pipelines.operate.rebuild.ports import NamedEmbedders
 from pipelines.runtime.bus import LogReader
-from pipelines.runtime.embedder import Embedder
+from pipelines.runtime.embedder import Embedder, Embedders
 from pipelines.runtime.errors import Permanent, SettingsError, WrongUse
 from pipelines.runtime.indexes import IndexInfo
 from schemas.head import Head, Origin
@@ -68,7 +67,7 @@ class BuildTarget:
     model: Callable[[], Awaitable[Embedder]]
 
     @classmethod
-    def of(cls, info: IndexInfo, embedders: NamedEmbedders) -> BuildTarget:
+    def of(cls, info: IndexInfo, embedders: Embedders) -> BuildTarget:
         """The target of an index. Raises: IndexUnfit: this version does not know its chunker."""
 
         async def model() -> Embedder:

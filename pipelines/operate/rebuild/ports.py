@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from pipelines.ingest.ports import KnownPages, PageStore
-from pipelines.runtime.embedder import Embedder, SiteEmbedders
+from pipelines.ingest.ports import KnownPages
 from pipelines.runtime.indexes import IndexInfo
 from schemas.rebuild import Rebuild
 
@@ -87,12 +86,6 @@ class RebuildNotes(Protocol):
     async def forget(self, rebuild: Rebuild) -> None: ...
 
 
-class RebuildPages(KnownPages, Protocol):
-    """Pages of the live indexes, and any index to write to (adapters.elastic.pages.ElasticPages)."""
-
-    def at(self, info: IndexInfo) -> PageStore: ...
-
-
 class GenerationStore(Protocol):
     """All of these, over one connection (adapters.elastic.bundle.Elastic)."""
 
@@ -103,12 +96,4 @@ class GenerationStore(Protocol):
     def rebuilds(self) -> RebuildNotes: ...
 
     @property
-    def pages(self) -> RebuildPages: ...
-
-
-class NamedEmbedders(SiteEmbedders, Protocol):
-    """Embedders of sites, and any other by its name (adapters.embedders.registry.Models)."""
-
-    async def by_name(self, spec: str) -> Embedder:
-        """The embedder that `spec` names, started. Raises: SettingsError, Permanent."""
-        ...
+    def pages(self) -> KnownPages: ...

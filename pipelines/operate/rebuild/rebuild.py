@@ -30,9 +30,10 @@ from pipelines.operate.rebuild.generations import History, history, unnoted
 from pipelines.operate.rebuild.index_builder import IndexBuilder
 from pipelines.operate.rebuild.orders import WorkerOrders
 from pipelines.operate.rebuild.page_builder import BuildTarget
-from pipelines.operate.rebuild.ports import GenerationStore, NamedEmbedders
+from pipelines.operate.rebuild.ports import GenerationStore
 from pipelines.operate.rebuild.watermark import IndexedWatermark
 from pipelines.runtime.bus import Bus
+from pipelines.runtime.embedder import Embedders
 from pipelines.runtime.errors import PagewireError, Permanent, SettingsError
 from pipelines.runtime.indexes import IndexInfo, index_name
 from pipelines.runtime.retry import RetryPolicy
@@ -95,7 +96,7 @@ class Rebuilder:
         site: str,
         defaults: Defaults,
         store: GenerationStore,
-        embedders: NamedEmbedders,
+        embedders: Embedders,
         bus: Bus,
         attachments: Callable[[], Attachments],
         barrier: IndexedWatermark,

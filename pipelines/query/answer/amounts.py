@@ -17,14 +17,14 @@ from functools import cache
 
 from prompts.loader import table
 from text.figures import Figure
-from text.measures import CURRENCIES, Unit, measures
+from text.measures import CURRENCIES, MeasureUnit, measures
 
 FREE = "free"  # `said` of a price of 0 that no figure says
 ROUNDED = Fraction(1, 20)  # a rounded figure's distance from the exact one, at most, in parts of the greater
 BEFORE = 24  # characters before a figure in which words on it may stand
 GAP = 60  # characters between the parts of a phrase
 
-_ANY_PRICE = Unit(frozenset(CURRENCIES))
+_ANY_PRICE = MeasureUnit(frozenset(CURRENCIES))
 _NEXT_WORD = re.compile(r"[ \u00a0]?([^\W\d_]+)")
 _CENTS = re.compile(r"[ \u00a0]")
 
@@ -155,12 +155,12 @@ def _endings(name: str, langs: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @cache
-def _parts(langs: tuple[str, ...]) -> dict[str, tuple[Fraction, Unit]]:
+def _parts(langs: tuple[str, ...]) -> dict[str, tuple[Fraction, MeasureUnit]]:
     found = {}
     for phrase in _phrases("parts", langs):
         said, _, meant = phrase.partition("=")
         number, unit = meant.split()
-        found[said.strip()] = (Fraction(number), Unit(frozenset([unit])))
+        found[said.strip()] = (Fraction(number), MeasureUnit(frozenset([unit])))
     return found
 
 

@@ -18,8 +18,9 @@ from time import perf_counter
 import structlog
 
 from pipelines.query.answer.cite import used_sources
-from pipelines.query.answer.clock import Clock, SystemClock
+from pipelines.query.answer.clock import Clock
 from pipelines.query.answer.links import whole_links, with_whole_links
+from pipelines.query.answer.prompt import OUTPUT_TOKENS
 from pipelines.query.answer.pump import StrategyFailed, pumped
 from pipelines.query.answer.remedies import remedy
 from pipelines.query.answer.strategies.base import (
@@ -65,7 +66,7 @@ from schemas.answer import (
     Usage,
     WholeTable,
 )
-from schemas.query import Corrected, CourtesyKind, Question, Retrieved, Source
+from schemas.query import HISTORY_MESSAGES, Corrected, CourtesyKind, Question, Retrieved, Source
 from text.markdown import as_text
 
 log = structlog.get_logger(__name__)
@@ -133,7 +134,7 @@ class Answering:
         self._prompts = site_prompts
         self._strategies = {str(name): strategy for name, strategy in strategies.items()}  # `quote` is none of them
         self._courteous = courteous
-        self._clock = clock or SystemClock()
+        self._clock = clock or datetime.now
         self._examples = examples
         self._spending = spending
 
@@ -220,13 +221,13 @@ class Answering:
             retrieved,
             site=site.title or request.site,
             language=self._phrases(request).name(request.lang),
-            now=self._clock.now(site.zone),
+            now=self._clock(site.zone),
             budget=flow.context_chars,
             check=flow.sentence_check,
-            history_messages=self._settings.history_messages,
-            room=limits.max_tokens or self._settings.answer_tokens,
-            tool_calls=site.tool_calls or self._settings.tool_calls,
-            judge=site.judge or self._settings.judge,
+            history_messages=HISTORY_MESSAGES,
+            room=limits.max_tokens or OUTPUT_TOKENS,
+            tool_calls=self._settings.tool_calls,
+            judge=self._settings.judge,
             thinks=request.under.think,
             terms=terms(self._prompts.of(request.site).glossary_of(site), request.lang, shown),
         )

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from pipelines.runtime.errors import SettingsError
 
-
-class Clock(Protocol):
-    """Tells the time."""
-
-    def now(self, zone: ZoneInfo) -> datetime:
-        """The time there."""
-        ...
-
-
-class SystemClock:
-    """The machine's."""
-
-    def now(self, zone: ZoneInfo) -> datetime:
-        return datetime.now(zone)
+Clock = Callable[[ZoneInfo], datetime]  # the time there
 
 
 class FileClock:
@@ -51,4 +38,4 @@ class FileClock:
 
 def clock_of(path: Path | None) -> Clock:
     """The machine's, or that of a file."""
-    return FileClock(path) if path else SystemClock()
+    return FileClock(path).now if path else datetime.now

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import structlog
 
@@ -36,15 +35,14 @@ MOST_CLAIMS = 20  # of one answer
 VERDICT_TOKENS = 8  # of one sentence
 PREMISE_CHARS = 8_000  # of all passages together, as the model reads them
 WINDOW = 1_000  # characters of a passage that a cross-encoder reads at once; it has 512 tokens for both
+SECONDS = 4.0  # that a judge may take for an answer; then the rules alone count
 LEAST_TIME = 0.2  # seconds; with less it is not asked
 
 _VERDICT = re.compile(r"^[^\w\n]*(?P<n>\d+)\W+(?P<word>yes|no)\b", re.IGNORECASE | re.MULTILINE)
 
 
-class Check(Protocol):
-    """What a sentence is compared with before it is shown (pipelines.query.answer.grounding)."""
-
-    def doubt(self, markdown: str, cited: Iterable[int]) -> Doubt | None: ...
+# What a sentence is compared with before it is shown: its Markdown and the numbers that it cites give a doubt, or None.
+Check = Callable[[str, Iterable[int]], Doubt | None]
 
 
 @dataclass(frozen=True)
@@ -53,12 +51,11 @@ class Judge:
 
     Args:
         least: chance below which a sentence counts as not borne out.
-        seconds: it may take for an answer.
     """
 
     entails: Entails
     least: float
-    seconds: float
+    seconds: float = SECONDS
 
     async def refuted(
         self, stated: Sequence[tuple[str, tuple[int, ...]]], sources: Sequence[Source], request: Question, left: float
@@ -81,7 +78,7 @@ class Judge:
             return frozenset(), Verdicts(())
         try:
             async with asyncio.timeout(seconds):
-                verdicts = await self.entails.entailed(claims, request)
+                verdicts = await self.entails(claims, request)
         except Exception as err:  # noqa: BLE001 - whatever a judge dies of, the answer is there
             log.warning("not judged", error=type(err).__name__, seconds=round(seconds, 1))
             return frozenset(), Verdicts((), failed=type(err).__name__)
@@ -99,7 +96,7 @@ class Refuted:
     def doubt(self, markdown: str, cited: Iterable[int]) -> Doubt | None:
         if markdown in self._refuted:
             return Doubt("entailment", markdown)
-        return self._rules.doubt(markdown, cited)
+        return self._rules(markdown, cited)
 
 
 class ModelJudge:

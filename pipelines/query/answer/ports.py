@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,12 +27,9 @@ class Verdicts:
     failed: str = ""
 
 
-class Entails(Protocol):
-    """Tells whether passages (the premise) bear sentences (the hypotheses) out."""
-
-    async def entailed(self, claims: Sequence[Claim], request: Question) -> Verdicts:
-        """All sentences of one answer at once. Raises: whatever it likes; its caller gives it a time."""
-        ...
+# Tells whether passages (the premises) support sentences (the hypotheses): all sentences of one answer at once. It may
+# raise anything; its caller limits its time.
+Entails = Callable[[Sequence[Claim], Question], Awaitable[Verdicts]]
 
 
 class Finder(Protocol):

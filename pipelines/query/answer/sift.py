@@ -142,7 +142,7 @@ class Sifter:
         said = self._parser.part(start, end)
         open_ones = self._parser.citations[self._given :]  # all others end before
         cited = [c.n for c in open_ones if c.start < end and c.end > start]
-        doubt = self._grounds.doubt(said, cited) if self._grounds else None
+        doubt = self._grounds(said, cited) if self._grounds else None
         if doubt is not None and self._note:
             self._mark(said, start, end, doubt, events)
         elif doubt is not None:

@@ -18,7 +18,7 @@ from pipelines.query.extractive.parts import AskedPart, by_part, parts
 from pipelines.query.extractive.ranking import Findings, weigh
 from pipelines.query.flow import Flow
 from pipelines.query.live.glossary import Glossary, widened
-from pipelines.query.search.ports import Chunks, Hit, Reranker
+from pipelines.query.search.ports import Hit, Reranker, SearchIndex
 from pipelines.query.search.search import Retrieval
 from schemas.query import Gate, Grade, Rephrased, Sure
 
@@ -62,7 +62,7 @@ class Assessment:
         return replace(self, ranked=ranked, hits=ranked[:size], findings=findings)
 
 
-async def looked(asked: Rephrased, find: Find, glossary: Glossary, chunks: Chunks) -> Look:
+async def looked(asked: Rephrased, find: Find, glossary: Glossary, chunks: SearchIndex) -> Look:
     """Search for the question; for one that may lean on the one before it, with that one as well. Raises: Retryable."""
     named = partial(widened, glossary, asked.request.lang)
     alone = named(asked.question)
@@ -76,7 +76,7 @@ async def looked(asked: Rephrased, find: Find, glossary: Glossary, chunks: Chunk
     return Look(asked, named(followed.question), followed.found, followed)
 
 
-async def assessed(look: Look, chunks: Chunks, flow: Flow, *, in_parts: bool) -> Assessment:
+async def assessed(look: Look, chunks: SearchIndex, flow: Flow, *, in_parts: bool) -> Assessment:
     """Measure what was found.
 
     Args:

@@ -24,7 +24,7 @@ import numpy as np
 from pipelines.query.extractive.certainty import asked
 from pipelines.query.extractive.confidence import sureness
 from pipelines.query.extractive.ranking import Findings, weigh
-from pipelines.query.search.ports import Calibration, ChunkKey, Chunks, Hit, SurenessProfile
+from pipelines.query.search.ports import Calibration, ChunkKey, Hit, SearchIndex, SurenessProfile
 from pipelines.query.search.search import Retrieval
 from prompts.loader import sentences
 from schemas.ingest import Vector32
@@ -216,7 +216,7 @@ def apart(vector: Vector32, read: Iterable[Hit], pages: Collection[str]) -> floa
 
 
 async def go_on(
-    question: str, earlier: Earlier, alone: Retrieval, both: Retrieval, chunks: Chunks
+    question: str, earlier: Earlier, alone: Retrieval, both: Retrieval, chunks: SearchIndex
 ) -> FollowUpResult | None:
     """What answers the question together with the one before it; None where it stands alone. Raises: Retryable."""
     if alone.vector is None or not both.hits:
@@ -247,7 +247,9 @@ def names_another(question: str, hits: Sequence[Hit], read: Iterable[Hit], pages
     return not named <= shown
 
 
-async def read_on(earlier: Earlier, alone: Retrieval, both: Retrieval, chunks: Chunks) -> tuple[list[str], list[Hit]]:
+async def read_on(
+    earlier: Earlier, alone: Retrieval, both: Retrieval, chunks: SearchIndex
+) -> tuple[list[str], list[Hit]]:
     """The pages that were shown, and what of them no search has read. Raises: Retryable."""
     if not both.hits:
         return [], []

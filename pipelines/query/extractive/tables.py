@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from pipelines.query.extractive.ranking import KEPT, Findings, Weighed
-from pipelines.query.search.ports import ChunkKey, Chunks, Hit
+from pipelines.query.search.ports import ChunkKey, Hit, SearchIndex
 from schemas.query import Source, SourceTable
 
 AROUND = 5  # chunks on each side of the row's
@@ -22,7 +22,7 @@ _ROW = re.compile(r"[ \t]*\|")
 
 
 async def whole_tables(
-    found: Iterable[Findings], near: Iterable[Hit], sources: Sequence[Source], chunks: Chunks
+    found: Iterable[Findings], near: Iterable[Hit], sources: Sequence[Source], chunks: SearchIndex
 ) -> tuple[SourceTable, ...]:
     """Of the rows that may be quoted, the tables that they are of.
 

@@ -65,26 +65,12 @@ class Pages(Protocol):
     async def readable(self, site: str, page_ids: Collection[str], groups: Iterable[str]) -> frozenset[PageName]: ...
 
 
-class PageReceipts(Protocol):
-    """The state of pages' newest changes (pipelines.ingest.receipts). Raises Retryable."""
-
-    async def receipts(self, site: str, page_keys: Iterable[str]) -> dict[str, Receipt]: ...
-
-
-class Uses(Protocol):
-    """The question log (pipelines.query.log.ports). Raises Retryable."""
-
-    async def corrections_used(self, site: str) -> Mapping[str, int]: ...
-
-
-class Trials(Protocol):
-    """What a correction would answer (pipelines.query.log.correction_trials)."""
-
-    async def tried(
-        self, site: str, id: str, correction: Correction, others: CorrectionSet, glossary: Glossary
-    ) -> CorrectionTrial:
-        """Raises: Retryable. Permanent: of the embedder."""
-        ...
+# The state of the newest changes of a site's pages, by page key (pipelines.ingest.receipts). Raises: Retryable.
+PageReceipts = Callable[[str, Iterable[str]], Awaitable[dict[str, Receipt]]]
+# How often each correction of a site was used (pipelines.query.log.ports). Raises: Retryable.
+Uses = Callable[[str], Awaitable[Mapping[str, int]]]
+# What a correction would answer (pipelines.query.log.correction_trials). Raises: Retryable; Permanent: of the embedder.
+Trials = Callable[[str, str, Correction, CorrectionSet, Glossary], Awaitable[CorrectionTrial]]
 
 
 class CorrectionChanges:
@@ -218,7 +204,7 @@ class CorrectionChanges:
 
     async def _try(self, site: str, id: str, correction: Correction, live: Sequence[TextVersion]) -> CorrectionTrial:
         others = CorrectionSet(tuple(one for one in correction_set(live).kept if one.id != id))
-        return await self._trials.tried(site, id, correction, others, self._glossary(site, live))
+        return await self._trials(site, id, correction, others, self._glossary(site, live))
 
     def _glossary(self, site: str, live: Iterable[TextVersion]) -> Glossary:
         changed = next((one.text for one in live if one.kind == "glossary" and one.text), None)
@@ -240,7 +226,7 @@ class CorrectionChanges:
         page_id, spoken = names[0]
         key = page_key(site, spoken, page_id)
         indexed = await self._pages.page(site, key, groups)
-        receipt = (await self._receipts.receipts(site, [key])).get(key)
+        receipt = (await self._receipts(site, [key])).get(key)
         first = indexed.chunks[0]
         return CorrectedPage(
             page_id=page_id,
@@ -262,7 +248,7 @@ class CorrectionChanges:
                     found.append((one, read_correction(one.text)))
                 except PromptError:
                     continue
-        mine, used = list(groups), await self._uses.corrections_used(site) if found else {}
+        mine, used = list(groups), await self._uses(site) if found else {}
         states = await self._states(site, [correction for _, correction in found], mine)
         return [
             ListedCorrection(
@@ -285,7 +271,7 @@ class CorrectionChanges:
         if not pages:
             return ["in-force"] * len(corrections)
         keys = {name: page_key(site, name[1], name[0]) for name in pages}
-        receipts = await self._receipts.receipts(site, keys.values())
+        receipts = await self._receipts(site, keys.values())
         readable = await self._pages.readable(site, {id for id, _ in pages}, groups)
         spoken = {id for id, _ in readable}
         states: list[CorrectionState] = []

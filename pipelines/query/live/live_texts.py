@@ -11,7 +11,7 @@ starts meanwhile says what the files say until it has seen the store.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Protocol
 
 import structlog
@@ -50,16 +50,12 @@ class TextStore(Protocol):
         ...
 
 
-class Taker(Protocol):
-    """Who goes by what is live: SitePrompts, SitePrivacy, SiteTuning."""
-
-    def take(self, live: Sequence[TextVersion]) -> None:
-        """From now on these count. What is of no kind of its own is passed over."""
-        ...
+# Receives all live versions: SitePrompts.take, SitePrivacy.take, SiteTuning.take. It passes over those of other kinds.
+Taker = Callable[[Sequence[TextVersion]], None]
 
 
 class LiveTexts:
-    """Has `takers` go by what is live. One for each process or stage."""
+    """Hands the live versions to `takers`. One for each process or stage."""
 
     def __init__(self, store: TextStore, *takers: Taker) -> None:
         self._store = store
@@ -82,7 +78,7 @@ class LiveTexts:
                 if state != self._state:
                     live = await self._store.live()
                     for taker in self._takers:
-                        await asyncio.to_thread(taker.take, live)
+                        await asyncio.to_thread(taker, live)
                     self._state = state
         except (PagewireError, TimeoutError) as err:
             if not self._away:

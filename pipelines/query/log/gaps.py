@@ -5,6 +5,7 @@ the log's questions ─▶ wordings ─▶ (grouping) ─▶ groups: label, coun
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,12 +16,13 @@ import numpy as np
 
 from pipelines.query.log.grouping import Numbers
 from pipelines.query.log.ports import GroupableQuestion
-from pipelines.query.log.telling import telling
 from pipelines.runtime.embedder import Matrix32
 from schemas.gaps import Covered, GapCounts, GapPage, GapQuestion, GapReport, QuestionGroup, Trend
 from text.folding import fold
+from text.language import stopwords
 from text.words import words
 
+WORDS = 4  # of a group
 Miss = Literal["refused", "disliked", "unsure", "unfounded"]
 
 NOBODY_ASKED = datetime(2000, 1, 1, tzinfo=UTC)
@@ -28,6 +30,29 @@ KEPT = 500  # groups of each list
 SAMPLES, PAGES = 5, 3  # of a group
 CHANGED, AT_LEAST = 1.25, 2  # what is no more "the same": by so much, and by so many questions
 NOTHING_NEAR, UNCLEAR = 5, 2  # grades
+
+
+def telling(listed: Iterable[Sequence[str]], every: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Of each listed group of texts the words that many of its texts have and few groups of all do.
+
+    As TF-IDF of classes (Grootendorst 2022, BERTopic), counted once per text.
+    """
+    empty = frozenset[str]().union(*stopwords().values())
+
+    def said(group: Sequence[str]) -> Counter[str]:
+        return Counter(word for text in group for word in set(words(text)) if word not in empty and len(word) > 1)
+
+    groups = 0
+    having: Counter[str] = Counter()
+    for group in every:
+        groups += 1
+        having.update(set(said(group)))
+    found = []
+    for group in listed:
+        own = said(group)
+        best = sorted(own, key=lambda word: (-own[word] * math.log(1 + groups / having[word]), word))
+        found.append(tuple(best[:WORDS]))
+    return found
 
 
 @dataclass(frozen=True)

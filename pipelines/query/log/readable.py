@@ -7,10 +7,9 @@ pages. Of a page that is gone nobody can tell any more, so it is shown to nobody
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol
 
 from pipelines.query.log.ports import GroupableQuestion, QuestionReader
 from schemas.outcome import LoggedQuestion, QuestionFilter, QuestionList
@@ -18,12 +17,8 @@ from schemas.outcome import LoggedQuestion, QuestionFilter, QuestionList
 PageName = tuple[str, str]  # id and language
 
 
-class PageRights(Protocol):
-    """Who may read which page (adapters.elastic.page_view)."""
-
-    async def readable(self, site: str, page_ids: Collection[str], groups: Iterable[str]) -> frozenset[PageName]:
-        """Those of the pages that these groups can find. Raises: Retryable."""
-        ...
+# Those of a site's pages that some groups can find (adapters.elastic.page_view). Raises: Retryable.
+PageRights = Callable[[str, Collection[str], Iterable[str]], Awaitable[frozenset[PageName]]]
 
 
 @dataclass(frozen=True)
@@ -75,7 +70,7 @@ class ReadableQuestions:
         return await self.questions.corrections_used(site)
 
     async def _readable(self, site: str, page_ids: Collection[str]) -> frozenset[PageName]:
-        return await self.rights.readable(site, page_ids, self.groups) if page_ids else frozenset()
+        return await self.rights(site, page_ids, self.groups) if page_ids else frozenset()
 
 
 def _cleared(question: LoggedQuestion, allowed: frozenset[PageName]) -> LoggedQuestion:

@@ -22,7 +22,7 @@ from pipelines.query.ports import ChatModels, ExamplePicker
 from pipelines.query.settings import QuerySettings
 from pipelines.runtime.errors import PagewireError
 from prompts.loader import fence
-from schemas.query import MAX_HISTORY, MAX_QUESTION, Question, SearchMode, Turn, Usage
+from schemas.query import HISTORY_MESSAGES, MAX_HISTORY, MAX_QUESTION, Question, SearchMode, Turn, Usage
 from text.sentences import cut
 from text.words import count_words
 
@@ -37,7 +37,7 @@ _LABEL = re.compile(r"^(?:[*_#>\s-]*)(?:[\w' ]{0,24}(?:question|query|frage)[*_]
 _QUOTES = "\"'“”„‘’«»`*_ \t"
 
 
-class Message(NamedTuple):
+class HistoryMessage(NamedTuple):
     """One side's words in a conversation."""
 
     role: Literal["visitor", "assistant"]
@@ -57,32 +57,34 @@ def search_mode(question: str, short_words: int) -> SearchMode:
     return "keyword" if count_words(question) < short_words else "semantic"
 
 
-def recent(history: Sequence[Turn], messages: int, chars: int = MAX_HISTORY) -> list[Message]:
+def recent(history: Sequence[Turn], messages: int, chars: int = MAX_HISTORY) -> list[HistoryMessage]:
     """The newest messages, oldest first: at most `messages`, together at most `chars` characters.
 
     The oldest that is kept may be cut at its end.
     """
-    said = [m for turn in history for m in (Message("visitor", turn.question), Message("assistant", turn.answer))]
-    kept: list[Message] = []
+    said = [
+        m
+        for turn in history
+        for m in (HistoryMessage("visitor", turn.question), HistoryMessage("assistant", turn.answer))
+    ]
+    kept: list[HistoryMessage] = []
     left = chars
     for role, text in reversed(said[-messages:] if messages else []):
         piece = cut(text, left)
         if piece:
-            kept.append(Message(role, piece))
+            kept.append(HistoryMessage(role, piece))
         left -= len(piece)
         if piece != text:
             break
     return kept[::-1]
 
 
-def conversation(history: Sequence[Turn], messages: int, chars: int = MAX_HISTORY) -> str:
+def conversation(history: Sequence[Turn], messages: int) -> str:
     """The recent messages, as a prompt shows them."""
-    return "\n".join(f"{role}: {text}" for role, text in recent(history, messages, chars)) or "(none)"
+    return "\n".join(f"{role}: {text}" for role, text in recent(history, messages)) or "(none)"
 
 
-def values(
-    request: Question, *, site: str, language: str, history_messages: int, terms: str = "", chars: int = MAX_HISTORY
-) -> dict[str, str]:
+def values(request: Question, *, site: str, language: str, history_messages: int, terms: str = "") -> dict[str, str]:
     """What the prompt `rephrase` wants to know.
 
     Args:
@@ -95,7 +97,7 @@ def values(
         "site": site,
         "language": language,
         "fence": fence(request.request_id),
-        "conversation": conversation(request.history, history_messages, chars),
+        "conversation": conversation(request.history, history_messages),
         "question": request.question,
         "terms": terms,
     }
@@ -137,9 +139,8 @@ async def rewrite(
         request,
         site=site.title or request.site,
         language=prompt_set.phrases.name(lang),
-        history_messages=settings.history_messages,
+        history_messages=HISTORY_MESSAGES,
         terms=terms_back(prompt_set.searched_by(site), request.question),
-        chars=settings.step(request.site, "rephrase").context_chars or MAX_HISTORY,
     )
     try:
         async with asyncio.timeout(PATIENCE):

@@ -13,7 +13,7 @@ from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.ports import IndexNotTried, RerankerNotTried
 from pipelines.query.retrieve.corrected import Corrector
 from pipelines.query.retrieve.retrieve import retrieve
-from pipelines.query.search.ports import Chunks, Reranker
+from pipelines.query.search.ports import Reranker, SearchIndex
 from pipelines.query.search.search import Searcher
 from pipelines.query.settings import QuerySettings
 from pipelines.runtime.indexes import IndexUnfit
@@ -28,7 +28,7 @@ logger = structlog.get_logger(__name__)
 def retrieve_handler(
     settings: QuerySettings,
     searcher: Searcher,
-    chunks: Chunks,
+    chunks: SearchIndex,
     reranker: Reranker | None = None,
     *,
     writes: bool = False,

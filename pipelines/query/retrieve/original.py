@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pipelines.query.extractive.assessment import same_revision
 from pipelines.query.extractive.confidence import FINE, NOTHING, GateInput, figures
 from pipelines.query.flow import Flow
-from pipelines.query.search.ports import Chunks, Hit, Thresholds
+from pipelines.query.search.ports import Hit, SearchIndex, Thresholds
 from pipelines.query.search.search import Retrieval, Searcher
 from pipelines.query.search.widen import fit, passages
 from schemas.query import Gate, Grade, Rephrased, Source
@@ -30,7 +30,7 @@ class Original:
     gate: Gate | None
 
 
-async def original(asked: Rephrased, searcher: Searcher, chunks: Chunks, flow: Flow) -> Original:
+async def original(asked: Rephrased, searcher: Searcher, chunks: SearchIndex, flow: Flow) -> Original:
     """Raises: UnknownSite, Retryable."""
     request = asked.request
     if asked.mode == "keyword":

@@ -21,7 +21,7 @@ from pipelines.query.flow import Flow
 from pipelines.query.live.glossary import Glossary
 from pipelines.query.retrieve.corrected import Corrector, Found, corrected
 from pipelines.query.retrieve.original import original
-from pipelines.query.search.ports import Chunks, Hit, Reranker
+from pipelines.query.search.ports import Hit, Reranker, SearchIndex
 from pipelines.query.search.search import Retrieval, Searcher
 from pipelines.query.search.widen import passages, wanted
 from pipelines.query.settings import QuerySettings
@@ -63,7 +63,7 @@ class _Laps:
 async def retrieve(
     asked: Rephrased,
     searcher: Searcher,
-    chunks: Chunks,
+    chunks: SearchIndex,
     settings: QuerySettings,
     reranker: Reranker | None = None,
     *,
@@ -128,7 +128,7 @@ async def retrieve(
     )
 
 
-async def _by_original(asked: Rephrased, searcher: Searcher, chunks: Chunks, flow: Flow, laps: _Laps) -> Retrieved:
+async def _by_original(asked: Rephrased, searcher: Searcher, chunks: SearchIndex, flow: Flow, laps: _Laps) -> Retrieved:
     made = await laps.of("search", original(asked, searcher, chunks, flow))
     request = _spoken_to(asked.request, made.sources, ())
     return _retrieved(
@@ -184,7 +184,7 @@ def _with_others(best: Assessment, others: Sequence[Hit], said: Found, size: int
 
 
 async def _read(
-    best: Assessment, look: Look, chunks: Chunks, flow: Flow, size: int, *, whole: bool
+    best: Assessment, look: Look, chunks: SearchIndex, flow: Flow, size: int, *, whole: bool
 ) -> tuple[tuple[Source, ...], tuple[SourceTable, ...]]:
     """Sources of the best hits and of what is near them; what else stands around is read if there is room for it.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -210,14 +210,6 @@ class Reranker(Protocol):
         ...
 
 
-class Chunks(Protocol):
-    """Chunks by their place (adapters.elastic.search)."""
-
-    async def chunks(self, index: str, addresses: Sequence[tuple[str, FieldName, int]]) -> list[Hit]: ...
-
-    async def field(self, index: str, page_key: str, field: FieldName) -> list[Hit]: ...
-
-
 class SearchEmbedder(Embedder, Protocol):
     """An embedder that knows what its cosines mean."""
 
@@ -231,7 +223,7 @@ class SearchEmbedders(Protocol):
     async def for_site(self, site: str) -> SearchEmbedder: ...
 
 
-class SearchIndex(Chunks, Protocol):
+class SearchIndex(Protocol):
     """The live index of each site, as it is searched (adapters.elastic.search.SiteSearch)."""
 
     async def candidates(
@@ -259,10 +251,13 @@ class SearchIndex(Chunks, Protocol):
         language, in order. Raises: Retryable."""
         ...
 
-
-class OtherIndexes(Protocol):
-    """Indexes of a site that are not live, for trials (wiring.index_search.SiteIndexes)."""
-
-    async def of(self, site: str, name: str) -> tuple[SearchIndex, SearchEmbedders]:
-        """Raises: IndexNotTried: the site has none of this name, or its model is not there. Retryable."""
+    async def chunks(self, index: str, addresses: Sequence[ChunkKey]) -> list[Hit]:
+        """Chunks by their place. Raises: Retryable."""
         ...
+
+    async def field(self, index: str, page_key: str, field: FieldName) -> list[Hit]: ...
+
+
+# An index of a site, by its name, that is not live, for trials (wiring.index_search). Raises: Retryable; IndexNotTried:
+# the site has none of this name, or its model is not there.
+OtherIndexes = Callable[[str, str], Awaitable[tuple[SearchIndex, SearchEmbedders]]]

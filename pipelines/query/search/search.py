@@ -19,7 +19,6 @@ from pipelines.query.search.ports import (
     Candidate,
     Candidates,
     ChunkKey,
-    Chunks,
     Floors,
     Hit,
     OtherIndexes,
@@ -171,11 +170,11 @@ class Searcher:
         """The same search on another index of the site, with that one's model. Raises: IndexNotTried, Retryable."""
         if self._others is None:
             raise IndexNotTried("no index but the live one can be searched here")
-        index, models = await self._others.of(site, name)
+        index, models = await self._others(site, name)
         return Searcher(index, models, self._settings)
 
     @property
-    def chunks(self) -> Chunks:
+    def chunks(self) -> SearchIndex:
         """Those of the index that is searched."""
         return self._index
 

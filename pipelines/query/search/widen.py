@@ -139,7 +139,7 @@ def _connected(chunk: Hit, taken: Mapping[ChunkKey, _Piece], hits: Sequence[Hit]
 
 
 def _distance(hit: Hit, neighbour: Hit) -> int | None:
-    """Chunks between the two; None if the hit does not want that field, or what stands at another place."""
+    """SearchIndex between the two; None if the hit does not want that field, or what stands at another place."""
     if hit.page_key != neighbour.page_key or hit.shown != neighbour.shown:
         return None
     if hit.field == neighbour.field:

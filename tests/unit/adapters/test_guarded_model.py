@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from typing import Any
 
 import pytest
 
 from adapters.llm.fake import FakeChat
-from adapters.llm.guarded import GuardedChat, ServedModel
+from adapters.llm.guarded import GuardedChat
 from pipelines.query.ports import (
     ContentFiltered,
     Delta,
@@ -26,9 +27,7 @@ from schemas.answer import Usage
 ASKED = (ChatMessage("user", "When?"),)
 
 
-def guarded(
-    model: ServedModel, fallback: ServedModel | None = None, *, at_once: int = 8, rest: float = 60
-) -> GuardedChat:
+def guarded(model: Any, fallback: Any = None, *, at_once: int = 8, rest: float = 60) -> GuardedChat:
     return GuardedChat(model, "model", at_once=at_once, failures=2, rest=rest, fallback=fallback)
 
 

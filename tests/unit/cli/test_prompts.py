@@ -12,6 +12,7 @@ import pytest
 from gateway.fakes import FakePorts
 from pipelines.evaluate.dataset import Case, dumped
 from pipelines.evaluate.measures import Observed
+from pipelines.evaluate.run import AskCase
 from pipelines.runtime.errors import Retryable
 from prompts.loader import written
 from schemas.text_version import TextVersion
@@ -37,11 +38,11 @@ class Town:
         self.prompt: str | None = None
         self.filed = False
 
-    def under(self, settings: TrialSettings) -> Self:
+    def under(self, settings: TrialSettings) -> AskCase:
         self.prompt, self.filed = settings.prompt, settings.filed
         Town.named.add(settings.prompt_name)
         Town.tried.append(settings)
-        return self
+        return self.ask
 
     async def __aenter__(self) -> Self:
         return self

@@ -24,6 +24,7 @@ from connectors.cms.own_thread import OwnThread
 from connectors.cms.reconcile import Reconciled, reconcile
 from connectors.cms.settings import ConnectorsSettings, SitemapConnector
 from connectors.cms.sitemap import pace, visits
+from connectors.cms.sitemap import source as sitemap_source
 from connectors.cms.sitemap.discover import NotASitemap
 from connectors.cms.sitemap.source import FAILURES, SitemapSource
 from connectors.cms.sitemap.visits import Visit, Visits
@@ -292,14 +293,17 @@ async def test_visits_that_an_older_version_kept_are_read(tmp_path: Path) -> Non
     visits.close()
 
 
-async def test_links_are_followed_within_the_site_and_its_rules(web: FakeWeb, made: Any) -> None:
+async def test_links_are_followed_within_the_site_and_its_rules(
+    web: FakeWeb, made: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sitemap_source, "MAX_DEPTH", 2)
     web.pages["/robots.txt"] = "User-agent: *\nDisallow: /intern"
     web.page("/", links=("/a", "/a#top", "https://other.example/", "/intern", "/logo.png", "/calendar/1", "mailto:x"))
     web.page("/a", links=("/", "/b"))
     web.page("/b", links=("/c",))
     web.page("/c")
     web.page("/calendar/1", links=("/calendar/2",))
-    assert await listed(made(crawl=True, max_depth=2, exclude=["/calendar/"])) == ["en /", "en /a", "en /b"]
+    assert await listed(made(crawl=True, exclude=["/calendar/"])) == ["en /", "en /a", "en /b"]
     assert web.asked == ["/robots.txt", "/", "/a", "/b"]
 
 
@@ -314,13 +318,16 @@ async def test_a_crawl_goes_on_from_what_an_unchanged_page_linked_to(web: FakeWe
 
 
 @pytest.mark.parametrize("crawl", [True, False])
-async def test_a_trap_of_pages_without_end_is_refused(web: FakeWeb, made: Any, crawl: bool) -> None:
+async def test_a_trap_of_pages_without_end_is_refused(
+    web: FakeWeb, made: Any, crawl: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sitemap_source, "MAX_DEPTH", 100)
     web.sitemap(*(f"/{n}" for n in range(60)))
     for n in range(60):
         web.page(f"/{n}", links=(f"/{n + 1}",))
     web.page("/", links=("/0",))
     with pytest.raises(NotASitemap, match="more than 50 addresses"):
-        await listed(made(crawl=crawl, max_pages=50, max_depth=100))
+        await listed(made(crawl=crawl, max_pages=50))
 
 
 @pytest.mark.parametrize(
@@ -472,13 +479,14 @@ async def test_a_server_that_asks_for_patience_gets_it(
     assert 6.5 < max(slept) <= 7.0
 
 
-async def test_never_more_at_once_than_it_may_be(web: FakeWeb, made: Any) -> None:
+async def test_never_more_at_once_than_it_may_be(web: FakeWeb, made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sitemap_source, "CONCURRENCY", 3)
     paths = [f"/{n}" for n in range(40)]
     web.sitemap(*paths)
     for path in paths:
         web.page(path)
     web.takes = 0.02
-    await listed(made(concurrency=3))
+    await listed(made())
     assert web.most_at_once == 3
 
 

@@ -31,7 +31,7 @@ class World:
         self.deliveries = self.worker()
 
     def worker(self) -> Deliveries:
-        return Deliveries(self.store, {"town": self, "other": self}, self._now, lambda site: site)
+        return Deliveries(self.store, {"town": self.deliver, "other": self.deliver}, self._now, lambda site: site)
 
     async def _now(self) -> datetime:
         return self.at

@@ -9,8 +9,8 @@ import pytest
 
 from pipelines.evaluate.quality_gate import (
     BadQuestions,
-    FoundPage,
     GateQuestion,
+    RankedPage,
     compare,
     load_cases,
     rank,
@@ -26,12 +26,12 @@ def ranks(*pairs: tuple[int | None, int | None]) -> list[Rank]:
     return [Rank(question=f"q{n}", page="p", live=live, candidate=new) for n, (live, new) in enumerate(pairs)]
 
 
-def found(*pages: str) -> list[FoundPage]:
-    return [FoundPage(page, "en") for page in pages]
+def found(*pages: str) -> list[RankedPage]:
+    return [RankedPage(page, "en") for page in pages]
 
 
 def test_pages_are_ranked_by_their_first_hit_and_by_language() -> None:
-    hits = [FoundPage("a", "en"), FoundPage("a", "en"), FoundPage("b", "de"), FoundPage("b", "en")]
+    hits = [RankedPage("a", "en"), RankedPage("a", "en"), RankedPage("b", "de"), RankedPage("b", "en")]
     assert rank(GateQuestion(question="q", page="a"), hits) == 1
     assert rank(GateQuestion(question="q", page="b"), hits) == 2
     assert rank(GateQuestion(question="q", page="b", lang="en"), hits) == 3
@@ -79,11 +79,11 @@ async def test_every_question_is_asked_of_both() -> None:
     asked: list[tuple[str, str]] = []
     done: list[int] = []
 
-    async def live(question: str) -> Sequence[FoundPage]:
+    async def live(question: str) -> Sequence[RankedPage]:
         asked.append(("live", question))
         return found("right")
 
-    async def candidate(question: str) -> Sequence[FoundPage]:
+    async def candidate(question: str) -> Sequence[RankedPage]:
         asked.append(("candidate", question))
         return found("wrong", "right")
 

@@ -106,7 +106,7 @@ def settings(settings: Settings) -> Settings:
     webmaster = next(key for key in settings.keys if key.name == "webmaster")
     keys: list[KeySettings] = [key for key in settings.keys if key is not webmaster]
     keys.append(webmaster.model_copy(update={"groups": ("staff", "board")}))
-    models = {"llm_model": "usual", "llm_small_model": "small", "steps": {"answer": {"model": "large"}}}
+    models = {"llm_model": "usual", "steps": {"answer": {"model": "large"}, "rephrase": {"model": "small"}}}
     made = Settings.model_validate(settings.model_dump() | models | {"question_timeout": 0.5})
     return made.model_copy(update={"keys": tuple(keys), "admin_key": settings.admin_key})
 
@@ -132,7 +132,7 @@ async def test_models_are_those_of_the_settings(client: httpx.AsyncClient, fakes
     trials = [question.trial for question in fakes.answers.asked]
     assert trials == [Trial(model="large", temperature=0.7), Trial(model="small")]
     refused = assert_problem(await client.post(TRIALS, json=OPENS | {"trials": [{"model": "dear"}]}), 422, "invalid")
-    assert refused["detail"].endswith("usual, small, large")
+    assert refused["detail"].endswith("usual, large, small")
 
 
 async def built(client: httpx.AsyncClient, fakes: FakePorts) -> None:
@@ -238,7 +238,7 @@ async def test_the_search_and_the_thinking_are_tried(client: httpx.AsyncClient, 
 async def test_what_can_be_tried_is_told(client: httpx.AsyncClient, fakes: FakePorts, app: FastAPI) -> None:
     await built(client, fakes)
     told = (await client.get(TRIALS)).json()
-    assert (told["models"], told["reranker"], told["strategy"]) == (["usual", "small", "large"], False, "plain")
+    assert (told["models"], told["reranker"], told["strategy"]) == (["usual", "large", "small"], False, "plain")
     assert (told["live"], "pagewire-town-000004" in told["indexes"]) == ("pagewire-town-000002", True)
     edge = app.state.edge
 

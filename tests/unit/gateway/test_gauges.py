@@ -89,10 +89,13 @@ async def test_shows_lag_workers_dead_letters_and_freshness_in_seconds() -> None
     assert value("pagewire_freshness_seconds", site="new", quantile="0.5") is None
 
 
-async def test_of_too_many_sites_to_tell_apart_it_shows_all_pages_and_the_slowest() -> None:
+async def test_of_too_many_sites_to_tell_apart_it_shows_all_pages_and_the_slowest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pipelines.runtime.settings.LABELLED_SITES", 2)
     slow = FINE.sites[0].model_copy(update={"site": "village", "pages": 2, "freshness_p95_ms": 4000})
     many = FINE.model_copy(update={"sites": (slow, *FINE.sites)})
-    label = Settings(sites={site.site: SiteSettings() for site in many.sites}, metrics_sites=2).label
+    label = Settings(sites={site.site: SiteSettings() for site in many.sites}).label
     await StatusGauges(ScriptedStatus(many), LETTERS, label).refresh()
     assert value("pagewire_pages", site="") == 42
     assert value("pagewire_freshness_seconds", site="", quantile="0.5") == 0.25

@@ -29,7 +29,7 @@ from gateway.app import create_app
 from gateway.edge.metrics import MCP_CALLS
 from gateway.edge.rates import ADDRESS_FACTOR, TIMES
 from gateway.fakes import FakePorts
-from gateway.mcp.tools import Answer, Found
+from gateway.mcp.tools import PassagesFound, ToolAnswer
 from schemas.answer import Answered, Citation, Done
 from schemas.http import IndexedChunk, IndexedPage, SearchHit
 from schemas.keys import page_key
@@ -96,10 +96,10 @@ async def test_an_assistant_searches_asks_and_reads(connect: Connect, fakes: Fak
     async with connect() as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["search", "ask", "get_page"]
         found = await client.call_tool("search", {"query": "fees"})
-        assert Found.model_validate(found.structured_content).passages[0].text == "Ten euros."
+        assert PassagesFound.model_validate(found.structured_content).passages[0].text == "Ten euros."
         assert "[Fees](/fees) (id: fees, lang: en)" in text_of(found)
         answered = await client.call_tool("ask", {"question": "What does it cost?", "lang": "de"})
-        answer = Answer.model_validate(answered.structured_content)
+        answer = ToolAnswer.model_validate(answered.structured_content)
         assert (answer.answered, answer.answer) == (True, "It costs ten euros. [2] Bring a photo.")
         assert text_of(answered).endswith("Sources:\n\n[2]: [Fees](/fees) (id: fees, lang: en)")
         [question] = fakes.answers.asked

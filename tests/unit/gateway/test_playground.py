@@ -15,6 +15,7 @@ from adapters.elastic.client import ElasticsearchDown
 from gateway.console.playground import marked
 from gateway.fakes import FakePorts, Step
 from pipelines.runtime.errors import Retryable
+from pipelines.runtime.settings import StepSettings
 from prompts.loader import written
 from schemas.answer import Citation, Failed
 from schemas.outcome import OutcomeEvent
@@ -52,7 +53,9 @@ def settings(settings: Settings) -> Settings:
         key.model_copy(update={"groups": ("staff", "board")}) if key.name == "webmaster" else key
         for key in settings.keys
     ]
-    return settings.model_copy(update={"keys": tuple(keys), "llm_model": "usual", "llm_small_model": "small"})
+    return settings.model_copy(
+        update={"keys": tuple(keys), "llm_model": "usual", "steps": {"rephrase": StepSettings(model="small")}}
+    )
 
 
 async def token(client: httpx.AsyncClient) -> str:

@@ -28,6 +28,7 @@ from wiring.settings_file import load
 from wiring.stages import GROUPS
 from worker.faust_app import COMMIT_TIMEOUT
 from worker.runner import STOP_TIMEOUT, TEARDOWN_TIMEOUT
+from worker.settings import LIMITS
 
 INGEST = GROUPS["ingest"]
 
@@ -108,7 +109,6 @@ def test_our_settings_are_accepted_with_nothing_but_the_secrets_given(service: s
     assert settings.elasticsearch_password is not None
     assert settings.sites == Settings().sites
     assert (settings.partitions, settings.replication) == (4, 1)
-    assert settings.static_membership is None
     assert (settings.metrics_port is not None) == (service in (*WORKERS, "gateway"))
 
 
@@ -278,7 +278,7 @@ def test_workers_start_when_there_is_something_to_work_with() -> None:
 def test_nobody_is_killed_while_stopping_in_order() -> None:
     for stage in WORKERS:
         # drain 10, leaving the group and the last commit, closing clients, the last spans: 10 + 20 + 10 + 5 + 5 = 50
-        slowest = settings_of(stage).drain_timeout + STOP_TIMEOUT + TEARDOWN_TIMEOUT + COMMIT_TIMEOUT + LAST_SPANS
+        slowest = LIMITS.drain_timeout + STOP_TIMEOUT + TEARDOWN_TIMEOUT + COMMIT_TIMEOUT + LAST_SPANS
         assert seconds(SERVICES[stage]["stop_grace_period"]) > slowest
     assert seconds(SERVICES["gateway"]["stop_grace_period"]) > 2 * GRACE + LAST_SPANS
 

@@ -12,7 +12,7 @@ from adapters.fake_audit_log import FakeAuditLog
 from pipelines.operate import audit_log
 from pipelines.operate.audit_log import AuditLog
 from pipelines.runtime.errors import Permanent, Retryable
-from pipelines.runtime.trace import trace_id
+from pipelines.runtime.record import trace_id
 from schemas.audit_log import AuditEntry, AuditFilter
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)

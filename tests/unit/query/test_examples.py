@@ -70,14 +70,14 @@ async def picked(
     request: Question, *kept: WorkedExample, lang: str = "en", models: Models | None = None
 ) -> Sequence[str]:
     """Titles: the operator's examples are called by their id."""
-    chosen = await Examples(SITE_PROMPTS, Store(*kept), models or Models(), 15).pick("rephrase", request, lang)
+    chosen = await Examples(SITE_PROMPTS, Store(*kept).of_site, models or Models()).pick("rephrase", request, lang)
     return [example.title for example in chosen]
 
 
 async def test_a_trial_puts_the_examples_of_the_answer_in_another_order() -> None:
     async def told(kind: ExampleKind, **trial: int) -> list[str]:
         request = question(DOGS).model_copy(update={"trial": Trial.model_validate(trial)})
-        examples = Examples(SITE_PROMPTS, Store(), Models(), 15)
+        examples = Examples(SITE_PROMPTS, Store().of_site, Models())
         return [example.title for example in await examples.pick(kind, request, "en")]
 
     usual = await told("answer", examples=3)
@@ -107,7 +107,7 @@ async def test_what_was_said_before_counts_as_well() -> None:
 @pytest.mark.parametrize("alone", [True, False])
 async def test_questions_to_leave_alone_and_questions_to_rewrite_are_both_shown(alone: bool) -> None:
     alike = [live(n, f"{DOGS} {n}", None if alone else f"{DOGS} {n}, in this town") for n in range(20)]
-    chosen = await Examples(SITE_PROMPTS, Store(*alike), Models(), 15).pick("rephrase", question(DOGS), "en")
+    chosen = await Examples(SITE_PROMPTS, Store(*alike).of_site, Models()).pick("rephrase", question(DOGS), "en")
     assert len(chosen) == SHOTS
     assert {module._left_alone(example) for example in chosen} == {True, False}
 
@@ -125,7 +125,7 @@ async def test_a_language_without_examples_gets_the_english_ones() -> None:
 
 async def test_an_example_added_to_a_running_system_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store()
-    examples = Examples(SITE_PROMPTS, store, Models(), 15)
+    examples = Examples(SITE_PROMPTS, store.of_site, Models())
     assert all(e.title != "example-1" for e in await examples.pick("rephrase", question(DOGS), "en"))
     store.kept.append(live(1, DOGS))
     await examples.pick("rephrase", question(DOGS), "en")
@@ -140,7 +140,7 @@ async def test_examples_are_embedded_once_and_forgotten_when_there_are_too_many(
     english, german = len(PROMPT.examples["en"]), len(PROMPT.examples["de"])
     models = Models()
     monkeypatch.setattr(module, "KEPT_VECTORS", english + german - 1)
-    examples = Examples(SITE_PROMPTS, Store(), models, 15)
+    examples = Examples(SITE_PROMPTS, Store().of_site, models)
     for _ in range(3):
         await examples.pick("rephrase", question(DOGS), "en")
     assert len(models.model.embedded) == english
@@ -153,7 +153,7 @@ async def test_examples_are_embedded_once_and_forgotten_when_there_are_too_many(
 
 async def test_more_examples_than_are_remembered_are_chosen_from_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "KEPT_VECTORS", 1)
-    examples = Examples(SITE_PROMPTS, Store(live(1, DOGS)), Models(), 15)
+    examples = Examples(SITE_PROMPTS, Store(live(1, DOGS)).of_site, Models())
     for _ in range(2):
         assert (await examples.pick("rephrase", question(DOGS), "en"))[-1].title == "example-1"
 
@@ -161,7 +161,7 @@ async def test_more_examples_than_are_remembered_are_chosen_from_all_the_same(mo
 async def test_what_fails_costs_the_choice_and_not_the_answer() -> None:
     models, store = Models(), Store(live(1, DOGS))
     models.down = store.down = True
-    examples = Examples(SITE_PROMPTS, store, models, 15)
+    examples = Examples(SITE_PROMPTS, store.of_site, models)
     for _ in range(3):
         assert len(await examples.pick("rephrase", question(DOGS), "en")) == SHOTS
     assert store.read == 1
@@ -179,7 +179,7 @@ def answered(
 
 
 async def answers(asked: str, *kept: WorkedExample, models: Models | None = None) -> Sequence[Example]:
-    examples = Examples(SITE_PROMPTS, Store(*kept), models or Models(), 15)
+    examples = Examples(SITE_PROMPTS, Store(*kept).of_site, models or Models())
     return await examples.pick("answer", question("And that?"), "en", asked)
 
 
@@ -197,7 +197,7 @@ async def test_a_good_answer_to_a_question_like_it_comes_last() -> None:
 
 @pytest.mark.parametrize("wanted", [0, 1, 2, 3])
 async def test_a_trial_says_how_many_answers_are_shown(wanted: int) -> None:
-    examples = Examples(SITE_PROMPTS, Store(answered(DOGS, "It costs 90 euros [1].", FEE)), Models(), 15)
+    examples = Examples(SITE_PROMPTS, Store(answered(DOGS, "It costs 90 euros [1].", FEE)).of_site, Models())
     request = question("And that?").model_copy(update={"trial": Trial(examples=wanted)})
     assert len(await examples.pick("answer", request, "en", DOGS)) == wanted
     live = question("And that?").model_copy(update={"tuned": Tuned(examples=wanted)})
@@ -277,7 +277,7 @@ async def test_many_examples_are_compared_as_soon_as_their_vectors_are_made(monk
     monkeypatch.setattr(module, "PATIENCE", 0.05)
     models, kept = Models(), [answered(f"{DOGS} {n}", f"{n} euros [1].", FEE) for n in range(80)]
     models.model = Slow(dims=512)
-    examples = Examples(SITE_PROMPTS, Store(*kept), models, 15)
+    examples = Examples(SITE_PROMPTS, Store(*kept).of_site, models)
     tries = 0
     while kept[7].id not in [e.title for e in await examples.pick("answer", question(), "en", f"{DOGS} 7")]:
         tries += 1
@@ -295,7 +295,7 @@ async def test_a_new_one_is_compared_with_those_of_its_kind_and_language_in_its_
         live(4, "Where is the lake?"),
         live(5, DOGS, lang="de", before="Are dogs taxed?"),
     ]
-    told = await ExampleComparison(Store(*kept), Models()).like(new)
+    told = await ExampleComparison(Store(*kept).of_site, Models()).like(new)
     assert [(one.example.id, one.same) for one in told.like] == [
         ("example-1", True),
         ("example-2", True),
@@ -307,14 +307,16 @@ async def test_a_new_one_is_compared_with_those_of_its_kind_and_language_in_its_
 async def test_without_a_model_only_the_same_words_are_told() -> None:
     models = Models()
     models.down = True
-    told = await ExampleComparison(Store(live(1, DOGS), live(2, DOGS + " And a cat?")), models).like(live(9, DOGS))
+    told = await ExampleComparison(Store(live(1, DOGS), live(2, DOGS + " And a cat?")).of_site, models).like(
+        live(9, DOGS)
+    )
     assert [(one.example.id, one.cosine, one.same) for one in told.like] == [("example-1", None, True)]
     assert told.least is None
 
 
 async def test_only_so_many_sites_are_kept_in_mind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipelines.query.examples.SITES", 2)
-    examples = Examples(SITE_PROMPTS, Store(), Models(), 15)
+    examples = Examples(SITE_PROMPTS, Store().of_site, Models())
     for site in ("town", "village", "harbour"):
         await examples.pick("rephrase", question(DOGS).model_copy(update={"site": site}), "en")
     assert list(examples._live) == ["village", "harbour"]

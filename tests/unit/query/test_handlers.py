@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -35,7 +36,6 @@ from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.indexes import IndexGone
 from pipelines.runtime.record import Record
-from pipelines.runtime.settings import StepSettings
 from schemas.answer import AnswerEvent, Done, Failed, Token, Usage
 from schemas.base import Message, WireError
 from schemas.example import WorkedExample
@@ -68,7 +68,7 @@ class NoExamples:
 
 
 def rewriter(model: FakeChat) -> Rewriter:
-    return Rewriter(model, Examples(SITE_PROMPTS, NoExamples(), Models(), 15))
+    return Rewriter(model, Examples(SITE_PROMPTS, NoExamples().of_site, Models()))
 
 
 async def rephrased(request: Question, model: FakeChat | None) -> Rephrased:
@@ -107,19 +107,6 @@ async def test_what_the_visitor_calls_a_thing_is_rewritten_into_what_the_site_ca
 )
 async def test_without_a_working_model_the_question_stays_as_it_is(model: FakeChat | None) -> None:
     assert (await rephrased(asked(), model)).question == "When is the pool open?"
-
-
-async def test_a_site_says_how_much_of_the_conversation_a_rewriting_reads() -> None:
-    model, sender = FakeChat("Is the pool open on Sundays?"), FakeSender()
-    steps = {"rephrase": StepSettings(context_chars=200)}
-    settings = Settings(sites={"town": SiteSettings(title="Town", steps=steps)})
-    history = (Turn(question="When is the pool open?", answer="Daily. " * 40 + "The pool has a slide. " * 20),)
-    request = asked("And on Sundays, please?").model_copy(update={"history": history})
-    await rephrase_handler(settings, SITE_PROMPTS, rewriter(model))(record(request), sender)
-    said = model.asked[0][-1].content
-    assert "Daily. Daily." in said
-    assert "slide" not in said
-    assert model.steps == ["rephrase"]
 
 
 async def test_a_courtesy_is_handed_on_as_one_in_the_language_it_was_said_in() -> None:
@@ -459,11 +446,11 @@ async def away(record: Record, sender: Any) -> None:
 
 async def given_up(seconds_since: float, *written: AnswerEvent) -> list[Any]:
     request = asked().model_copy(update={"asked_at": NOON, "lang": "de"})
-    patience = (datetime.now(UTC) - NOON).total_seconds() - seconds_since
-    settings = SETTINGS.model_copy(update={"question_patience": patience})
+    patience = datetime.now(UTC) - NOON - timedelta(seconds=seconds_since)
     sender = FakeSender()
-    handle = with_deadline(away, giving_up.asked, settings, SITE_PROMPTS, FakeLog(*written), OUTCOMES)
-    await handle(record(request), sender)
+    handle = with_deadline(away, giving_up.asked, SETTINGS, SITE_PROMPTS, FakeLog(*written), OUTCOMES)
+    with patch.object(giving_up, "PATIENCE", patience):
+        await handle(record(request), sender)
     return [s.message.event for s in sender.sent if isinstance(s.message, AnswerEvent)]
 
 

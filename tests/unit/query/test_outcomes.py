@@ -114,14 +114,16 @@ async def test_what_became_of_a_question_is_counted_logged_or_not(wanted: Questi
     }
 
 
-async def test_of_too_many_sites_to_tell_apart_answers_are_counted_together() -> None:
+async def test_of_too_many_sites_to_tell_apart_answers_are_counted_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def together() -> float:
         labels = {"site": "", "became": "answered"}
         return REGISTRY.get_sample_value("pagewire_answers_total", labels) or 0
 
     before, apart = together(), counted()
-    many = settings().model_copy(update={"metrics_sites": 0})
-    await Outcomes(many).say(passages(), Published(answered(cited()), NOON), FakeSender())
+    monkeypatch.setattr("pipelines.runtime.settings.LABELLED_SITES", 0)
+    await Outcomes(settings()).say(passages(), Published(answered(cited()), NOON), FakeSender())
     assert together() == before + 1
     assert counted()["answered"] == apart["answered"]
 
@@ -356,9 +358,10 @@ async def test_what_was_answered_is_not_logged_as_failed() -> None:
 
 
 @pytest.mark.parametrize("most", [2, 1])
-def test_answers_that_have_not_been_given_yet_are_a_zero(most: int) -> None:
+def test_answers_that_have_not_been_given_yet_are_a_zero(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr("pipelines.runtime.settings.LABELLED_SITES", most)
     names = [f"quiet-{most}", f"still-{most}"]
-    Outcomes(Settings(sites=dict.fromkeys(names, SiteSettings()), metrics_sites=most))
+    Outcomes(Settings(sites=dict.fromkeys(names, SiteSettings())))
     assert [site for site in names if has_figures(site)] == (names if most == 2 else [])
     assert has_figures("") or most == 2
 

@@ -116,10 +116,11 @@ def test_of_sites_without_a_limit_nothing_is_kept() -> None:
     assert list(spent._days) == ["town"]
 
 
-def test_of_too_many_sites_to_tell_apart_metrics_count_together() -> None:
+def test_of_too_many_sites_to_tell_apart_metrics_count_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipelines.runtime.settings.LABELLED_SITES", 2)
     clock = Clock()
     sites = {name: SiteSettings(daily_tokens=100) for name in ("harbour", "market", "mill")}
-    spent = Spending(Settings(sites=sites, metrics_sites=2), clock)
+    spent = Spending(Settings(sites=sites), clock)
     tokens = counted("pagewire_model_tokens_total", site="", step="answer", direction="in")
     for site in ("harbour", "mill"):
         spent.close(site, "answer", "", 0, used(100, 0))

@@ -36,7 +36,6 @@ def test_the_default_can_work() -> None:
         ({"llm_model": "gpt"}, r"llm_model \(PAGEWIRE_LLM_MODEL\): gpt needs OPENAI_API_KEY, OPENAI_BASE_URL or both"),
         ({"judging_model": "gpt"}, r"judging_model \(PAGEWIRE_JUDGING_MODEL\): gpt needs OPENAI_API_KEY"),
         ({"sites": {"town": {"judging": {"share": 0.1}}}}, "sites.town.judging.share: there is no model"),
-        ({"attachment_folder": "/nowhere"}, r"attachment_folder \(PAGEWIRE_ATTACHMENT_FOLDER\): no such folder"),
         ({"sites": {"town": {"attachment_folder": "/nowhere"}}}, r"sites\.town\.attachment_folder: no such folder"),
     ],
 )

@@ -10,8 +10,8 @@ import pytest
 from pipelines.query.extractive import courtesy, days
 from pipelines.runtime.errors import Retryable
 from schemas.http import SearchKind
-from wiring import rehearsal
-from wiring.rehearsal import rehearse_searches, rehearse_words
+from wiring import query as rehearsal
+from wiring.query import rehearse_searches, rehearse_words
 
 
 class FakeSearch:
@@ -47,7 +47,7 @@ async def test_each_site_is_searched_once_also_behind_one_that_fails() -> None:
 
 
 async def test_searches_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rehearsal, "SECONDS", 0.01)
+    monkeypatch.setattr(rehearsal, "REHEARSAL", 0.01)
     search = FakeSearch(endless="first")
     await rehearse_searches(search, ["first", "second"])
     assert search.searched == ["first"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from adapters.elastic.settings import Placement
 from pipelines.runtime.errors import SettingsError, UnknownSite
@@ -15,7 +17,8 @@ from pipelines.runtime.settings import StepSettings
 from schemas.ingest import Chunker
 from wiring import addresses as services
 from wiring.addresses import ServiceMissing, addresses
-from wiring.setting_problems import FILE_ONLY
+from wiring.retired_settings import without_retired
+from wiring.setting_problems import EXAMPLES, FILE_ONLY
 from wiring.settings import Settings
 from wiring.settings_file import load
 
@@ -96,9 +99,6 @@ def test_the_names_that_openai_uses_count_least(file: Path) -> None:
         ("PORT", "many"),
         ("PORT", "70000"),
         ("SHARDS", "0"),
-        ("WINDOW", "65"),
-        ("TRY_TIMEOUT", "0"),
-        ("DRAIN_TIMEOUT", "41"),
         ("CHUNK_MODE", "random"),
         ("CHUNK_SIZE", "31"),
         ("CHUNK_OVERLAP", "1"),
@@ -138,7 +138,7 @@ def test_addresses_of_elasticsearch_that_its_client_takes(file: Path, url: str) 
         ("sites: {town-000001: {}}", "'town-000001' ends like an index generation"),
         ("keys: [{name: cms, sha256: abc, scopes: [ingest]}]", "keys.0.sha256 (pagewire.yaml): "),
         ("prot: 8000", "prot (pagewire.yaml): no such setting; did you mean port?"),
-        ("window: [1]", "window (pagewire.yaml): "),
+        ("partitions: [1]", "partitions (pagewire.yaml): "),
         ("- a list", "pagewire.yaml: must be a mapping such as `sites: {town: {languages: [en]}}`"),
         ("a: {b\n", "pagewire.yaml: not YAML at line 2, column 1"),
         ("sites:\n  town: {}\n  town: {}\n", "pagewire.yaml: a key that stands twice at line 3, column 3"),
@@ -209,11 +209,6 @@ def test_what_fits_into_no_variable_says_where_it_goes(file: Path, name: str) ->
             "keys: 'cms' is for the unknown site 'village'",
         ),
         (
-            "attachment_folder: /srv/files\nsites: {town: {}, school: {}}",
-            "attachment_folder: /srv/files would be open to the keys of all 2 sites; give each site that needs one its "
-            "own: sites.school.attachment_folder",
-        ),
-        (
             "sites: {a: {attachment_folder: /srv/x}, town: {attachment_folder: /srv/files}, "
             "school: {attachment_folder: /srv/files/school}}",
             "sites.school.attachment_folder: /srv/files/school lies in /srv/files, which is that of the site town; "
@@ -227,7 +222,6 @@ def test_settings_that_do_not_fit_each_other_are_named(file: Path, yaml: str, sa
 
 def test_attachments_of_the_only_site_may_lie_in_the_general_folder(file: Path) -> None:
     file.write_text("sites: {town: {}}")
-    assert load({"PAGEWIRE_ATTACHMENT_FOLDER": "/srv/files"}).attachment_folders == {"town": Path("/srv/files")}
     file.write_text("sites: {town: {attachment_folder: /srv/town}, school: {}}")
     assert load({}).attachment_folders == {"town": Path("/srv/town")}
 
@@ -250,9 +244,9 @@ def test_of_many_sites_a_few_are_told() -> None:
     assert str(refused.value).endswith("site-00018, site-00019 and 1,980 more")
 
 
-@pytest.mark.parametrize(("told_apart", "label"), [(2, "town"), (1, "")])
-def test_metrics_name_a_site_where_there_are_few(told_apart: int, label: str) -> None:
-    settings = Settings.model_validate({"sites": {"town": {}, "harbour": {}}, "metrics_sites": told_apart})
+@pytest.mark.parametrize(("others", "label"), [(499, "town"), (500, "")])
+def test_metrics_name_a_site_where_there_are_few(others: int, label: str) -> None:
+    settings = Settings.model_validate({"sites": {"town": {}} | {f"site{number}x": {} for number in range(others)}})
     assert settings.label("town") == label
 
 
@@ -292,9 +286,9 @@ def test_settings_do_not_change() -> None:
 
 
 def test_the_chunker_follows_its_settings() -> None:
-    settings = Settings(chunk_mode="fixed", chunk_size=512, chunk_overlap=0.25, chunk_titled=True)
-    assert settings.chunker == Chunker(mode="fixed", size=512, overlap=0.25, titled=True)
-    assert settings.chunker.fingerprint == "fixed-512-25-titled"
+    settings = Settings(chunk_mode="fixed", chunk_size=512, chunk_overlap=0.25)
+    assert settings.chunker == Chunker(mode="fixed", size=512, overlap=0.25)
+    assert settings.chunker.fingerprint == "fixed-512-25"
 
 
 @pytest.mark.parametrize(
@@ -336,8 +330,6 @@ def test_a_missing_service_is_named_with_the_command_that_starts_one(
     [
         ("sites: {town: {steps: {anser: {max_tokens: 40}}}}", "sites.town.steps.anser.*'rephrase', 'answer'"),
         ("sites: {town: {steps: {answer: {max_token: 40}}}}", "sites.town.steps.answer.max_token .*no such setting"),
-        ("sites: {town: {steps: {think: {context_chars: 400}}}}", "sites.town.steps .*think takes no context_chars"),
-        ("sites: {town: {answer_tokens: 90, steps: {answer: {max_tokens: 80}}}}", "are the same setting: set one"),
         ("sites: {town: {steps: {answer: {model: big}}}}", "sites.town.steps.answer.model: .*llm_model"),
         ("steps: {translate: {model: big}}", "^steps.translate.model: .*llm_model"),
         ("steps: {answer: {temperature: 7}}", "^steps.answer.temperature .*less than or equal to 2"),
@@ -354,7 +346,7 @@ def test_a_step_is_set_for_a_site_then_for_all() -> None:
             "llm_model": "usual",
             "context_chars": 4_000,
             "steps": {"answer": {"temperature": 0.5, "max_tokens": 300}, "think": {"max_tokens": 50}},
-            "sites": {"town": {"answer_tokens": 200, "steps": {"answer": {"model": "big"}}}, "village": {}},
+            "sites": {"town": {"steps": {"answer": {"model": "big", "max_tokens": 200}}}, "village": {}},
         }
     )
     answer = StepSettings(model="big", temperature=0.5, max_tokens=200)
@@ -365,19 +357,41 @@ def test_a_step_is_set_for_a_site_then_for_all() -> None:
 
 
 def test_a_site_says_where_its_index_is_to_be_else_all_do(file: Path) -> None:
-    file.write_text(
-        "site_index: shared\nshards: 2\n"
-        "sites: {shop: {}, club: {shards: 5}, portal: {index: own, shards: 3}, own: {index: own}}"
-    )
+    file.write_text("site_index: shared\nshards: 2\nsites: {shop: {}, portal: {index: own}}")
     settings = load({})
     assert {site: settings.placement(site) for site in [*settings.sites, "not yet"]} == {
         "shop": Placement(shared=True, shards=2),
-        "club": Placement(shared=True, shards=5),
-        "portal": Placement(shared=False, shards=3),
-        "own": Placement(shared=False, shards=2),
+        "portal": Placement(shared=False, shards=2),
         "not yet": Placement(shared=True, shards=2),
     }
     assert load({"PAGEWIRE_SITE_INDEX": "own"}).placement("shop") == Placement(shared=False, shards=2)
+
+
+def test_a_retired_setting_is_left_out_with_a_warning(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file.write_text(
+        "tries: 3\n"
+        "steps: {answer: {context_chars: 900, max_tokens: 80}}\n"
+        "sites: {town: {shards: 3, chat: {titles: false}, connectors: {web: {kind: sitemap, url: 'https://a.example', "
+        "max_depth: 3}}}}"
+    )
+    settings = load({"PAGEWIRE_WINDOW": "8"})
+    assert settings.steps == {"answer": StepSettings(max_tokens=80)}
+    warned = caplog.messages
+    assert len(warned) == 6
+    for told in (
+        "tries (PAGEWIRE_TRIES) is ignored",
+        "window (PAGEWIRE_WINDOW) is ignored",
+        "steps.answer.context_chars is ignored: use context_chars",
+        "sites.town.shards is ignored: use shards (PAGEWIRE_SHARDS)",
+        "sites.town.chat.titles is ignored",
+        "sites.town.connectors.web.max_depth is ignored",
+    ):
+        assert any(line.startswith(told) for line in warned), told
+
+
+def test_nothing_that_is_set_today_is_retired() -> None:
+    examples = yaml.safe_load(EXAMPLES.read_text(encoding="utf-8"))
+    assert without_retired(copy.deepcopy(examples)) == examples
 
 
 def test_a_setting_is_read_by_its_name_of_before_and_never_by_both(file: Path) -> None:

@@ -16,7 +16,7 @@ from pipelines.runtime.settings import JudgeName, SamplingSettings
 from pipelines.runtime.stage import Stage
 from pipelines.runtime.stages import all_groups
 from wiring import stages
-from wiring.judging import judging
+from wiring.query import judging
 from wiring.settings import Settings, SiteSettings
 from wiring.stages import GROUPS, in_lanes, stage_names, work
 
@@ -132,9 +132,8 @@ async def test_a_reranker_without_weights_is_told_before_the_first_question(ran:
 
 
 async def test_a_reranker_that_judges_is_there_before_the_first_answer(ran: list[Stage], tmp_path: Path) -> None:
-    site = SiteSettings(judge="reranker")
     settings = SETTINGS.model_copy(
-        update={"sites": {"town": site}, "llm_model": "scripted", "reranker": f"bge:{tmp_path / 'none'}"}
+        update={"judge": "reranker", "llm_model": "scripted", "reranker": f"bge:{tmp_path / 'none'}"}
     )
     await work(["answer"], settings, lambda: None)
     [stage] = ran
@@ -147,18 +146,8 @@ async def test_a_reranker_that_judges_is_there_before_the_first_answer(ran: list
 
 
 @pytest.mark.parametrize(
-    ("everywhere", "here", "model", "asked"),
-    [
-        ("none", None, "scripted", {"none"}),
-        ("model", None, "scripted", {"model"}),
-        ("model", "none", "scripted", {"none"}),
-        ("none", "reranker", None, set()),
-    ],
+    ("judge", "model", "used"),
+    [("none", "scripted", {"none"}), ("model", "scripted", {"model"}), ("reranker", None, set())],
 )
-def test_only_judges_that_a_site_asks_are_made(
-    everywhere: JudgeName, here: JudgeName | None, model: str | None, asked: set[JudgeName]
-) -> None:
-    settings = SETTINGS.model_copy(
-        update={"sites": {"town": SiteSettings(judge=here)}, "judge": everywhere, "llm_model": model}
-    )
-    assert judging(settings) == asked
+def test_only_the_judge_in_use_is_made(judge: JudgeName, model: str | None, used: set[JudgeName]) -> None:
+    assert judging(SETTINGS.model_copy(update={"judge": judge, "llm_model": model})) == used

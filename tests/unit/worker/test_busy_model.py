@@ -16,7 +16,7 @@ from pipelines.ingest import embed, handlers
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.ports import KnownPages
 from pipelines.runtime.dead_letters import from_headers
-from pipelines.runtime.embedder import SiteEmbedders
+from pipelines.runtime.embedder import Embedders
 from pipelines.runtime.record import Headers, Record
 from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Stage
@@ -115,7 +115,7 @@ def test_pages_that_wait_days_for_a_busy_model_are_embedded_and_none_is_dead(mon
 
     async def scenario() -> tuple[Bus, SlowModel, float]:
         bus, model = Bus(), SlowModel()
-        embedding = Embedding(cast(SiteEmbedders, Models(model)), cast(KnownPages, Known()), urgent=False)
+        embedding = Embedding(cast(Embedders, Models(model)), cast(KnownPages, Known()), urgent=False)
         handler = handlers.embed_handler(embedding)
         stage = Stage("embed", {CHUNKS: handler}, lane="bulk", try_timeout=EMBED_TIMEOUT)
         guard = Guard(stage, CHUNKS, handler, cast(Any, bus), RetryPolicy(6, 900.0), 60.0)

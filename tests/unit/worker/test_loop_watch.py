@@ -7,7 +7,7 @@ import sys
 
 SCRIPT = """
 import asyncio, re, sys
-from worker.loop_watch import watch_loop
+from worker.watchdog import watch_loop
 
 async def main():
     watch = asyncio.create_task(watch_loop(1.0))

@@ -29,6 +29,7 @@ from worker import runner as module
 from worker.cut_logs import CutLogs
 from worker.in_flight import InFlight
 from worker.runner import EXIT_CRASHED, EXIT_NO_SERVICE, EXIT_OK, run_stages
+from worker.settings import WorkerLimits
 
 SETTINGS = Settings(kafka="127.0.0.1:9", topic_prefix="p.")
 
@@ -83,7 +84,7 @@ class World:
         begun = {f"{stage.name} started" for stage in stages} & set(self.events)
         assert not begun, "a stage that works has passed the gap"
 
-    async def watch(self, stages: Sequence[Any], settings: Settings, cuts: CutLogs) -> str:
+    async def watch(self, stages: Sequence[Any], settings: Settings, limits: WorkerLimits, cuts: CutLogs) -> str:
         self.watched = stages
         await self.stalls.wait()
         return "stands still"
@@ -168,7 +169,7 @@ class FakeSender:
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     world = World()
 
-    def app(stage: Stage, settings: Settings, in_flight: Any, failed: Any) -> FakeApp:
+    def app(stage: Stage, settings: Settings, limits: WorkerLimits, in_flight: Any, failed: Any) -> FakeApp:
         return FakeApp(world, stage, in_flight, failed)
 
     def exit_at_once(code: int) -> None:

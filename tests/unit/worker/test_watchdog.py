@@ -16,6 +16,7 @@ from tests import skipping_time
 from wiring.settings import Settings
 from worker import watchdog as module
 from worker.cut_logs import CutLogs
+from worker.settings import WorkerLimits
 from worker.watchdog import Ends, Stall, watch
 
 TP = TopicPartition("t", 0)
@@ -160,7 +161,8 @@ def watched(monkeypatch: pytest.MonkeyPatch, at: Callable[[FakeBroker, float], N
             async with asyncio.timeout(3600):
                 said = await watch(
                     [broker],
-                    Settings(kafka="127.0.0.1:9", stall_timeout=LIMIT),
+                    Settings(kafka="127.0.0.1:9"),
+                    WorkerLimits(stall_timeout=LIMIT),
                     CutLogs("", cast(Producer, FakeSender())),
                 )
         except TimeoutError:

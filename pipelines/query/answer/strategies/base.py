@@ -316,7 +316,7 @@ async def cited(
     Raises:
         ModelError.
     """
-    checked = grounds if sources and task.check != "off" else None
+    checked = grounds.doubt if grounds and sources and task.check != "off" else None
     note = task.note if task.check == "mark" else ""
     sifter = Sifter(sources, checked, task.retrieved.request.lang, note)
     cut, written = False, ""
@@ -336,7 +336,7 @@ async def cited(
         for piece in told:
             yield piece
         if refuted:
-            sifter = Sifter(sources, Refuted(checked, refuted), task.retrieved.request.lang, note)
+            sifter = Sifter(sources, Refuted(checked, refuted).doubt, task.retrieved.request.lang, note)
             kept = [event async for event in _sifted(sifter, written)] + sifter.finish(cut=cut)
             for again in [TakenBack(), *kept] if sifter.founded else ():
                 yield again

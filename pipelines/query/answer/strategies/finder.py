@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.retrieve.retrieve import retrieve
-from pipelines.query.search.ports import Chunks
+from pipelines.query.search.ports import SearchIndex
 from pipelines.query.search.search import Searcher
 from pipelines.query.search.widen import passages
 from pipelines.query.settings import QuerySettings
@@ -18,7 +18,9 @@ PAGE_CHARS = 8_000  # of a page that is looked up
 class PageFinder:
     """One per process."""
 
-    def __init__(self, searcher: Searcher, chunks: Chunks, settings: QuerySettings, site_prompts: SitePrompts) -> None:
+    def __init__(
+        self, searcher: Searcher, chunks: SearchIndex, settings: QuerySettings, site_prompts: SitePrompts
+    ) -> None:
         self._searcher = searcher
         self._chunks = chunks
         self._settings = settings

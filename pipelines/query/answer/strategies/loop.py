@@ -27,7 +27,7 @@ from pipelines.query.answer.strategies.base import (
     shortened,
     step,
 )
-from pipelines.query.answer.strategies.turns import Turn, actions, native_messages, spoken, text_messages
+from pipelines.query.answer.strategies.turns import ToolTurn, actions, native_messages, spoken, text_messages
 from pipelines.query.answer.tools.calendar import Calendar
 from pipelines.query.answer.tools.pages import Pages
 from pipelines.query.answer.tools.registry import BadCall, MissingSlots, Tools
@@ -92,7 +92,7 @@ class ToolLoop:
         self.library = NumberedSources.of(task.retrieved.sources)
         self._tools = _tools(means, task, self.library, way)
         self._native = task.tool_calls != "text"
-        self._turns: list[Turn] = []
+        self._turns: list[ToolTurn] = []
         # What was retrieved was searched for with the question itself.
         self._done: Counter[tuple[str, ...]] = Counter([_key(ToolCall("search", json.dumps({"q": task.question})))])
         self._room = task.budget * ROOM
@@ -128,7 +128,7 @@ class ToolLoop:
                 break
         self.notes.append(AT_LIMIT)
 
-    async def _answered(self, turn: Turn, ends: float) -> AsyncGenerator[Piece, None]:
+    async def _answered(self, turn: ToolTurn, ends: float) -> AsyncGenerator[Piece, None]:
         """Run the calls of a round and add their results, until something is missing that only the visitor knows."""
         for call in turn.calls:
             self.calls += 1
@@ -151,7 +151,7 @@ class ToolLoop:
                 self.asks = True
                 return
 
-    async def _ask(self) -> tuple[Turn, Usage, Step]:
+    async def _ask(self) -> tuple[ToolTurn, Usage, Step]:
         """One round: by the model's own tool calls, or, where it has none, by what it writes."""
         began = perf_counter()
         specs = self._tools.specs
@@ -160,7 +160,7 @@ class ToolLoop:
             try:
                 messages = [*self._opening(""), *native_messages(self._turns, self._task.fence)]
                 completion = await self._model.complete(messages, max_tokens=CALL_TOKENS, tools=specs)
-                turn = Turn(completion.text.strip(), self._identified(completion.calls[:CALLS]))
+                turn = ToolTurn(completion.text.strip(), self._identified(completion.calls[:CALLS]))
             except NoToolCalls:
                 if self._task.tool_calls == "native":
                     raise

@@ -2,14 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from typing import ClassVar
 
-from pipelines.query.answer.strategies.base import Strategy, StrategyContext
-from pipelines.query.answer.strategies.chain_of_thought import ChainOfThought
+from pipelines.query.answer.strategies.base import Piece, Strategy, StrategyContext, Task, write
 from pipelines.query.answer.strategies.looking import ReAct, SelfAsk, ToolCalls
-from pipelines.query.answer.strategies.plain import Plain
 from pipelines.query.answer.strategies.retrieval_gate import RetrievalGate
 from pipelines.runtime.settings import StrategyName
+
+
+class ChainOfThought:
+    """The model reasons over the sources first, out of sight, and writes from its own notes: two calls.
+
+    Visitors see the answer only; the thoughts are in the trace.
+    """
+
+    searches: ClassVar = False
+
+    def __init__(self, means: StrategyContext) -> None:
+        self._means = means
+
+    async def run(self, task: Task) -> AsyncGenerator[Piece, None]:
+        async with aclosing(write(self._means, task, task.retrieved.sources, thinks=True)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+
+class Plain:
+    """The answer is written from what was retrieved, in one call of the model. The default."""
+
+    searches: ClassVar = False
+
+    def __init__(self, means: StrategyContext) -> None:
+        self._means = means
+
+    async def run(self, task: Task) -> AsyncGenerator[Piece, None]:
+        async with aclosing(write(self._means, task, task.retrieved.sources)) as pieces:
+            async for piece in pieces:
+                yield piece
+
 
 STRATEGIES: Mapping[StrategyName, Callable[[StrategyContext], Strategy]] = {
     "plain": Plain,

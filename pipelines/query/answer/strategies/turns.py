@@ -26,7 +26,7 @@ _NO_MORE = re.compile(r"\W*(?:no|enough)\W*", re.I)
 
 
 @dataclass
-class Turn:
+class ToolTurn:
     """One round. `results` answer the calls, in their order; `lost`: it wrote neither an action nor that it is done."""
 
     said: str
@@ -35,7 +35,7 @@ class Turn:
     results: list[str] = field(default_factory=list)
 
 
-def native_messages(turns: Sequence[Turn], fence: str) -> Iterator[ChatMessage]:
+def native_messages(turns: Sequence[ToolTurn], fence: str) -> Iterator[ChatMessage]:
     """For a model with tool calls.
 
     Args:
@@ -47,7 +47,7 @@ def native_messages(turns: Sequence[Turn], fence: str) -> Iterator[ChatMessage]:
             yield ChatMessage("tool", _marked(result, fence), answers=call.id)
 
 
-def text_messages(turns: Sequence[Turn], fence: str) -> Iterator[ChatMessage]:
+def text_messages(turns: Sequence[ToolTurn], fence: str) -> Iterator[ChatMessage]:
     """For a model without: its calls in words, which are the first thing it wrote, and the answers as observations."""
     for turn in turns:
         actions = [f"Action: {call.name}[{' '.join(call.arguments.split())}]" for call in turn.calls]
@@ -73,16 +73,16 @@ def actions(tools: Sequence[ToolSpec]) -> str:
     return "\n".join([*lines, f"- {FINISH}[]: nothing more is needed, or to be found"])
 
 
-def spoken(completion: Completion, tools: Sequence[ToolSpec]) -> Turn:
+def spoken(completion: Completion, tools: Sequence[ToolSpec]) -> ToolTurn:
     """The first action in what a model wrote: what follows it is made up, what it has observed too."""
     match = _ACTION.search(completion.text)
     said = _words(completion.text[: match.start()] if match else completion.text)
     if match is None:
-        return Turn(said, lost=_NO_MORE.fullmatch(said) is None)
+        return ToolTurn(said, lost=_NO_MORE.fullmatch(said) is None)
     name, given = match["name"].lower(), " ".join(match["input"].split()).removesuffix("]").rstrip()
     if name == FINISH:
-        return Turn(said)
-    return Turn(said, (ToolCall(name, _arguments(name, given, tools)),))
+        return ToolTurn(said)
+    return ToolTurn(said, (ToolCall(name, _arguments(name, given, tools)),))
 
 
 def _words(text: str) -> str:

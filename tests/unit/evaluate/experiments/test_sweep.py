@@ -23,7 +23,7 @@ from pipelines.evaluate.experiments.sweep import (
     plan,
 )
 from pipelines.evaluate.measures import Observed
-from pipelines.evaluate.run import Run
+from pipelines.evaluate.run import AskCase, Run
 from pipelines.runtime.errors import Retryable
 from schemas.trial import TrialChoices, TrialSettings
 from tests.unit.evaluate.runs import AT, dataset, right
@@ -52,8 +52,8 @@ class Town:
         self.asked: list[tuple[int | None, str]] = []
         self.at_once = self.most_at_once = 0
 
-    def under(self, settings: TrialSettings) -> Asking:
-        return Asking(self, settings.hits)
+    def under(self, settings: TrialSettings) -> AskCase:
+        return Asking(self, settings.hits).ask
 
 
 class Asking:

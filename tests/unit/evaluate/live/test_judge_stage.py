@@ -93,7 +93,8 @@ class Town:
     """A judge stage with all that it touches; `restart` leaves it nothing but what is durable."""
 
     def __init__(self, model: Script, share: float = 1.0, daily: int = 100, again: float = 0.0) -> None:
-        sampling = SamplingSettings(share=share, daily=daily, again=again)
+        sampling = SamplingSettings(share=share, daily=daily)
+        self.again = again
         self.sites = {"town": Site(judging=sampling), "village": Site()}
         self.model, self.answers, self.log, self.sender = model, Answers(), FakeOutcomes(), FakeSender()
         self.now = NOON + MINUTE
@@ -103,7 +104,14 @@ class Town:
     def restart(self) -> None:
         judge = Named("scripted", self.model)
         self.handle = judge_handler(
-            self.sites, judge, self.answers, self.log.forgotten, SampleAllowance(self), lambda: self.now, pause=0.0
+            self.sites,
+            judge,
+            self.answers,
+            self.log.forgotten,
+            SampleAllowance(self),
+            lambda: self.now,
+            pause=0.0,
+            again=self.again,
         )
 
     async def since(self, since_ms: int) -> list[Record]:

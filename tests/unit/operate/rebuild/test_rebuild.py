@@ -15,9 +15,10 @@ from pipelines.operate.rebuild import rebuild as module
 from pipelines.operate.rebuild.generations import generations, unnoted
 from pipelines.operate.rebuild.index_builder import BuildTally, IndexBuilder
 from pipelines.operate.rebuild.page_builder import SourceMessage
-from pipelines.operate.rebuild.ports import GenerationStore, NamedEmbedders
+from pipelines.operate.rebuild.ports import GenerationStore
 from pipelines.operate.rebuild.rebuild import Defaults, Rebuilder, TooSlow
 from pipelines.runtime.bus import Bus
+from pipelines.runtime.embedder import Embedders
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.indexes import IndexInfo
 from pipelines.runtime.record import Record
@@ -178,7 +179,7 @@ def town(monkeypatch: pytest.MonkeyPatch) -> Town:
 def rebuilder(town: Town) -> Rebuilder:
     defaults = Defaults("fake", CHUNKER, RetryPolicy(tries=1, retry_for=0.0))
     return Rebuilder(
-        "town", defaults, town.store, cast(NamedEmbedders, None), cast(Bus, town), lambda: cast(Attachments, town), town
+        "town", defaults, town.store, cast(Embedders, None), cast(Bus, town), lambda: cast(Attachments, town), town
     )
 
 
@@ -208,7 +209,7 @@ async def test_what_is_live_may_be_as_wanted_already(
         async def by_name(self, spec: str) -> SimpleNamespace:
             return SimpleNamespace(spec=spec, fingerprint="fake-8", dims=8)
 
-    rebuilder._embedders = cast(NamedEmbedders, Configured())
+    rebuilder._embedders = cast(Embedders, Configured())
     town.sharing = sharing
     town.notes = {OLD.name: unnoted(OLD).model_copy(update={"state": "live"})}
     assert await rebuilder.is_as_wanted(source, chunker=chunker) is is_it

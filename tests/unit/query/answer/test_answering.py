@@ -714,15 +714,15 @@ class NoIndex(NoPages):
 
 
 @pytest.mark.parametrize("named", ["model", "none"])
-async def test_what_a_sites_judge_refutes_is_not_in_the_answer(named: JudgeName) -> None:
+async def test_what_the_judge_refutes_is_not_in_the_answer(named: JudgeName) -> None:
     class Refutes:
         async def entailed(self, claims: Sequence[Claim], request: Question) -> Verdicts:
             return Verdicts(tuple(0.0 if "slide" in claim.sentence else 1.0 for claim in claims))
 
     sender, question = FakeSender(), asked(POOL)
     model = FakeChat("The pool is closed on Sundays [1]. Swimmers love the blue slide [1].")
-    means = StrategyContext(model, SITE_PROMPTS, NoPages(), {"model": Judge(Refutes(), 0.5, 5.0)})
-    settings = Settings(sites={"town": SiteSettings(judge=named, sentence_check="drop")}, llm_model="fake")
+    means = StrategyContext(model, SITE_PROMPTS, NoPages(), {"model": Judge(Refutes().entailed, 0.5, 5.0)})
+    settings = Settings(sites={"town": SiteSettings(sentence_check="drop")}, judge=named, llm_model="fake")
     answering = Answering(settings, SITE_PROMPTS, strategies(means))
     await answering.answer(question, Publication(sender, question.request, 1), asyncio.Event())
     events = [s.message for s in sender.sent if isinstance(s.message, AnswerEvent)]
@@ -733,15 +733,11 @@ async def test_what_a_sites_judge_refutes_is_not_in_the_answer(named: JudgeName)
     assert ("blue slide" in final.text, final.left_out, final.extractive) == (not judged, int(judged), False)
 
 
-@pytest.mark.parametrize(
-    ("everywhere", "here", "written"), [("auto", None, False), ("text", None, True), ("native", "text", True)]
-)
-async def test_a_site_says_whether_its_model_calls_tools(
-    everywhere: ToolCalling, here: ToolCalling | None, written: bool
-) -> None:
-    site = SiteSettings(title="Town", strategy="react", tool_calls=here)
+@pytest.mark.parametrize(("calls", "written"), [("auto", False), ("text", True)])
+async def test_a_setting_says_whether_the_model_calls_tools(calls: ToolCalling, written: bool) -> None:
+    site = SiteSettings(title="Town", strategy="react")
     model = FakeChat("Enough", "Closed [1].")
-    await answer(asked(POOL), model, settings=Settings(sites={"town": site}, tool_calls=everywhere, llm_model="fake"))
+    await answer(asked(POOL), model, settings=Settings(sites={"town": site}, tool_calls=calls, llm_model="fake"))
     assert ("Action: name[input]" in model.asked[0][0].content) == written
 
 
@@ -837,7 +833,8 @@ async def test_the_answer_of_a_site_may_be_longer_and_read_more() -> None:
 
     settings = Settings(
         sites={"town": SiteSettings(steps={"answer": StepSettings(max_tokens=123)})},
-        steps={"answer": StepSettings(max_tokens=456, context_chars=200)},
+        steps={"answer": StepSettings(max_tokens=456)},
+        context_chars=200,
     )
     model = Room("Closed [1].")
     long = source(1, "The pool is closed on Sundays. " * 30)

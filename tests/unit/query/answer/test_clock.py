@@ -18,19 +18,19 @@ def test_a_file_says_what_time_it_is_there(tmp_path: Path) -> None:
     file = tmp_path / "clock"
     clock = clock_of(file)
     file.write_text("2026-11-25T10:40\n")
-    assert clock.now(BERLIN) == datetime(2026, 11, 25, 10, 40, tzinfo=BERLIN)
+    assert clock(BERLIN) == datetime(2026, 11, 25, 10, 40, tzinfo=BERLIN)
     file.write_text("2026-11-25T23:40Z")
-    assert clock.now(BERLIN).date().day == 26
+    assert clock(BERLIN).date().day == 26
 
 
 def test_the_machines_clock_is_asked_where_no_file_says_so(tmp_path: Path) -> None:
     empty = tmp_path / "clock"
     empty.touch()
     for clock in (clock_of(None), clock_of(empty)):
-        assert abs(clock.now(BERLIN) - datetime.now(UTC)) < timedelta(minutes=1)
+        assert abs(clock(BERLIN) - datetime.now(UTC)) < timedelta(minutes=1)
 
 
 def test_a_wrong_clock_is_named(tmp_path: Path) -> None:
     (tmp_path / "clock").write_text("noon")
     with pytest.raises(SettingsError, match="clock"):
-        clock_of(tmp_path / "clock").now(BERLIN)
+        clock_of(tmp_path / "clock")(BERLIN)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from time import perf_counter
+from typing import Any
 
 import pytest
 
@@ -51,8 +52,8 @@ class Broken:
         raise self.error
 
 
-def judge(entails: object, least: float = 0.5, seconds: float = 5.0) -> Judge:
-    return Judge(entails, least, seconds)  # type: ignore[arg-type]
+def judge(entails: Any, least: float = 0.5, seconds: float = 5.0) -> Judge:
+    return Judge(entails.entailed, least, seconds)
 
 
 async def test_what_a_judge_refutes_is_taken_back_and_told_again_without_it() -> None:

@@ -19,7 +19,7 @@ TIMETABLE = source(3, "\n".join(f"| {n} | {n % 24:02}:{n * 7 % 60:02} | {n} euro
 
 
 def sifted(*pieces: str) -> Sifter:
-    sifter = Sifter([CARD, POOL], Grounds([CARD, POOL], "What does it cost?", "en"), "en")
+    sifter = Sifter([CARD, POOL], Grounds([CARD, POOL], "What does it cost?", "en").doubt, "en")
     events = [event for piece in pieces for event in sifter.feed(piece)] + sifter.finish()
     assert "".join(event.text for event in events if isinstance(event, Token)) == sifter.text
     assert [event for event in events if not isinstance(event, Token)] == sifter.citations
@@ -78,7 +78,7 @@ def test_what_is_shown_and_cited(said: str, text: str, citations: list[tuple[int
 
 
 def test_a_sentence_comes_when_the_next_one_begins() -> None:
-    sifter = Sifter([CARD], Grounds([CARD], "", "en"), "en")
+    sifter = Sifter([CARD], Grounds([CARD], "", "en").doubt, "en")
     assert sifter.feed("A card costs 12 euros") == []
     assert sifter.feed(" [1].") == []
     first, citation = sifter.feed(" It")
@@ -107,7 +107,7 @@ def test_without_end_it_comes_in_parts_which_are_the_same_however_it_is_cut() ->
     ],
 )
 def test_where_the_text_breaks_off_the_last_whole_sentence_is_the_end(said: str, text: str) -> None:
-    sifter = Sifter([CARD, POOL], Grounds([CARD, POOL], "What does it cost?", "en"), "en")
+    sifter = Sifter([CARD, POOL], Grounds([CARD, POOL], "What does it cost?", "en").doubt, "en")
     events = [*sifter.feed(said), *sifter.finish(cut=True)]
     assert "".join(event.text for event in events if isinstance(event, Token)) == sifter.text == text
     assert all(citation.end <= len(text) for citation in sifter.citations)
@@ -116,7 +116,7 @@ def test_where_the_text_breaks_off_the_last_whole_sentence_is_the_end(said: str,
 def seconds(said: str, size: int) -> float:
     """Of CPU, for a text that comes in pieces of a size."""
     sources = [CARD, POOL, TIMETABLE]
-    sifter = Sifter(sources, Grounds(sources, "What does it cost?", "en"), "en")
+    sifter = Sifter(sources, Grounds(sources, "What does it cost?", "en").doubt, "en")
     began = process_time()
     for i in range(0, len(said), size):
         sifter.feed(said[i : i + size])

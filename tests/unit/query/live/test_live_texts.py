@@ -63,7 +63,7 @@ class World:
 
     def process(self) -> tuple[SitePrompts, LiveTexts]:
         prompts = SitePrompts.of_settings(self.settings)
-        return prompts, LiveTexts(self.store, prompts)
+        return prompts, LiveTexts(self.store, prompts.take)
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ class World:
         texts = TextChanges(self.store, self.settings, lambda: self.now)
         self.changes = PrivacyChanges(texts, self.settings, lambda: self.now)
         self.privacy = SitePrivacy(self.settings.sites)
-        self.live = LiveTexts(self.store, self.privacy, SitePrompts())
+        self.live = LiveTexts(self.store, self.privacy.take, SitePrompts().take)
 
     async def put(self, **more: object) -> PrivacyState:
         return await self.changes.put("town", PrivacyOrder.model_validate(more), "anna")

@@ -20,7 +20,7 @@ from wiring.settings import Settings, SiteSettings
 
 PLACE = Place("town", "settings", "answers")
 SITES = {"town": SiteSettings(strategy="react"), "village": SiteSettings()}
-SETTINGS = Settings(sites=SITES, llm_model="large", llm_small_model="small", gate_threshold=0.3)
+SETTINGS = Settings(sites=SITES, llm_model="large", steps={"rephrase": {"model": "small"}}, gate_threshold=0.3)
 ALL = """strategy: retrieval-gate
 model: small
 temperature: 0.25
@@ -116,7 +116,7 @@ async def test_what_cannot_be_followed_here_is_not_kept(text: str, said: str) ->
 
 async def test_settings_are_proposed_put_to_use_and_taken_back() -> None:
     store, tuning, prompts = FakeTextStore(), SiteTuning(SETTINGS), SitePrompts()
-    changes, live = TextChanges(store, SETTINGS, lambda: NOON), LiveTexts(store, prompts, tuning)
+    changes, live = TextChanges(store, SETTINGS, lambda: NOON), LiveTexts(store, prompts.take, tuning.take)
     candidate = await changes.propose(PLACE, new("hits: 8"), "anna")
     assert await live.look()
     assert tuning.of("town") is None

@@ -53,7 +53,7 @@ class Town:
 
     def __init__(self) -> None:
         self.log, self.models, self.group = FakeOutcomes(), Models(), Grouping()
-        self.reports = GapReports(self.log, FakeIndexedPages(), self.models, self.group, now=lambda: NOON)
+        self.reports = GapReports(self.log, FakeIndexedPages().readable, self.models, self.group, now=lambda: NOON)
 
     async def asked(self, n: int, text: str | None, vector: QuestionVector | None = None, days: float = 1) -> None:
         at = NOON - timedelta(days=days)

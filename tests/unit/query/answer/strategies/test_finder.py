@@ -100,7 +100,7 @@ class Others:
 async def test_in_a_trial_of_another_index_it_searches_that_one() -> None:
     live, other = FakeIndex(hit(0, "Open daily.")), FakeIndex(hit(0, "Closed."))
     # Chunks are read by the name of their index, so one reader has those of all.
-    found = PageFinder(Searcher(live, live, SETTINGS, Others(other)), other, SETTINGS, PROMPTS)
+    found = PageFinder(Searcher(live, live, SETTINGS, Others(other).of), other, SETTINGS, PROMPTS)
     tried = asked_by("staff").model_copy(update={"index": "pagewire-town-000002"})
     assert [source.text for source in await found.find(tried, "pool hours")] == ["Closed."]
     assert [source.text for source in await found.page(tried, "Pool")] == ["Closed."]
