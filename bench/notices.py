@@ -6,7 +6,7 @@ bench/notices.yaml ─▶ HTML ─▶ Markdown ─▶ units, beside where a pers
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -19,7 +19,7 @@ from text.units import units
 
 NOTICES = Path(__file__).with_name("notices.yaml")
 COLUMNS = ("notices", "of", "cut right", "share", "wrong by language")
-_CUT, _BREAK, _PARAGRAPH = "|", " / ", " // "
+_CUT, _BREAK, _PARAGRAPH = "|", " / ", "//"
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,15 @@ def notices(part: str) -> Iterator[Notice]:
     for lang, lines in yaml.safe_load(NOTICES.read_text("utf-8"))[part].items():
         for line in lines.splitlines():
             whole = escape(line.replace(f"{_CUT} ", ""), quote=False)
-            paragraphs = "".join(f"<p>{each}</p>" for each in whole.split(_PARAGRAPH.strip()))
+            paragraphs = "".join(f"<p>{each}</p>" for each in whole.split(_PARAGRAPH))
             yield Notice(lang, paragraphs.replace(_BREAK, "<br>"), tuple(map(_words, line.split(_CUT))))
 
 
 def _words(text: str) -> str:
-    return " ".join(word for word in text.split() if word not in (_BREAK.strip(), _PARAGRAPH.strip()))
+    return " ".join(text.replace(_PARAGRAPH, " ").replace(_BREAK, " ").split())
 
 
-def lines() -> list[tuple[object, ...]]:
+def lines() -> Sequence[tuple[object, ...]]:
     """In the order of `COLUMNS`."""
     found = []
     for part in ("hard", "new"):
