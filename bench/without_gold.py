@@ -18,6 +18,7 @@ from bs4 import BeautifulSoup, Tag
 from connectors.cms.sitemap.page import read_page
 from text.encodings import UnknownEncoding, decoded
 from text.html import read
+from text.html5 import well_formed
 from text.markdown import plain
 from text.units import Unit, units
 from text.words import words
@@ -30,6 +31,8 @@ FIGURE = re.compile(r"\d(?:[\d.,:/]*\d)?")
 MANGLED = (("mojibake", "decoded"), ("th whole", "th"), ("none whole", "none"))
 LARGEST = 60_000  # bytes of a table; larger ones take long and are none for readers
 MOST_SPANNED = 1_000
+BEGINNING = 12  # letters by which a cell is known in what its unit says
+_UNSEEN = ("sup", "sub", "script", "style", "template", "button", "select")
 _LAYOUT = ("presentation", "none")
 
 
@@ -72,7 +75,8 @@ def _of_page(data: bytes, known: set[str]) -> Counter[str]:
         except UnknownEncoding:
             counts["mojibake"] = 1
     counts += _figures(data)
-    for table in BeautifulSoup(data if right is None else right, "lxml").find_all("table"):
+    text = data.decode("latin-1") if right is None else right
+    for table in BeautifulSoup(well_formed(text), "lxml").find_all("table"):
         if (grid := _grid(table)) and (key := _key(table.get_text(" "))) not in known:
             known.add(key)
             counts += _of_table(table, grid)
@@ -130,9 +134,9 @@ def _says(unit: Unit, row: Sequence[Placed]) -> bool:
         and (
             each.cell.name == "th"
             or any(
-                each.text in piece and all(name in piece or name in above for name in each.names) for piece in pieces
+                each.text[:BEGINNING] in piece and all(name in piece or name in above for name in each.names)
+                for piece in pieces
             )
-            or len(each.text) > 60  # it may hold semicolons of its own
         )
         for each in row
     )
@@ -180,7 +184,12 @@ def _grid(table: Tag) -> list[list[Placed | None]]:
 
 
 def _placed(cell: Tag, names: tuple[str, ...]) -> Placed:
-    return Placed(cell, _key(cell.get_text(" ")), names)
+    return Placed(cell, _of_cell(cell), names)
+
+
+def _of_cell(cell: Tag) -> str:
+    """What its readers see, without marks of notes."""
+    return _key("".join(text for text in cell.find_all(string=True) if text.find_parent(_UNSEEN) is None))
 
 
 def _is_head(row: Sequence[Tag | None]) -> bool:
@@ -195,7 +204,7 @@ def _names(above: Sequence[Sequence[Tag | None]], heads: Sequence[bool], at: int
             break
         if at < len(row) and (cell := row[at]) is not None and cell not in found:
             found.append(cell)
-    return tuple(filter(None, (_key(cell.get_text(" ")) for cell in found)))
+    return tuple(filter(None, map(_of_cell, found)))
 
 
 def _span(cell: Tag, name: str) -> int:
@@ -204,4 +213,5 @@ def _span(cell: Tag, name: str) -> int:
 
 
 def _key(text: str) -> str:
-    return " ".join(words(text))
+    """Its words without what is between them, since languages and tables divide them in their own ways."""
+    return "".join(words(text))
