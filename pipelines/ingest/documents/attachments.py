@@ -99,7 +99,7 @@ class Sections:
             self.cut and f"too long, {self.cut} is searchable",
             left_out and f"left out: {left_out}",
         ]
-        if is_lacking(words) or (self.seen and any(notes)):
+        if is_lacking(words) or (words.left_out and any(notes)):
             notes.append(f"{words.indexed:,} of {words.visible:,} words are searchable")
         return "; ".join(filter(None, notes)) or None
 
