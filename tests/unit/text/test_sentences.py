@@ -32,7 +32,7 @@ def said(text: str, lang: str = "") -> list[str]:
         ("es", "Llame a la Sra. García, pl. Mayor, desp. 3."),
         ("hu", "Nyitva h.–p. 9-17 óráig."),
         ("uk", "Адреса: вул. Франка, буд. 5, кім. 12."),
-        ("he", "ליצירת קשר: טל. 03-1234567 ורח. 5."),
+        ("he", "ליצירת קשר: טל. 03-1234567 או רח. 5."),
         ("th", "เวลา 9.00-17.00 น. โทร. 02 123"),
         ("xx", "Bus kvbr. 5 stops here."),
         ("xx", "Go to www.example.org/a.b?c=d. or not"),
