@@ -126,7 +126,9 @@ def _of_table(table: Tag, grid: Sequence[Sequence[Placed | None]]) -> Counter[st
 
 
 def _says(unit: Unit, row: Sequence[Placed]) -> bool:
-    """Whether a unit says each cell of a row, each with the names of its column."""
+    """Whether a unit says each cell of a row, each with the names of its column; or has the row for its header."""
+    if all(each.text in _key(unit.header) for each in row):
+        return True
     pieces = [_key(piece) for piece in unit.said.split("; ")]
     above = _key(" ".join((*unit.headings, unit.intro)))
     return all(

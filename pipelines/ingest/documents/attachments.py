@@ -94,12 +94,10 @@ class Sections:
     @property
     def note(self) -> str | None:
         """What an editor should know of what is not in the text; None: nothing is missing."""
-        words, left_out = self.words, ", ".join(f"{what}: {count:,}" for what, count in self.left_out.items())
-        notes = [
-            self.cut and f"too long, {self.cut} is searchable",
-            left_out and f"left out: {left_out}",
-        ]
-        if is_lacking(words) or (words.left_out and any(notes)):
+        left_out = ", ".join(f"{what}: {count:,}" for what, count in self.left_out.items())
+        notes = [self.cut and f"too long, {self.cut} is searchable", left_out and f"left out: {left_out}"]
+        words = self.words if self.seen else None
+        if words and (is_lacking(words) or (words.left_out and any(notes))):
             notes.append(f"{words.indexed:,} of {words.visible:,} words are searchable")
         return "; ".join(filter(None, notes)) or None
 
@@ -210,10 +208,11 @@ class Attachments:
                 failed.append(f"{name} is not searchable: {why}")
             else:
                 pieces += _pieces(document, attachment, number, page)
+                note = document.note
                 if not document.sections:
-                    notes.append(f"{name} is not searchable: it holds no text ({document.note or 'a scan?'})")
-                elif document.note:
-                    notes.append(f"{name}: {document.note}")
+                    notes.append(f"{name} is not searchable: it holds no text ({note or 'a scan?'})")
+                elif note:
+                    notes.append(f"{name}: {note}")
         if missing:
             notes.append(not_installed(missing))
         return Attached(tuple(pieces), (*notes, *failed), tuple(failed), away)
