@@ -140,7 +140,7 @@ def _needs_hours(days: Unit, unit: Unit, lang: str) -> bool:
     if len(days.text) > LONGEST:
         return False
     first, _, hours = days.text.partition("\n")
-    return only_days(plain(days.text), lang) or bool(hours and only_hours(plain(unit.text)) and only_days(first, lang))
+    return only_days(days.text, lang) or bool(hours and only_days(first, lang) and only_hours(plain(unit.text)))
 
 
 def _joined(alone: Iterator[Unit], text: str, lang: str) -> Iterator[Unit]:
