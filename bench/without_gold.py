@@ -31,8 +31,8 @@ FIGURE = re.compile(r"\d(?:[\d.,:/]*\d)?")
 MANGLED = (("mojibake", "decoded"), ("th whole", "th"), ("none whole", "none"))
 LARGEST = 60_000  # bytes of a table; larger ones take long and are none for readers
 MOST_SPANNED = 1_000
-BEGINNING = 12  # letters by which a cell is known in what its unit says
-_UNSEEN = ("sup", "sub", "script", "style", "template", "button", "select")
+BEGINNING = 4  # letters by which a cell is known in what its unit says
+_UNSEEN = ("sup", "sub", "rt", "rp", "script", "style", "template", "button", "select")
 _LAYOUT = ("presentation", "none")
 
 
@@ -135,6 +135,7 @@ def _says(unit: Unit, row: Sequence[Placed]) -> bool:
         each.text in _key(unit.said)
         and (
             each.cell.name == "th"
+            or not each.names
             or any(
                 each.text[:BEGINNING] in piece and all(name in piece or name in above for name in each.names)
                 for piece in pieces
@@ -191,7 +192,7 @@ def _placed(cell: Tag, names: tuple[str, ...]) -> Placed:
 
 def _of_cell(cell: Tag) -> str:
     """What its readers see, without marks of notes."""
-    return _key("".join(text for text in cell.find_all(string=True) if text.find_parent(_UNSEEN) is None))
+    return _key("".join(text for text in cell.strings if text.find_parent(_UNSEEN) is None))
 
 
 def _is_head(row: Sequence[Tag | None]) -> bool:
