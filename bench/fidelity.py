@@ -3,7 +3,9 @@
 page ─▶ as a website's page is read ─▶ Markdown ─▶ units, beside what should be there; and what its loss is told to be
 
 The sample site's pages stand in a frame of ours, so that all of them is known. Other pages are read from folders that
-hold NAME/source.html and NAME/expected.html, as Mozilla's Readability tests itself with.
+hold NAME/source.html and NAME/expected.html, as Mozilla's Readability tests itself with. The cuts of notices
+(bench/notices.py) were made by a person. Of other pages and documents (bench/without_gold.py, bench/word_paragraphs.py)
+all that is in them should arrive.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import Annotated
 import typer
 from bs4 import BeautifulSoup, Tag
 
+from bench import notices, without_gold, word_paragraphs
 from bench.report import report
 from connectors.cms.front_matter import split
 from connectors.cms.sitemap.page import read_page
@@ -92,11 +95,19 @@ def main(
         list[Path] | None,
         typer.Option(exists=True, file_okay=False, help="Folder of NAME/source.html and NAME/expected.html."),
     ] = None,
+    html: Annotated[
+        list[Path] | None, typer.Option(exists=True, file_okay=False, help="Folder of pages, for encodings and tables.")
+    ] = None,
+    docx: Annotated[
+        list[Path] | None, typer.Option(exists=True, file_okay=False, help="Folder of DOCX, for their paragraphs.")
+    ] = None,
 ) -> None:
-    """What arrives of what pages say: words, figures, structure; which pages are flagged. Needs no system.
+    """What arrives of what pages say: words, figures, structure, notices; which pages are flagged. Needs no system.
 
-    Of the sample site's pages in a frame, and of those of folders. `go mod download -json
-    codeberg.org/readeck/go-readability/v2@v2.1.3` fetches Mozilla's 130, whose folder is `test-pages` in its `Dir`.
+    Of the sample site's pages in a frame, of notices, and of folders: pages with what should be read of them
+    (`--pages`), any pages (`--html`: encodings, tables, figures), documents (`--docx`: paragraphs of all kinds).
+    `go mod download -json codeberg.org/readeck/go-readability/v2@v2.1.3` fetches Mozilla's 130, whose folder is
+    `test-pages` in its `Dir`.
 
     Example: python -m bench fidelity --pages test-pages
     """
@@ -106,6 +117,12 @@ def main(
             raise typer.BadParameter(f"{name}: no NAME/source.html with an expected.html beside it")
     lines = [measured(found).line(name) for name, found in corpora.items()]
     report("fidelity", "what arrives of what pages say", COLUMNS, lines)
+    report("fidelity-notices", "notices, and how many are cut right", notices.COLUMNS, notices.lines())
+    if html:
+        lines = list(without_gold.lines(html))
+        report("fidelity-html", "encodings, tables and figures of pages", without_gold.COLUMNS, lines)
+    if docx:
+        report("fidelity-docx", "paragraphs of documents", word_paragraphs.COLUMNS, list(word_paragraphs.lines(docx)))
 
 
 def sample() -> Iterator[Page]:

@@ -204,8 +204,10 @@ def _print_import(result: Mapping[str, object]) -> None:
         err.print(f"left out {address}: {reason}", markup=False, soft_wrap=True)
     if len(omitted) > SHOWN:
         err.print(f"... and {len(omitted) - SHOWN:,} more left out; --json names them all")
-    for key, lacking in notes.items():
+    for key, lacking in list(notes.items())[:TOLD]:
         err.print(f"[yellow]not whole[/] {key}: {escape('; '.join(lacking))}", soft_wrap=True)
+    if len(notes) > TOLD:
+        err.print(f"... and {len(notes) - TOLD:,} more not whole; --json names them all")
     for key, error in list(failed.items())[:TOLD]:
         err.print(f"[red]failed[/] {escape(key)}: {escape(str(error))}", soft_wrap=True)
     if len(failed) > TOLD:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -48,7 +49,8 @@ class InputReading:
     markdown: str
     words: Words
     left_out: tuple[LeftOutText, ...] = ()
-    note: str | None = None  # of an attachment that is not read to its end
+    note: str | None = None  # of an attachment, what is not in its text
+    parts: Mapping[str, int] = field(default_factory=dict)  # of an attachment, those left out: `{"hidden rows": 3}`
 
     @property
     def units(self) -> list[Unit]:
@@ -132,8 +134,7 @@ def _of_attachment(source: str, data: bytes, media_type: str) -> InputReading:
     except Missing as err:
         raise WrongUse(f"{source}: what reads such files is not installed; `{INSTALL}` installs it") from err
     markdown = "\n\n".join(section.text for section in found.sections)
-    note = "; ".join(filter(None, [found.left_out, found.hidden and f"hidden: {found.hidden}"]))
-    return InputReading(source, name, None, markdown, whole(markdown), note=note or None)
+    return InputReading(source, name, None, markdown, found.words, note=found.note, parts=found.left_out)
 
 
 async def _read_attachment(data: bytes, media_type: str, suffix: str) -> Sections:
@@ -166,6 +167,7 @@ def _as_json(reading: InputReading) -> dict[str, Any]:
             for why, text in reading.left_out
         ],
         "note": reading.note,
+        "parts": dict(reading.parts),
         "words": {"visible": reading.words.visible, "indexed": reading.words.indexed},
     }
 

@@ -187,6 +187,12 @@ def archive(members: Mapping[str, str | bytes]) -> bytes:
     return out.getvalue()
 
 
+def with_parts(document: bytes, parts: Mapping[str, str]) -> bytes:
+    """An office file with further parts."""
+    with zipfile.ZipFile(io.BytesIO(document)) as file:
+        return archive({name: file.read(name) for name in file.namelist()} | parts)
+
+
 def zip_bomb(megabytes: int = 210) -> bytes:
     """Looks like a DOCX, and unpacks to so many MiB."""
     return archive({"[Content_Types].xml": "<Types/>", "word/document.xml": b" " * (megabytes * 2**20)})

@@ -23,11 +23,9 @@ ABBREVIATIONS = _words(
     "abt allg amtl anm bd beil bspw bzgl bzw ca co dgl "
     "dipl dipl-ing dr eigtl einschl entspr evtl exkl fam frl gebr gem "
     "ges ggf ggfs hl hr hrn hrsg inh inkl insb jew jh jhd kath kfm lt mio mld mln mrd mtl prof röm sog spez st std str "
-    "südd tägl tel urspr verh vgl vorm zb zt zzgl "
+    "med südd tägl tel urspr verh vgl vorm zb zt zzgl "
     # en
-    "approx apt assn ave bldg blvd capt cf cmdr corp dept inc jr lt "
-    "ltd messrs mr mrs ms mt mts pvt rd rev sen sgt sr tues "
-    "thurs vs "
+    "approx apt attn capt cf cmdr dept lt messrs mr mrs ms mt mts pvt rev sen sgt sr vs "
     # fr, it, es, pt, ro
     "ap av avd avda bât bd bull chap cie dott dra dña dpto éd esc excmo gral mgr mlle mme p.za prof prov pza pzza réf "
     "rte sig sigg sra sras sres srta sta tél ud vd v.le c.so dr dras profa "
@@ -36,21 +34,25 @@ ABBREVIATIONS = _words(
     # hu, pl, cs
     "al dkt em fsz godz hab hod inż ker krt ks np nám os pkt pok pon tj tys tzn tzv tř ul ún vö wg św č "
     # ru, uk, bg, el, tr
-    "бл вул буд гр доб им каб корп кв обл оф пл просп проф пр руб стр тел тыс ул эт хв грн вх ет αρ οδ τηλ κα λεωφ "
-    "apt bld cad cd çev mah sk sok"
+    "бл вул буд гр доб им каб кім корп кв обл ок оф пл просп проф пр руб стр тел тыс ул эт хв грн вх ет αρ οδ τηλ κα "
+    "λεωφ apt bld cad cd çev mah pl sk sok"
 )
 # Ambiguous ones: abbreviations only before a number ("No. 5", "Abs. 2", "Rm. 12").
 BEFORE_NUMBER = _words(
     "abs apdo app art febr sept aufl bat bl cap ch desp est et etc ext "
-    "fax fig fl flat gate geb gen handy int kap kat lok lot max med "
-    "min mind mob no nos nr num núm op pag pág par para pl platz "
+    "fax fig fl flat gate geb gen handy int kap kat lok lot max "
+    "min mind mob no nos nr num núm op pag pág par para platz "
     "pos post pp qm rep rm sc sec sek suite tab tel vol vr wk "
-    "zi zr kb ok piano pt ch п см т ст ч"
+    "zi zr kb ok piano pt ch п см т ст ч "
+    "bur cam de du gab maks máx postf sect доб стр רח טל"
 )
 # Missing in CLDR
 _MORE_DAYS = _words("tues thur thurs vrij woe zat mier hét csüt pén ndz пон чет пет съб")
 STREETS = ("str", "straat", "pl", "gasse")  # ends of a street's name before its number ("Hafenstr. 5", "Marktpl. 7")
-UNITS = _words("h hod zł kč kr km m g kg l ч год")  # after a number, they may end a sentence
+# After a number, they may end a sentence.
+UNITS = _words("h hod zł kč kr km m g kg l u min ч год м хв мин руб коп грн")
+# After a name, they may end a sentence: "Acme Inc. The office ..."
+LAST = _words("assn ave bldg blvd corp inc jr ltd rd")
 HOURS = ("a.m", "p.m", "a.m.", "p.m.")  # may end a sentence, depending on the next word
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from text.abbreviations import ABBREVIATIONS, BEFORE_NUMBER, HOURS, STREETS, UNITS, days, months
+from text.abbreviations import ABBREVIATIONS, BEFORE_NUMBER, HOURS, LAST, STREETS, UNITS, days, months
+from text.folding import fold
 from text.markdown import LABEL, Block, blocks, trimmed
 
 # Least characters of a Thai or Lao piece. Then XQuAD's paragraphs have 6.7 pieces of 100 characters (English: 4.9
@@ -35,7 +36,14 @@ _STOP = re.compile(
 _ADDRESS = re.compile(rf"(?:\[{LABEL})?\]\((?:[^()\s]|\([^()\s]*\))*+\)|<https?://[^\s<>]*>")
 _END = re.compile(r"[.!?…؟۔।॥།։።。！？｡．။។៕][\"'”’“»」』）)\]*_]*$")
 _WORD = re.compile(r"\w+")
-_LAST_WORD = re.compile(r"[^\s(\[\"'“„«»*_/-]*$")
+_PART = re.compile(r"[.‐‑–—/-]")
+_THAI = re.compile(r"[\u0e00-\u0eff]$")
+_VOWEL = re.compile("[aeiouyаеёиоуыэюяіїє]")
+LONGEST_CONSONANTS = 5
+_LAST_WORD = re.compile(
+    r"(?:[^\s(\[\"'“„«»*_/-]|(?<=[א-ת])\"(?=[א-ת]))*$"
+)  # a quotation mark may be within a word: ש"ח
+_AND_SO_ON = re.compile(r"(?:^|\s)т\.\s*$")  # "и т. д."
 AHEAD = 300  # characters read after a limit, so that sentences there end as in the whole text
 NEXT = 24  # characters read after a full stop
 LONGEST_LAST = 40  # characters read of the word before a full stop; abbreviations are shorter
@@ -110,9 +118,16 @@ def _ends_sentence(text: str, begin: int, stop: re.Match[str], lang: str) -> boo
         return False  # "3\. Oktober": the escaped number only begins no list
     at = stop.start() - len(last)
     before, behind = text[max(begin, at - LONGEST_LAST) : at], text[stop.end() : stop.end() + NEXT]
+    if _THAI.search(last) or (behind.lstrip()[:1].isdigit() and _has_no_vowel(last)):
+        return False  # no Thai sentence ends with a full stop
     if last.isdigit():
         return not (_ORDINAL_DOT.fullmatch(lang.partition("-")[0]) and _counts(last, before, behind, lang))
     return not _is_abbreviation(last.casefold(), before, behind, lang)
+
+
+def _has_no_vowel(word: str) -> bool:
+    """Whether a word must be short for another one: "kv", "Bd"; not "DRK"."""
+    return 2 <= len(word) <= LONGEST_CONSONANTS and word[1:].islower() and _VOWEL.search(fold(word)) is None
 
 
 def _counts(last: str, before: str, behind: str, lang: str) -> bool:
@@ -147,7 +162,9 @@ def _is_abbreviation(last: str, before: str, behind: str, lang: str) -> bool:
     begins_anew = behind.lstrip()[:1].isupper()
     if last in HOURS:
         return not begins_anew or following[:3] in days(lang)
-    letters = last.rpartition(".")[2]
+    letters = _PART.split(last)[-1]  # of "h.–p", the last day
+    if letters in LAST or (letters in ("д", "п") and _AND_SO_ON.search(before)):
+        return not begins_anew
     if letters in UNITS and begins_anew and before.rstrip()[-1:].isdigit():
         return False
     if (len(letters) == 1 and letters.isalpha()) or letters in ABBREVIATIONS or last in ABBREVIATIONS:

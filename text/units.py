@@ -6,8 +6,8 @@
     - Children: nothing                        "It is not transferable."  -          -     with the sentence before
 
 A unit is a sentence, a list item, a table's row or a definition of a definition list. A sentence that depends on the
-previous one ("After that ...") is joined with it, and a question ("In a hurry?") with its answer. Searches use a unit's
-`sense`, which includes the page's title and headings.
+previous one ("After that ...") is joined with it, a question ("In a hurry?") with its answer, days with their hours.
+Searches use a unit's `sense`, which includes the page's title and headings.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from itertools import groupby, zip_longest
 from prompts.loader import table
 from text.markdown import Kind, cells, inline, plain, valid
 from text.sentences import Sentence, ended, split
+from text.weekdays import LONGEST, only_days, only_hours
 from text.words import words
 
 LONGEST_INTRO = 300  # characters of the introduction of a list or a table
@@ -61,7 +62,7 @@ class Unit:
 
 def units(text: str, lang: str = "") -> list[Unit]:
     """All units of a page's text, in reading order."""
-    return list(_joined(_answered(_alone(text, lang), text), text, lang))
+    return list(_joined(_completed(_alone(text, lang), text, lang), text, lang))
 
 
 def asks(text: str) -> bool:
@@ -118,16 +119,28 @@ def _numbered(sentences: Sequence[Sentence]) -> Iterator[tuple[Sentence, int]]:
         yield sentence, number
 
 
-def _answered(alone: Iterator[Unit], text: str) -> Iterator[Unit]:
-    """Join questions with the next sentence, which answers them."""
-    asked: Unit | None = None
+def _completed(alone: Iterator[Unit], text: str, lang: str) -> Iterator[Unit]:
+    """Join a question with the next sentence, which answers it, and days with the hours in the next sentences."""
+    before: Unit | None = None
     for each in alone:
         unit = each
-        if asked is not None and asked.kind == unit.kind and asked.headings == unit.headings:
-            unit = replace(asked, end=unit.end, text=text[asked.start : unit.end])
-        asked = unit if unit.kind == "prose" and asks(unit.text) else None
-        if asked is None:
-            yield unit
+        if before is not None:
+            together = before.kind == unit.kind == "prose" and before.headings == unit.headings
+            if together and (asks(before.text) or _needs_hours(before, unit, lang)):
+                unit = replace(before, end=unit.end, text=text[before.start : unit.end])
+            elif not asks(before.text) or before.kind != "prose":
+                yield before
+        before = unit
+    if before is not None and not (before.kind == "prose" and asks(before.text)):
+        yield before
+
+
+def _needs_hours(days: Unit, unit: Unit, lang: str) -> bool:
+    """Whether `days` has no hours yet, or has some in a paragraph of their own, and `unit` is further ones."""
+    if len(days.text) > LONGEST:
+        return False
+    first, _, hours = days.text.partition("\n")
+    return only_days(days.text, lang) or bool(hours and only_days(first, lang) and only_hours(plain(unit.text)))
 
 
 def _joined(alone: Iterator[Unit], text: str, lang: str) -> Iterator[Unit]:

@@ -68,6 +68,11 @@ def formatted(value: object, pattern: str) -> str:
     return "" if len(sections) == 4 and not sections[3] else str(value)  # `;;;` hides every value
 
 
+def is_date(pattern: str) -> bool:
+    """Whether numbers in this format are dates or times."""
+    return any(token["part"] for token in _DATE_PART.finditer(pattern[:LONGEST_FORMAT]))
+
+
 def _number(value: float, pattern: str) -> str:
     try:
         number = _NUMBER.create_decimal(value)

@@ -1,7 +1,7 @@
 """The child process that reads documents one by one, within limits of memory and time.
 
     parent ─▶ [size][{"said", "suffix", "limit", "seconds"}] [size][bytes] ─▶ child
-           ◀─ [size][{"sections", "left_out", "hidden"}, or one of {"unread"}, {"not_read"}, {"missing"}] ◀─┘
+           ◀─ [size][{"sections", "cut", "left_out", "seen"}, or one of {"unread"}, {"not_read"}, {"missing"}] ◀┘
 
 The child also detects a document's kind, since that needs to open archives. It has no secrets in its environment, and
 `fence` blocks the network, programs and other files. `python -m adapters.extraction.child MIB` ends with its standard

@@ -5,7 +5,7 @@ bytes ─pypdf──────────────────────
       ─mammoth: docx, lxml: odt ─▶ HTML ────▶ one    │
       ─email: eml, html, text as it is──────▶ one    ┘
 
-Hidden content is left out; `Sections.hidden` counts it.
+`Sections.left_out` counts what has no place in the text: hidden rows, deletions, pictures.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import email
 import io
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from email import policy
@@ -21,7 +22,9 @@ from itertools import groupby
 from typing import Any
 
 from adapters.extraction import open_document, word
+from adapters.extraction.office_parts import Parts
 from adapters.extraction.sheets import sheets
+from adapters.extraction.slides import Slide
 from pipelines.ingest.documents.attachments import Section, Sections
 from pipelines.ingest.documents.kinds import MAIN_PARTS, PROTECTED, Kind
 from text.encodings import UnknownEncoding, decoded
@@ -31,6 +34,7 @@ from text.html import tidy, to_markdown
 SECTIONS = 2_000  # pages, slides or sheets that are read of one document
 UNPACKED = 200 * 1024 * 1024  # bytes of an unpacked office file
 ENTRIES = 10_000  # files in an office file
+ALL_BUT_END = "all but its end"
 _LINE = 60  # characters; a line of running text in a PDF is rarely shorter than two thirds of the longest
 ENCRYPTED_MAILS = ("multipart/encrypted", "application/pkcs7-mime", "application/x-pkcs7-mime")
 # Prefix of namespaces in the Strict form of Office Open XML; ECMA-376-1, annex A, and ECMA-376-4.
@@ -58,39 +62,42 @@ def read(kind: Kind, data: bytes, limit: int, charset: str | None = None) -> Sec
         case "text":
             return _within([Section(tidy(_decoded(data, charset)))], 1, limit)
         case "html":
-            return _from_html(_decoded(data, charset, page=True), 0, limit)
+            return _from_html(_decoded(data, charset, page=True), limit)
         case "eml":
-            return _within([Section(_mail(data))], 1, limit)
+            return _mail(data, limit)
     data = _checked(data)
     match kind:
         case "odt":
-            return _from_html(*open_document.to_html(data), limit)
+            html, left_out = open_document.to_html(data)
+            return replace(_from_html(html, limit), left_out=dict(left_out))
         case "docx":
-            return _from_html(*word.to_html(data), limit)
+            html, left_out, seen = word.to_html(data)
+            return replace(_from_html(html, limit), left_out=dict(left_out), seen=seen)
         case "pptx":
             return _slides(data, limit)
         case "xlsx":
-            found, hidden = sheets(data)
-            return _within((Section(text, name) for name, text in found), len(found), limit, hidden)
+            found, left_out, seen = sheets(data)
+            read = _within((Section(text, name) for name, text in found), len(found), limit)
+            return replace(read, left_out=dict(left_out), seen=seen)
 
 
-def _from_html(html: str, hidden: int, limit: int) -> Sections:
+def _from_html(html: str, limit: int) -> Sections:
     text = read_html(html)
-    read = _within([Section(text.markdown)], 1, limit, f"passages: {hidden}" if hidden else "")
-    return replace(read, left_out=read.left_out or "all but its end") if text.is_cut else read
+    read, words = _within([Section(text.markdown)], 1, limit), text.words({})
+    return replace(read, cut=read.cut or (text.is_cut and ALL_BUT_END) or "", seen=words.visible if words else None)
 
 
-def _within(sections: Iterable[Section], total: int, limit: int, hidden: str = "") -> Sections:
+def _within(sections: Iterable[Section], total: int, limit: int) -> Sections:
     """The sections within the limit; the last one may be cut."""
     kept: list[Section] = []
     left = limit
     for number, section in enumerate(sections):
         if left <= 0 or number >= SECTIONS:
-            return Sections(tuple(kept), f"only the first {number:,} of {total:,} places in it", hidden)
+            return Sections(tuple(kept), f"only the first {number:,} of {total:,} places in it")
         if section.text.strip():
             kept.append(Section(section.text[:left], section.label, section.page))
         left -= len(section.text)
-    return Sections(tuple(kept), "all but its end" if left < 0 else "", hidden)
+    return Sections(tuple(kept), ALL_BUT_END if left < 0 else "")
 
 
 def _pdf(data: bytes, limit: int) -> Sections:
@@ -101,7 +108,9 @@ def _pdf(data: bytes, limit: int) -> Sections:
         raise Unreadable(PROTECTED)
     total = len(reader.pages)
     pages = (Section(_page(reader.pages[number]), f"{number + 1}/{total}", number + 1) for number in range(total))
-    return _within(pages, total, limit)
+    read = _within(pages, total, limit)
+    without = 0 if read.cut else total - len(read.sections)
+    return replace(read, left_out={"pages without text": without} if without else {})
 
 
 def _page(page: Any) -> str:
@@ -147,15 +156,19 @@ def _slides(data: bytes, limit: int) -> Sections:
         return blank
 
     tokenize._load_spacy_model = no_model
-    slides = enumerate(Presentation(io.BytesIO(data)).slides, 1)
-    hidden = {number for number, slide in slides if slide.element.get("show") in ("0", "false")}
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        parts = Parts(archive)
+        slides = [Slide(slide, parts) for slide in Presentation(io.BytesIO(data)).slides]
+    shown = {number: slide for number, slide in enumerate(slides, 1) if not slide.is_hidden}
+    left_out = sum((slide.left_out for slide in shown.values()), Counter({"hidden slides": len(slides) - len(shown)}))
     elements: Sequence[Any] = partition_pptx(file=io.BytesIO(data), languages=[""])
     groups = groupby(elements, key=lambda element: element.metadata.page_number)
-    found = [(number, tidy("\n\n".join(filter(None, map(_element, group))))) for number, group in groups]
-    shown = [(number, text) for number, text in found if number is not None and number not in hidden]
-    last = max((number for number, _ in shown), default=0)
-    places = (Section(text, f"{number}/{last}") for number, text in shown)
-    return _within(places, len(shown), limit, f"slides: {len(hidden)}" if hidden else "")
+    found = {number: "\n\n".join(filter(None, map(_element, group))) for number, group in groups}
+    texts = {number: tidy(f"{found.get(number, '')}\n\n{slide.drawings}") for number, slide in shown.items()}
+    last = max((number for number, text in texts.items() if text), default=0)
+    places = (Section(text, f"{number}/{last}") for number, text in texts.items())
+    read = _within(places, len(shown), limit)
+    return replace(read, left_out=dict(+left_out), seen=sum(slide.words for slide in shown.values()))
 
 
 def _element(element: Any) -> str:
@@ -163,14 +176,16 @@ def _element(element: Any) -> str:
     return to_markdown(as_html) if as_html else str(element.text).strip()
 
 
-def _mail(data: bytes) -> str:
-    """Subject and text, preferring HTML. Attachments are not read."""
+def _mail(data: bytes, limit: int) -> Sections:
+    """Subject and text, preferring HTML. Attachments are only counted."""
     mail = email.message_from_bytes(data, policy=policy.default)
     if mail.get_content_type() in ENCRYPTED_MAILS:
         raise Unreadable("encrypted")
     subject = " ".join(str(mail.get("subject", "")).split())
     text = "\n\n".join(_bodies(mail))
-    return f"# {subject}\n\n{text}" if subject else text
+    attached = sum(part.is_attachment() for part in mail.walk())
+    read = _within([Section(f"# {subject}\n\n{text}" if subject else text)], 1, limit)
+    return replace(read, left_out={"attached files": attached} if attached else {})
 
 
 def _bodies(mail: Any) -> Iterator[str]:

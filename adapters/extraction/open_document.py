@@ -1,12 +1,14 @@
 """ODT to HTML; `text.html` converts the HTML to Markdown, with tables, superscripts and deletions as in all documents.
 
-A note follows its paragraph, list or table. Left out: comments, tracked deletions, hidden text.
+A note follows its paragraph, list or table. Left out and counted: comments, tracked deletions, hidden text, pictures,
+embedded objects (charts).
 """
 
 from __future__ import annotations
 
 import io
 import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from html import escape
 from typing import Any
@@ -14,10 +16,11 @@ from typing import Any
 from lxml import etree
 
 _NAMES = {
-    name: f"{{urn:oasis:names:tc:opendocument:xmlns:{name}:1.0}}" for name in ("office", "style", "table", "text")
+    name: f"{{urn:oasis:names:tc:opendocument:xmlns:{name}:1.0}}"
+    for name in ("drawing", "office", "style", "table", "text")
 }
 _FO = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
-_OFFICE, _STYLE, _TABLE, _TEXT = _NAMES.values()
+_DRAW, _OFFICE, _STYLE, _TABLE, _TEXT = _NAMES.values()
 _SVG = "{urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0}"
 _LINK = "{http://www.w3.org/1999/xlink}href"
 _LEFT_OUT = frozenset(
@@ -33,20 +36,31 @@ _LEFT_OUT = frozenset(
         _TABLE + "covered-table-cell",
     )
 )
+_COUNTED = {
+    _OFFICE + "annotation": "comments",
+    _TEXT + "deletion": "deletions",
+    _DRAW + "image": "pictures",
+    _DRAW + "object": "embedded objects",
+}
 _BLOCKS = frozenset((_TEXT + "p", _TEXT + "h", _TEXT + "list", _TABLE + "table"))
 MOST_COLUMNS = 1_000
 MOST_REPEATED = 30  # repetitions of a cell or row with a text
 
 
-def to_html(data: bytes) -> tuple[str, int]:
-    """The text of an ODT, and the number of hidden passages left out."""
+def to_html(data: bytes) -> tuple[str, Counter[str]]:
+    """The text of an ODT; what is left out of it, and how often."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         content = _parsed(archive.read("content.xml"))
         styles = [_parsed(archive.read("styles.xml"))] if "styles.xml" in archive.namelist() else []
     body = content.find(f".//{_OFFICE}text")
+    if body is None:
+        return "", Counter()
     reading = _Reading([*styles, content])
-    html = "".join(reading.blocks(body)) if body is not None else ""
-    return html, reading.hidden
+    html = "".join(reading.blocks(body))
+    left_out = Counter({what: sum(1 for _ in body.iter(tag)) for tag, what in _COUNTED.items()})
+    left_out["pictures"] -= left_out["embedded objects"]  # each has one of itself
+    left_out["hidden passages"] = reading.hidden
+    return html, +left_out
 
 
 def is_locked(archive: zipfile.ZipFile) -> bool:

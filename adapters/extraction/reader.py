@@ -138,7 +138,7 @@ class DocumentReader:
             if "missing" in answer:
                 raise Missing
             sections = tuple(Section(**section) for section in answer["sections"])
-            return Sections(sections, answer["left_out"], answer["hidden"])
+            return Sections(sections, answer["cut"], answer["left_out"], answer["seen"])
         raise AssertionError("unreachable")
 
     async def _started(self) -> asyncio.subprocess.Process:

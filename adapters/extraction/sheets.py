@@ -1,46 +1,80 @@
 """XLSX: each sheet as the visible tables, with cells as their number formats show them.
 
-Hidden sheets, rows and columns are left out and counted. Blank rows separate tables, unless a merged cell, a filter or
-an Excel table spans them.
+Text boxes and charts stand below their sheet's tables. Hidden sheets, rows and columns, comments and pictures are left
+out and counted. Blank rows separate tables, unless a merged cell, a filter or an Excel table spans them.
 """
 
 from __future__ import annotations
 
 import io
+import zipfile
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from html import escape
 from typing import Any
 
 from adapters.extraction.cell_formats import formatted
+from adapters.extraction.office_parts import GRAPHIC, PICTURE, Drawing, Parts, R, paragraphs
 from text.html import tidy, to_markdown
 from text.markdown import escaped, escaped_line
 from text.tables import Cell, Table
+from text.words import count_roughly
 
 MOST_MERGED = 10_000  # cells of one range whose value is repeated
 LAST_COLUMN = 16_384
 
 
-def sheets(data: bytes) -> tuple[list[tuple[str, str]], str]:
-    """Name and Markdown of each visible sheet, and a summary of what is hidden, for editors."""
+def sheets(data: bytes) -> tuple[list[tuple[str, str]], Counter[str], int]:
+    """Name and Markdown of each visible sheet; what is left out, and how often; how many words are visible."""
     import openpyxl
 
     book = openpyxl.load_workbook(io.BytesIO(data), data_only=True, rich_text=True)
-    shown_ones = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
-    read = [(sheet.title, _Sheet(sheet)) for sheet in shown_ones]
-    counted = {
-        "sheets": len(book.worksheets) - len(read),
-        "rows": sum(sheet.hidden_rows for _, sheet in read),
-        "columns": sum(sheet.hidden_columns for _, sheet in read),
-    }
-    hidden = ", ".join(f"{what}: {count}" for what, count in counted.items() if count)
-    return [(title, sheet.markdown()) for title, sheet in read], hidden
+    hidden = sum(sheet.sheet_state != "visible" for sheet in book.worksheets)
+    left_out = Counter({"hidden sheets": hidden, "charts": len(book.chartsheets)})
+    read, seen = [], 0
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        files = _Drawings(Parts(archive))
+        for each in book.worksheets:
+            if each.sheet_state == "visible":
+                sheet = _Sheet(each)
+                drawn, lost = files.of(each.title)
+                left_out += sheet.left_out + lost
+                seen += count_roughly(" ".join((*sheet.texts, *(text for one in drawn for text in one.texts))))
+                below = to_markdown("".join(one.html for one in drawn))
+                read.append((each.title, tidy(f"{sheet.markdown()}\n\n{below}")))
+    return read, +left_out, seen
+
+
+class _Drawings:
+    """The text boxes and charts of sheets."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        book, related = parts.root("xl/workbook.xml"), parts.related("xl/workbook.xml")
+        found = book.iter("{*}sheet") if book is not None else ()
+        self._sheets = {sheet.get("name"): related.get(sheet.get(R + "id", ""), "") for sheet in found}
+
+    def of(self, title: str) -> tuple[list[Drawing], Counter[str]]:
+        """Those of a sheet, and what of them has no text."""
+        drawn: list[Drawing] = []
+        left_out: Counter[str] = Counter()
+        for name in self._parts.related(self._sheets.get(title, "")).values():
+            root = self._parts.root(name) if name.startswith("xl/drawings/") and name.endswith(".xml") else None
+            if root is not None:
+                related = self._parts.related(name)
+                left_out["pictures"] += sum(1 for _ in root.iter(PICTURE))
+                drawn += [Drawing(tuple(lines)) for box in root.iter("{*}txBody") if (lines := paragraphs(box))]
+                for graphic in root.iter(GRAPHIC):
+                    what, one = self._parts.drawn(graphic, related)
+                    left_out[what] += bool(what and one is None)
+                    drawn += [one] if one else []
+        return drawn, left_out
 
 
 class _Sheet:
-    """The visible cells of a sheet, and the numbers of hidden rows and columns with a text."""
+    """The visible cells of a sheet; `left_out` counts hidden rows and columns with a text, and comments."""
 
     def __init__(self, sheet: Any) -> None:
         self._sheet = sheet
@@ -48,12 +82,15 @@ class _Sheet:
         cells = {at: cell for at, cell in sheet._cells.items() if _text(cell)}
         columns = {column for _, column in cells} & self._columns_hidden()
         rows = {row for row, _ in cells if self._is_hidden(row)}
-        self.hidden_rows, self.hidden_columns = len(rows), len(columns)
+        self.left_out = Counter({"hidden rows": len(rows), "hidden columns": len(columns)})
+        self.left_out["comments"] = sum(cell.comment is not None for cell in sheet._cells.values())
+        self.texts: list[str] = []  # of the visible cells
         self._rows: dict[int, dict[int, Cell]] = defaultdict(dict)
         marked = [table.ref for table in sheet.tables.values() if table.headerRowCount != 0]
         self._marked = [_bounds(ref) for ref in (*marked, sheet.auto_filter.ref) if ref]
         for (row, column), cell in sorted(cells.items()):
             if row not in rows and column not in columns:
+                self.texts.append(_text(cell))
                 self._rows[row][column] = Cell(_markdown(cell), head=self._is_header(row, column))
         self._repeat_merged()
 

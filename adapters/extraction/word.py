@@ -2,24 +2,29 @@
 
     DOCX ─prepared─▶ DOCX without what mammoth would lose ─mammoth─▶ HTML ─notes moved to their blocks─▶ HTML
 
-Left out: page headers and footers, comments, what tracked changes deleted, hidden text, tables of contents.
+Left out and counted: comments, what tracked changes deleted, hidden text, pictures, charts that are no table. Left out:
+page headers and footers, tables of contents.
 """
 
 from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from lxml import etree
 from lxml import html as lxml_html
 
+from adapters.extraction.office_parts import GRAPHIC, PICTURE, Drawing, Parts
 from adapters.extraction.word_numbers import Numbers
+from text.words import count_roughly
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_VML = "{urn:schemas-microsoft-com:vml}"
 _STORIES = frozenset((W + "document", W + "footnotes", W + "endnotes"))
 _FORMULA = {"f": "/", "sSup": "^", "sSub": "_"}
 # The numbers of list items are part of their text, so all lists become bullets.
@@ -33,45 +38,99 @@ _STYLES = """
 """
 
 
-def to_html(data: bytes) -> tuple[str, int]:
-    """The text of a DOCX, with each note below its paragraph, list or table; and the number of hidden runs."""
+def to_html(data: bytes) -> tuple[str, Counter[str], int]:
+    """The text of a DOCX, with each note below its paragraph, list or table; what is left out of it, and how often; and
+    how many words its readers see.
+    """
     import mammoth
 
-    prepared, hidden = _prepared(data)
+    prepared, left_out, seen = _prepared(data)
     made = mammoth.convert_to_html(
         io.BytesIO(prepared),
         style_map=_STYLES,
         include_embedded_style_map=False,
         convert_image=lambda _: [],
     )
-    return _with_notes(made.value), hidden
+    return _with_notes(made.value), left_out, seen
 
 
-def _prepared(data: bytes) -> tuple[bytes, int]:
-    """Remove hidden and decorative parts; turn numbers, formulas and shapes into text. Also counts the hidden runs."""
-    out, hidden = io.BytesIO(), 0
+def _prepared(data: bytes) -> tuple[bytes, Counter[str], int]:
+    """Remove hidden and decorative parts; turn numbers, formulas, shapes and charts into text. Counts as `to_html`."""
+    out, left_out, seen = io.BytesIO(), Counter[str](), 0
     with zipfile.ZipFile(io.BytesIO(data)) as archive, zipfile.ZipFile(out, "w") as prepared:
-        parts = {name: archive.read(name) for name in archive.namelist() if name.endswith((".xml", ".rels"))}
-        roots = {name: _parsed(xml) for name, xml in parts.items() if name.startswith("word/") and name.count("/") == 1}
+        names = [name for name in archive.namelist() if name.endswith((".xml", ".rels"))]
+        parts = Parts(archive)
+        roots = {name: parts.root(name) for name in names if name.startswith("word/") and name.count("/") == 1}
         styles = _Styles(roots.get("word/styles.xml"))
         numbers = Numbers(roots.get("word/numbering.xml"), roots.get("word/styles.xml"))
-        for name, xml in parts.items():
+        for name in names:
             root = roots.get(name)
             if root is not None and root.tag in _STORIES:
-                hidden += _prepare(root, styles)
+                left_out += _draw(root, parts, parts.related(name))
+                left_out["hidden passages"] += _prepare(root, styles)
+                left_out["deletions"] += sum(1 for each in root.iter(W + "del") if _has_text(each, "delText"))
+                seen += _words(root, styles)
                 for paragraph in root.iter(W + "p"):
                     _number(paragraph, numbers)
                 prepared.writestr(name, etree.tostring(root))
             else:
-                prepared.writestr(name, xml)
-    return out.getvalue(), hidden
+                if root is not None and root.tag == W + "comments":
+                    left_out["comments"] += sum(1 for each in root if _has_text(each, "t"))
+                prepared.writestr(name, archive.read(name))
+    return out.getvalue(), +left_out, seen
 
 
-def _parsed(xml: bytes) -> Any:
-    root = etree.fromstring(xml, etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False))
-    if root.getroottree().docinfo.doctype:
-        raise ValueError("an office file has no document type")
-    return root
+def _has_text(node: Any, name: str) -> bool:
+    return any(text.strip() for text in node.itertext(W + name))
+
+
+def _draw(root: Any, parts: Parts, related: dict[str, str]) -> Counter[str]:
+    """Write charts and SmartArt as text behind their paragraphs. Counts those that have none, and pictures."""
+    old = (each for each in root.iter(_VML + "imagedata") if next(each.iterancestors(_MC + "Fallback"), None) is None)
+    left_out = Counter({"pictures": sum(1 for _ in old)})
+    for drawing in reversed(
+        list(root.iter(W + "drawing"))
+    ):  # the last one first, since each goes next to its paragraph
+        left_out["pictures"] += sum(1 for _ in drawing.iter(PICTURE))
+        paragraph = next(drawing.iterancestors(W + "p"), None)
+        for graphic in drawing.iter(GRAPHIC):
+            what, drawn = parts.drawn(graphic, related)
+            if drawn is None or paragraph is None:
+                left_out[what] += bool(what)
+            else:
+                for block in reversed(list(_blocks(drawn))):
+                    paragraph.addnext(block)
+    return left_out
+
+
+def _blocks(drawing: Drawing) -> Iterator[Any]:
+    yield from map(_paragraph, drawing.lines)
+    if drawing.rows:
+        table = etree.Element(W + "tbl")
+        for number, row in enumerate(drawing.rows):
+            line = etree.SubElement(table, W + "tr")
+            if number == 0:
+                etree.SubElement(etree.SubElement(line, W + "trPr"), W + "tblHeader")
+            for cell in row:
+                etree.SubElement(line, W + "tc").append(_paragraph(cell))
+        yield table
+
+
+def _paragraph(text: str) -> Any:
+    paragraph = etree.Element(W + "p")
+    etree.SubElement(etree.SubElement(paragraph, W + "r"), W + "t").text = text
+    return paragraph
+
+
+def _words(root: Any, styles: _Styles) -> int:
+    """How many words the readers of a prepared part see, without its table of contents."""
+    texts: dict[Any, list[str]] = defaultdict(list)
+    for node in root.iter(W + "t", W + "tab", W + "br"):
+        above: Iterable[Any] = node.iterancestors(W + "p", W + "moveFrom", _MC + "Choice")
+        paragraph = next(iter(above), None)
+        if paragraph is not None and paragraph.tag == W + "p":
+            texts[paragraph].append(node.text or "" if node.tag == W + "t" else " ")
+    return sum(count_roughly("".join(text)) for each, text in texts.items() if not styles.is_contents(each))
 
 
 class _Styles:
@@ -80,6 +139,13 @@ class _Styles:
     def __init__(self, root: Any) -> None:
         styles = root.iter(W + "style") if root is not None else ()
         self._styles = {style.get(W + "styleId"): style for style in styles}
+
+    def is_contents(self, paragraph: Any) -> bool:
+        """Whether a paragraph is a line of a table of contents."""
+        named = paragraph.find(f"{W}pPr/{W}pStyle")
+        style = self._styles.get(named.get(W + "val")) if named is not None else None
+        name = style.find(W + "name") if style is not None else None
+        return name is not None and name.get(W + "val", "").lower().startswith("toc ")
 
     def of(self, element: Any, name: str) -> list[Any]:
         """The run properties of an element's style and of the styles it is based on. `name`: `rStyle`, `pStyle`."""

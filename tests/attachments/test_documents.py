@@ -49,7 +49,7 @@ async def test_a_pdf_page_by_page(reader: DocumentReader) -> None:
         (1, "1/3", "First (1)."),
         (3, "3/3", "A dog costs 96 euros."),
     ]
-    assert document.left_out == ""
+    assert document.note == "left out: pages without text: 1"
 
 
 async def test_office_files(reader: DocumentReader) -> None:
@@ -109,7 +109,7 @@ async def test_mails_and_texts(reader: DocumentReader) -> None:
 async def test_long_documents_are_read_as_far_as_the_limit_goes(reader: DocumentReader) -> None:
     document = await reader.read(made.pdf(["x" * 60] * 5), made.PDF, "", 150)
     assert [len(s.text) for s in document.sections] == [60, 60, 30]
-    assert document.left_out == "only the first 3 of 5 places in it"
+    assert document.cut == "only the first 3 of 5 places in it"
 
 
 @pytest.mark.parametrize(

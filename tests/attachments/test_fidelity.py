@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable
 from datetime import datetime, time, timedelta
 from email.message import EmailMessage
@@ -15,6 +16,7 @@ from adapters.extraction.documents import Unreadable, read
 from pipelines.ingest.documents.kinds import Kind
 from tests import office_files as made
 from tests.office_files import wp, wr
+from text.loss import Words
 
 pytestmark = pytest.mark.attachments
 
@@ -123,12 +125,103 @@ def test_word(form: Callable[[bytes], bytes], body: str, right: str) -> None:
     assert text_of("docx", form(document)) == right
 
 
-def test_hidden_passages_are_counted() -> None:
-    word = made.word(wp(wr("a") + wr("LEAK", "<w:vanish/>") + wr("", "<w:vanish/>")))
-    assert read("docx", word, 99).hidden == "passages: 1"
+CHART = (
+    "<c:chartSpace><c:chart><c:title><c:tx><c:rich><a:p><a:r><a:t>Visitors</a:t></a:r></a:p></c:rich></c:tx></c:title>"
+    "<c:plotArea><c:barChart>{}{}</c:barChart><c:valAx><c:title><a:p><a:r><a:t>in thousands</a:t></a:r></a:p></c:title>"
+    "</c:valAx></c:plotArea></c:chart></c:chartSpace>"
+)
+YEARS = (
+    "<c:cat><c:strRef><c:strCache><c:pt idx='0'><c:v>2025</c:v></c:pt><c:pt idx='1'><c:v>2026</c:v></c:pt></c:strCache>"
+    "</c:strRef></c:cat>"
+)
+NODES = (
+    "<dgm:dataModel><dgm:ptLst><dgm:pt><dgm:t><a:p><a:r><a:t>Apply</a:t></a:r></a:p></dgm:t></dgm:pt>"
+    "<dgm:pt type='pres'><dgm:t><a:p><a:r><a:t>x</a:t></a:r></a:p></dgm:t></dgm:pt></dgm:ptLst></dgm:dataModel>"
+)
+OFFICE = "http://schemas.openxmlformats.org"
+DRAWN = {
+    "c": f"{OFFICE}/drawingml/2006/chart",
+    "a": f"{OFFICE}/drawingml/2006/main",
+    "dgm": f"{OFFICE}/drawingml/2006/diagram",
+    "r": f"{OFFICE}/officeDocument/2006/relationships",
+    "pic": f"{OFFICE}/drawingml/2006/picture",
+}
+
+
+def named(xml: str) -> str:
+    """With the namespaces of drawings."""
+    return re.sub(r"^<[\w:]+", lambda tag: tag[0] + "".join(f' xmlns:{p}="{uri}"' for p, uri in DRAWN.items()), xml)
+
+
+def series(name: str, *values: str, categories: str = YEARS, pattern: str = "0.0") -> str:
+    points = "".join(f"<c:pt idx='{at}'><c:v>{value}</c:v></c:pt>" for at, value in enumerate(values))
+    return (
+        f"<c:ser><c:tx><c:strRef><c:strCache><c:pt idx='0'><c:v>{name}</c:v></c:pt></c:strCache></c:strRef></c:tx>"
+        f"{categories}<c:val><c:numRef><c:numCache><c:formatCode>{pattern}</c:formatCode>{points}</c:numCache></c:numRef></c:val></c:ser>"
+    )
+
+
+def drawing(kind: str, inside: str) -> str:
+    return named(f'<w:drawing><a:graphicData uri="{DRAWN["a"]}/{kind}">{inside}</a:graphicData></w:drawing>')
+
+
+def related(*targets: str) -> str:
+    return (
+        "<Relationships>"
+        + "".join(f'<Relationship Id="r{n}" Target="{t}"/>' for n, t in enumerate(targets))
+        + "</Relationships>"
+    )
+
+
+def test_charts_and_smart_art_are_read_and_what_has_no_text_is_counted() -> None:
+    good = CHART.format(series("Pool", "1.25", "2"), series("Sauna", "#N/A", "3"))
+    other = CHART.format(series("a", "1", "2"), series("b", "1", categories=YEARS.replace("2025", "2020")))
+    dates = CHART.format(
+        series(
+            "a",
+            "1",
+            categories=YEARS.replace("str", "num").replace(
+                "<c:pt idx='0'", "<c:formatCode>mmm yy</c:formatCode><c:pt idx='0'"
+            ),
+        ),
+        "",
+    )
+    charts = [drawing("chart", f"<c:chart r:id='r{n}'/>") for n in (0, 2, 3)]
+    smart_art = drawing("diagram", "<dgm:relIds r:dm='r1'/>")
+    body = (
+        wp(f"<w:r>{charts[0]}</w:r><w:r>{smart_art}</w:r>")
+        + wp(f"<w:r>{charts[1]}{charts[2]}</w:r>")
+        + wp(f"<w:r>{drawing('picture', '<pic:pic/>')}</w:r>")
+        + wp(wr("End.") + "<w:del><w:r><w:delText>12</w:delText></w:r></w:del>" + wr("LEAK", "<w:vanish/>"))
+    )
+    parts = {
+        "word/_rels/document.xml.rels": related(
+            "charts/chart1.xml", "diagrams/data1.xml", "/word/charts/c2.xml", "charts/c3.xml"
+        ),
+        "word/charts/chart1.xml": named(good),
+        "word/charts/c2.xml": named(other),
+        "word/charts/c3.xml": named(dates),
+        "word/diagrams/data1.xml": named(NODES),
+    }
+    remark = f'<w:comment w:id="1">{wp(wr("Why?"))}</w:comment>'
+    document = read("docx", made.with_parts(made.word(body, comments=remark), parts), 999)
+    assert document.sections[0].text == (
+        "Visitors\n\nin thousands\n\n"
+        "|  | Pool | Sauna |\n| --- | --- | --- |\n| 2025 | 1.3 |  |\n| 2026 | 2.0 | 3.0 |\n\nApply\n\nEnd."
+    )
+    assert document.left_out == {"charts": 2, "pictures": 1, "hidden passages": 1, "deletions": 1, "comments": 1}
+    assert document.words == Words(15, 15, {})  # "1.3" is two
+
+
+def test_what_is_not_in_the_text_is_counted() -> None:
     odt = made.odt(f'<text:section text:display="none">{p("LEAK")}{p("LEAK")}</text:section>{p("a")}')
-    assert read("odt", odt, 99).hidden == "passages: 1"
-    assert read("odt", made.odt(p("a")), 99).hidden == ""
+    assert read("odt", odt, 99).left_out == {"hidden passages": 1}
+    assert read("odt", made.odt(p("a")), 99).left_out == {}
+    long = read("docx", made.word(wp(wr("one two three four"))), 8)
+    assert (long.words, long.note) == (
+        Words(4, 2, {"over the limit": 2}),
+        "too long, all but its end is searchable; 2 of 4 words are searchable",
+    )
 
 
 def styled(name: str, properties: str) -> str:
@@ -271,7 +364,8 @@ def test_a_sheet_as_its_reader_sees_it(form: Callable[[bytes], bytes]) -> None:
         "| Day | 7.50 € | 01.03.2026 |\n| Year | ~~3\\|4~~ | - 5 °C |\n\n"
         "\\- 5 % in May\n\n|  |  |\n| --- | --- |\n| Season | Opens |\n| Summer | 9:00 |"
     ]
-    assert document.hidden == "sheets: 2, rows: 1, columns: 1"
+    assert document.left_out == {"hidden sheets": 2, "hidden rows": 1, "hidden columns": 1}
+    assert document.words.visible == document.words.indexed
 
 
 def test_a_sheet_is_as_large_as_what_is_in_it() -> None:
@@ -306,7 +400,8 @@ def test_hidden_slides_are_left_out(form: Callable[[bytes], bytes]) -> None:
         ("1/3", "Intro\n\nWelcome"),
         ("3/3", "Fees\n\n96 euros"),
     ]
-    assert document.hidden == "slides: 1"
+    assert document.left_out == {"hidden slides": 1}
+    assert document.words == Words(5, 5, {})
 
 
 def test_mails_with_odd_attachments() -> None:

@@ -41,6 +41,7 @@ from pipelines.runtime import errors, metrics
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.folder import Folder, reason
 from schemas.page import Attachment, AttachmentPlace, PageDocument
+from text.loss import CUT, UNWRITTEN, Words, is_lacking, whole
 
 INSTALL = "make setup-attachments"
 MAX_NAME = 200  # characters
@@ -75,11 +76,30 @@ class Section:
 
 @dataclass(frozen=True)
 class Sections:
-    """A document. For an editor to read: what was not read because it is too long, and what its author hid."""
+    """A document as text, and what is not in that text."""
 
     sections: tuple[Section, ...]
-    left_out: str = ""
-    hidden: str = ""  # `sheets: 2, rows: 1`
+    cut: str = ""  # of a document that is too long, for editors: the part that was read
+    left_out: Mapping[str, int] = field(default_factory=dict)  # `{"hidden rows": 3}`
+    seen: int | None = None  # words that its readers see; None: unknown
+
+    @property
+    def words(self) -> Words:
+        """Words that its readers see, and those that are in the text."""
+        indexed = sum(whole(section.text).indexed for section in self.sections)
+        lost = max((self.seen or 0) - indexed, 0)
+        why = CUT if self.cut else UNWRITTEN
+        return Words(indexed + lost, indexed, {why: lost} if lost else {})
+
+    @property
+    def note(self) -> str | None:
+        """What an editor should know of what is not in the text; None: nothing is missing."""
+        left_out = ", ".join(f"{what}: {count:,}" for what, count in self.left_out.items())
+        notes = [self.cut and f"too long, {self.cut} is searchable", left_out and f"left out: {left_out}"]
+        words = self.words if self.seen else None
+        if words and (is_lacking(words) or (words.left_out and any(notes))):
+            notes.append(f"{words.indexed:,} of {words.visible:,} words are searchable")
+        return "; ".join(filter(None, notes)) or None
 
 
 class Got(Protocol):
@@ -190,12 +210,11 @@ class Attachments:
                 failed.append(f"{name} is not searchable: {why}")
             else:
                 pieces += _pieces(document, attachment, number, page)
-                if document.left_out:
-                    notes.append(f"{name} is too long: {document.left_out} is searchable")
-                if document.hidden:
-                    notes.append(f"{name}: what is hidden in it is not searchable ({document.hidden})")
-                if not (document.sections or document.left_out or document.hidden):
-                    notes.append(f"{name} is not searchable: it holds no text (a scan?)")
+                note = document.note
+                if not document.sections:
+                    notes.append(f"{name} is not searchable: it holds no text ({note or 'a scan?'})")
+                elif note:
+                    notes.append(f"{name}: {note}")
         if missing:
             notes.append(not_installed(missing))
         return Attached(tuple(pieces), (*notes, *failed), tuple(failed), away)

@@ -59,6 +59,11 @@ def result(**more: Any) -> dict[str, object]:
             "3 pages sent, 0 failed, the rest searchable, 1 of them not whole",
         ),
         (
+            result(notes={f"town:en:{n}": ["a.pdf: left out: pictures: 1"] for n in range(content.TOLD + 2)}),
+            "... and 2 more not whole; --json names them all",
+            f"3 pages sent, 0 failed, the rest searchable, {content.TOLD + 2} of them not whole",
+        ),
+        (
             result(omitted={"https://town.example/a": "noindex"}, failed={"town:en:b": "refused"}),
             "left out https://town.example/a: noindex\nfailed town:en:b: refused",
             "3 pages sent, 1 failed, the rest searchable, 1 addresses left out",

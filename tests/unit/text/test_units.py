@@ -81,6 +81,31 @@ def test_a_question_comes_with_what_answers_it(text: str, expected: list[str]) -
     assert [text[unit.start : unit.end] for unit in found] == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "lang", "expected"),
+    [
+        ("Montag\n\n9-12 Uhr\n\n14-16 Uhr\n\nDienstag:\n\ngeschlossen\n\nEnde.", "de", (0, 3, 5)),
+        ("Mo. bis Fr.\n\n9-12 Uhr", "de", (0,)),
+        ("**Monday to Friday**\n\nby appointment", "en", (0,)),
+        ("weekends\n\n10 to 4", "en", (0,)),
+        ("星期二\n\n8:00–15:30\n\n星期四\n\n休息", "zh", (0, 2)),
+        ("Monday is fine.\n\n9-12", "en", (0, 1)),
+        ("Monday\n\n9-12\n\n3 - 5 €", "en", (0, 2)),
+    ],
+)
+def test_a_day_comes_with_its_hours(text: str, lang: str, expected: tuple[int, ...]) -> None:
+    paragraphs = text.split("\n\n")
+    ends = (*expected[1:], len(paragraphs))
+    assert [unit.text for unit in units(text, lang)] == [
+        "\n\n".join(paragraphs[start:end]) for start, end in zip(expected, ends, strict=True)
+    ]
+
+
+def test_a_day_without_hours_stands_alone() -> None:
+    assert [unit.text for unit in units("Monday\n\n# Fees\n\n9 €", "en")] == ["Monday", "9 €"]
+    assert units("Monday\n\n- 9-12", "en")[-1].intro == "Monday"
+
+
 def test_a_paragraph_leans_on_no_other() -> None:
     assert [unit.said for unit in units("One.\n\nIt rains.", "en")] == ["One.", "It rains."]
 

@@ -98,7 +98,7 @@ class FakeReader:
         if data.endswith(b"scan"):
             return Sections(())
         if data.endswith(b"hidden"):
-            return replace(THREE, hidden="sheets: 2, rows: 1")
+            return replace(THREE, left_out={"hidden sheets": 2, "hidden rows": 1})
         return THREE if kind == "pdf" else Sections((Section(data.decode()),), "its beginning")
 
     async def aclose(self) -> None: ...
@@ -193,7 +193,7 @@ async def test_what_cannot_be_read_does_not_keep_the_rest_from_being_searchable(
 async def test_what_is_hidden_in_a_file_is_named() -> None:
     file = Attachment(data_base64=data(PDF + b"hidden"), title="Fees")
     read = await attachments().read("town", page(file))
-    assert read.notes == ("Fees: what is hidden in it is not searchable (sheets: 2, rows: 1)",)
+    assert read.notes == ("Fees: left out: hidden sheets: 2, hidden rows: 1",)
     assert (len(read.pieces), read.failed) == (3, ())
 
 
