@@ -14,8 +14,8 @@ import type { Citation, CitedSource, Source } from "./wire";
 const EDGE_WORDS = 5; // words at each end of a long quote: enough for a browser to find it
 const LONG_QUOTE = 90; // characters from which a text fragment is given by its two ends
 
-/** As an answer comes; of a kept one, its passage is not known. */
-export type ShownSource = (Source | CitedSource) & { text?: string };
+/** As an answer comes; of a kept one, its passage is not known. `heading`: what its page says of itself, a line each. */
+export type ShownSource = (Source | CitedSource) & { text?: string; heading?: string };
 
 /** A source under the number that the reader sees, which is not that of the wire. */
 export interface NumberedSource {
@@ -103,7 +103,10 @@ function passage(say: Say, { number, source, quotes }: NumberedSource): HTMLElem
   const body = element("blockquote", { className: "prose", tabIndex: 0, lang: source.lang });
   fill(body, source.text || quotes.join("\n\n"), source, quotes);
   body.ariaLabel = say("source", { n: number, title: name(source) });
-  const where = element("p", { className: "where" }, titleLink(source, quotes[0] ?? null));
+  const where = element("div", { className: "where" }, titleLink(source, quotes[0] ?? null));
+  for (const line of source.heading?.split("\n") ?? []) {
+    if (line) where.append(element("p", { textContent: line, lang: source.lang, dir: "auto" }));
+  }
   return element("div", { className: "passage", hidden: true }, where, body);
 }
 
