@@ -84,7 +84,7 @@ async def test_a_logged_question_is_put_right_in_two_steps(editor: httpx.AsyncCl
     assert [kept.by for kept in corrections(fakes)] == ["editor"]
     listed = page_of(await editor.get(done.headers["location"]))
     assert said(listed, "[role=status]") == ["✓ It is put right, and counts within ten seconds."]
-    assert said(listed, ".rows .chunk") == [f"12 {EVIL}"]
+    assert said(listed, ".rows .seen") == [f"12 {EVIL}"]
     assert not listed.select("main script")
 
 
