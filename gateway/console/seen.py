@@ -1,4 +1,4 @@
-"""What visitors saw: an answer's Markdown as the chat shows it, with the numbers of its sources and its doubts marked."""
+"""What visitors saw: an answer's Markdown as the chat shows it, with its numbers of sources and its doubts marked."""
 
 from __future__ import annotations
 
