@@ -31,6 +31,7 @@ async def show_texts(view: OnSite) -> Response:
         contact={lang: found.contact.get(lang) for lang in (*languages, *found.contact)},
         title=site.title,
         examples={lang: site.chat.examples.get(lang, ()) for lang in dict.fromkeys((*languages, *site.chat.examples))},
+        suggested={lang: view.edge.ports.suggestions.of(view.site, lang) for lang in languages},
         may_edit=view.caller.may("edit"),
         canned=[each for each in shown if each[0].kind == "canned"],
         errors=[each for each in shown if each[0].kind == "errors"],

@@ -386,10 +386,10 @@ async def test_one_question_is_shown_whole(operator: httpx.AsyncClient, fakes: F
         "https://www.town.example/fees",
     ]
     assert said(page, "details summary") == [
-        "Make a case of this question",
         "For operators",
         "The gate’s signals",
         "The signals of sureness",
+        "Make a case of this question",
         "Erase this conversation",
     ]
     assert said(page, "main > section:has(.samples) a[lang]") == ["Town library", "Fees and charges", EVIL]
