@@ -19,7 +19,7 @@ from schemas.gaps import GapCounts, GapReport, QuestionGroup
 HEAD = 70  # characters of a question
 SAMPLES = 2  # beside the label
 DAY = 86_400.0  # seconds
-COVERED = {"nothing": "no page is near it", "near": "the pages near it do not say it", "there": "a page says it"}
+COVERED = {"nothing": "nothing was shown", "near": "pages were shown, but no answer", "there": "an answer was given"}
 
 
 def gaps(
