@@ -3,7 +3,8 @@
 asked for ─▶ kept, if not older than an hour and no import has ended since
           └▶ a task asks what its pages propose, as a visitor would, until three are answered from their own page
 
-No model writes these answers, nothing is logged or counted, and nobody waits: until they are made, there are none.
+No model writes these answers, and nothing is logged or counted. A request never waits for them: until they are made,
+there are none.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from schemas.query import Question, Trial
 log = structlog.get_logger(__name__)
 
 SUGGESTED = 3
-TRIED = 12  # questions that are asked at most, for a site and a language
+TRIED = 30  # questions that are asked at most, for a site and a language
 AGE = 3_600.0  # seconds
 RETRY = 60.0  # seconds after which it is tried again where a server was away
 PATIENCE = 20.0  # seconds for an answer

@@ -92,7 +92,7 @@ EXAMPLE = {"kind": "answer", "question": "Is a library card free?", "output": "F
 CORRECTION = {"kind": "answer", "page": "library", "questions": ["Is a card free?"], "text": "For children it is."}
 # Of the console, besides those on the way from a question to its page: what it takes until they are whole.
 SCREENS = {
-    "handovers": ("/console/handovers", ".empty"),
+    "handovers": ("/console/handovers", ".card"),
     "gaps": ("/console/gaps", ".rows li"),
     "corrections": ("/console/corrections", ".rows li"),
     "new-correction": ("/console/corrections/new?kind=answer", "#questions"),
