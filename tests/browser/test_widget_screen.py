@@ -156,7 +156,7 @@ async def test_a_place_names_two_other_pages_and_a_sentence_in_doubt_is_marked(
     browser: Browser, host: Host, fakes: FakePorts, width: int, theme: str, lang: str
 ) -> None:
     pages = [source(n, f"page-{n}", f"Page {n}", cited=n == 1, text=f"Passage {n}") for n in range(1, 6)]
-    pages[0] = pages[0].model_copy(update={"heading": "Description: What a card costs"})
+    pages[0] = pages[0].model_copy(update={"heading": "Keywords: card\nDescription: What a card costs"})
     start = DOUBTED.index("It is")
     doubted = Doubted(start=start, end=DOUBTED.index(NOTE), kind="belongs", said="dogs")
     answers: list[tuple[str, Certainty | None, tuple[Doubted, ...]]] = [
@@ -184,7 +184,7 @@ async def test_a_place_names_two_other_pages_and_a_sentence_in_doubt_is_marked(
             turn = page.locator(".turn:last-child")
             await turn.locator(".actions button").first.wait_for()
             await turn.locator(".chip").click()
-            assert await turn.locator(".passage .where p").inner_text() == "Description: What a card costs"
+            assert await turn.locator(".passage .where p").inner_text() == "What a card costs"
             others = ["Page 2", "Page 3"] if certainty else []
             assert await turn.locator(".related a").all_inner_texts() == others
             assert await turn.locator(".doubt").all_inner_texts() == [

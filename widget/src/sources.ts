@@ -12,9 +12,10 @@ import type { Say } from "./words";
 import type { Citation, CitedSource, Source } from "./wire";
 
 const EDGE_WORDS = 5; // words at each end of a long quote: enough for a browser to find it
+const DESCRIPTION = /^Description: (.+)$/m; // the other short fields are for the search
 const LONG_QUOTE = 90; // characters from which a text fragment is given by its two ends
 
-/** As an answer comes; of a kept one, its passage is not known. `heading`: what its page says of itself, a line each. */
+/** As an answer comes; of a kept one, its passage is not known. `heading`: short fields of its page, a line each. */
 export type ShownSource = (Source | CitedSource) & { text?: string; heading?: string };
 
 /** A source under the number that the reader sees, which is not that of the wire. */
@@ -104,9 +105,8 @@ function passage(say: Say, { number, source, quotes }: NumberedSource): HTMLElem
   fill(body, source.text || quotes.join("\n\n"), source, quotes);
   body.ariaLabel = say("source", { n: number, title: name(source) });
   const where = element("div", { className: "where" }, titleLink(source, quotes[0] ?? null));
-  for (const line of source.heading?.split("\n") ?? []) {
-    if (line) where.append(element("p", { textContent: line, lang: source.lang, dir: "auto" }));
-  }
+  const about = source.heading?.match(DESCRIPTION)?.[1];
+  if (about) where.append(element("p", { textContent: about, lang: source.lang, dir: "auto" }));
   return element("div", { className: "passage", hidden: true }, where, body);
 }
 
