@@ -21,8 +21,9 @@ async def welcome(site: str, edge: TheEdge, lang: str = "") -> Welcome:
     examples = settings.chat.examples
     of = next((each for each in tags if each in examples), None)
     spoken = next((each for each in settings.languages if each in tags or each.partition("-")[0] == tags[1]), None)
-    answers = settings.chat.enabled and not edge.ports.chat.off(site)
-    suggested = edge.ports.suggestions.of(site, spoken) if spoken and not of and answers else ()
+    suggested: tuple[str, ...] = ()
+    if spoken and not of and settings.chat.enabled and not edge.ports.chat.off(site):
+        suggested = edge.ports.suggestions.of(site, spoken)  # those that are known: it waits for none
     return Welcome(
         title=settings.title or site,
         examples=examples[of] if of else suggested,
