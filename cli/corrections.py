@@ -29,6 +29,9 @@ WhichReach = Annotated[
         "those about the same thing.",
     ),
 ]
+AllLanguages = Annotated[
+    bool, typer.Option("--all-languages", help="Visitors of every language read the text, as it stands.")
+]
 Try = Annotated[bool, typer.Option("--try", help="Show which logged questions it would answer, and keep nothing.")]
 Note = Annotated[str, typer.Option(help="Why, for the history.")]
 Id = Annotated[str, typer.Argument(help="As `list` shows it.")]
@@ -64,6 +67,7 @@ def answer(
     question: Question,
     reach: WhichReach = ALIKE,
     lang: Lang = None,
+    all_languages: AllLanguages = False,
     tries: Try = False,
     note: Note = "",
     json: Json = False,
@@ -74,7 +78,7 @@ def answer(
     Example: pagewire corrections answer town library "A card costs 12 euros a year." -q "What is a library card?"
     """
     given = {"kind": "answer", "page": page, "text": text, "questions": question, "reach": reach, "lang": lang}
-    _put(site, given | {"note": note}, tries, json)
+    _put(site, given | {"all_languages": all_languages, "note": note}, tries, json)
 
 
 @app.command()
@@ -84,6 +88,7 @@ def refuse(
     question: Question,
     reach: WhichReach = ALIKE,
     lang: Lang = None,
+    all_languages: AllLanguages = False,
     tries: Try = False,
     note: Note = "",
     json: Json = False,
@@ -93,7 +98,7 @@ def refuse(
     Example: pagewire corrections refuse town "For legal advice please ask a lawyer." -q "Can I sue the town?"
     """
     given = {"kind": "refusal", "text": text, "questions": question, "reach": reach, "lang": lang, "note": note}
-    _put(site, given, tries, json)
+    _put(site, given | {"all_languages": all_languages}, tries, json)
 
 
 @app.command()
@@ -155,7 +160,7 @@ def list_(site: Site, json: Json = False) -> None:
         (
             one.id,
             one.correction.kind,
-            one.state,
+            " ".join((one.state, *(f"(not {lang})" for lang in one.gone_in))),
             str(one.used),
             " / ".join(one.correction.names),
             one.correction.text or (one.correction.page.page_id if one.correction.page else ""),

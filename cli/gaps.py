@@ -18,7 +18,7 @@ HEAD = 70  # characters of a question
 SAMPLES = 2  # beside the label
 DAY = 86_400.0  # seconds
 WAIT = 60.0  # seconds that the gateway holds a request for a report that is being made
-COVERED = {"nothing": "no page is near it", "near": "the pages near it do not say it", "there": "a page says it"}
+COVERED = {"nothing": "nothing was shown", "near": "pages were shown, but no answer", "there": "an answer was given"}
 
 
 def gaps(

@@ -24,6 +24,7 @@ from gateway.fake_conversations import FakeConversations
 from gateway.ports import Ports
 from gateway.rebuild_runs import RebuildRuns
 from pipelines.conversations.ask import Asker, BadPosition, Followed, UnknownAnswer
+from pipelines.conversations.suggestions import Proposal, Suggestions
 from pipelines.conversations.titles import Titles
 from pipelines.ingest.accept import Acceptance, Change, Intake
 from pipelines.ingest.documents.convert import convert
@@ -474,6 +475,10 @@ class FakeIndexedPages(ElasticPageView):
     kept: dict[str, IndexedPage] = field(default_factory=dict)
     groups: dict[str, frozenset[str]] = field(default_factory=dict)
     changed_at: datetime = datetime(2026, 7, 28, 12, 0, 0, 500_000, tzinfo=UTC)
+    proposed: Sequence[Proposal] = ()  # questions to begin a chat with
+
+    async def propose(self, site: str, lang: str) -> Sequence[Proposal]:
+        return self.proposed
 
     async def page(self, site: str, page_key: str, groups: Iterable[str] = ()) -> IndexedPage:
         found = self.kept.get(page_key, IndexedPage(chunks=(), total=0))
@@ -594,6 +599,7 @@ class FakePorts:
             answers=self.answers,
             conversations=self.conversations,
             handovers=self.handovers,
+            suggestions=Suggestions(self.indexed.propose, self.answers, self.pages.is_importing, self.now),
             search=self.search,
             status=self.status,
             letters=self.letters,

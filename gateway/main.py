@@ -66,14 +66,16 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
             aclosing(RebuildRuns(clients)) as rebuilds,
             titles(settings, await clients.counts(), clients.texts()) as writing,
         ):
+            receipts, answers = await clients.receipts(waiting=True), await clients.asker(shared=True)
             auditor = await clients.auditor()
             audit_runs = await clients.audit_runs(auditor)
             ports = Ports(
                 intake=await clients.intake(),
-                receipts=await clients.receipts(waiting=True),
-                answers=await clients.asker(shared=True),
+                receipts=receipts,
+                answers=answers,
                 conversations=clients.conversations(),
                 handovers=clients.handovers(),
+                suggestions=await clients.suggestions(answers, receipts.is_importing),
                 search=clients.searcher(),
                 status=clients.status(),
                 letters=await clients.letters(),

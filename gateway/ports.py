@@ -12,6 +12,7 @@ from gateway.rebuild_runs import RebuildRuns
 from pipelines.conversations.ask import Asker
 from pipelines.conversations.conversations import ConversationStore
 from pipelines.conversations.handovers import HandoverStore
+from pipelines.conversations.suggestions import Suggestions
 from pipelines.conversations.titles import Titles
 from pipelines.evaluate.publication import RunStore
 from pipelines.ingest.accept import Intake
@@ -45,6 +46,7 @@ class Ports:
     answers: Asker
     conversations: ConversationStore
     handovers: HandoverStore
+    suggestions: Suggestions
     search: Searcher
     status: StatusReader
     letters: Letters

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from schemas.answer import Citation, GeneratedBy, QuestionMeaning, WholeTable
+from schemas.answer import Certainty, Citation, Doubted, GeneratedBy, QuestionMeaning, WholeTable
 from schemas.base import Lang, PageId, SiteId, Wire
 from schemas.page import FieldName
 from schemas.query import Grade, RequestId
@@ -60,9 +60,13 @@ class AskedTurn(Wire):
     citations: tuple[Citation, ...] = ()
     sources: tuple[CitedSource, ...] = Field(default=(), description="Those the answer cites.")
     extractive: bool = False
+    certainty: Certainty | None = Field(
+        default=None, description="As in the answer; null also where an earlier version did not say."
+    )
     generated_by: GeneratedBy | None = Field(
         default=None, description="Who made the answer's text; null: an earlier version did not say."
     )
+    doubted: tuple[Doubted, ...] = Field(default=(), description="Sentences that its sources do not bear out.")
     handover: bool = Field(default=False, description="Whether to offer the form for a message to a person.")
     narrower: tuple[QuestionMeaning, ...] = Field(default=(), description="As the answer offered them.")
     tables: tuple[WholeTable, ...] = Field(default=(), description="Whole tables of which it quotes some rows.")

@@ -66,6 +66,11 @@ class _Said(Wire):
     text: Annotated[str, StringConstraints(max_length=MAX_SENTENCE, strip_whitespace=True)] = Field(
         default="", description="Of an answer and of a refusal: what visitors read, as Markdown."
     )
+    all_languages: bool = Field(
+        default=False,
+        description="Of an answer and of a refusal: visitors of every language read it, as it stands. A page and a "
+        "synonym are for all of them anyway.",
+    )
     word: Word = Field(default="", description="Of a synonym: what visitors say.")
     means: Word = Field(default="", description="Of a synonym: what it means.")
     both: bool = Field(default=False, description="Of a synonym: each means the other.")
@@ -137,6 +142,10 @@ class ListedCorrection(Wire):
         description="Without its page's title and address and without its text, if the reader may not read the page."
     )
     state: CorrectionState
+    gone_in: tuple[Lang, ...] = Field(
+        default=(),
+        description="Of a page in force: languages whose visitors do not get it, since it was deleted there.",
+    )
     used: int = Field(default=0, ge=0, description="Questions in the log that it has answered.")
 
 

@@ -13,9 +13,9 @@ from schemas.query import RequestId
 # How often it was asked or missed, against the period before: `up` and `down` are a quarter and two questions apart.
 Trend = Literal["new", "up", "same", "down", "gone"]
 # The gate's finding for most of the missed questions:
-#   nothing  the site has nothing near them: a page is missing
-#   near     there are pages near them, but none has the answer: a page lacks something, or uses other words
-#   there    a page answers them, by the gate: look at the answers
+#   nothing  visitors got nothing: a page is missing
+#   near     they were shown pages, but no answer: a page lacks something, or uses other words
+#   there    they got an answer, which did not help or was not borne out: look at it
 Covered = Literal["nothing", "near", "there"]
 
 
@@ -62,7 +62,7 @@ class QuestionGroup(Wire):
     disliked: int = Field(default=0, ge=0)
     unsure: int = Field(default=0, ge=0, description="Shown a page, where nothing was sure enough to be an answer.")
     unfounded: int = Field(default=0, ge=0, description="Sentences of the model were left out: no source bears them.")
-    covered: Covered | None = Field(default=None, description="Null: nothing was missed, or the gate said nothing.")
+    covered: Covered | None = Field(default=None, description="What most visitors got; null: nothing was missed.")
     languages: dict[str, int] = Field(description="How many were asked in each, the most first.")
     questions: tuple[GapQuestion, ...] = Field(description="Samples: those that were missed and asked most go first.")
     pages: tuple[GapPage, ...] = Field(default=(), description="Found for most questions, and nearest to them, first.")

@@ -33,6 +33,7 @@ from adapters.kafka.scan import KafkaLogScan
 from adapters.kafka.shared_tail import KafkaSharedTail
 from adapters.own_process import in_own_process
 from pipelines.conversations.ask import Asker
+from pipelines.conversations.suggestions import Suggestions
 from pipelines.ingest.accept import Intake
 from pipelines.ingest.receipts import ReceiptReader
 from pipelines.operate.access_keys import AccessKeys, FiledKey
@@ -49,6 +50,7 @@ from pipelines.operate.rebuild.catch_up import Report
 from pipelines.operate.rebuild.rebuild import Rebuilder
 from pipelines.operate.status import StatusReader
 from pipelines.query.examples import ExampleComparison
+from pipelines.query.extractive.suggestions import Proposal, proposals
 from pipelines.query.live.live_texts import LiveTexts
 from pipelines.query.live.site_privacy import SitePrivacy
 from pipelines.query.log.correction_trials import CorrectionTrials
@@ -189,6 +191,16 @@ class Clients:
 
     def page_view(self) -> ElasticPageView:
         return ElasticPageView(self.elastic.es)
+
+    async def suggestions(self, asker: Asker, importing: Callable[[str], bool]) -> Suggestions:
+        pages = self.page_view()
+
+        async def propose(site: str, lang: str) -> list[Proposal]:
+            return await asyncio.to_thread(proposals, await pages.beginnings(site, lang), lang)
+
+        made = Suggestions(propose, asker, importing, await self.clock())
+        self._stack.push_async_callback(made.aclose)
+        return made
 
     async def gaps(self) -> GapReports:
         group = partial(in_own_process, grouped)

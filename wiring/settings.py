@@ -58,8 +58,8 @@ class ChatSettings(SettingsGroup):
     )
     examples: dict[Lang, tuple[ExampleQuestion, ...]] = Field(
         default_factory=dict,
-        description="Questions to begin with, by language: the chat page at `/` offers them, `pagewire eval check` "
-        "asks them.",
+        description="Questions to begin with, by language: the chat offers three of them, `pagewire eval check` asks "
+        "all. Default: up to three that are made from the site's own pages.",
     )
     show_steps: bool = Field(
         default=False,

@@ -12,6 +12,7 @@ from adapters.elastic.client import explained
 from adapters.elastic.live_page import live_page
 from adapters.elastic.search import visible_to
 from pipelines.operate.addresses import path_of, same_address
+from pipelines.query.extractive.suggestions import PageText
 from pipelines.query.log.readable import PageName
 from pipelines.runtime.indexes import alias
 from schemas.http import IndexedChunk, IndexedPage, ListedPage, LivePage, PageList
@@ -23,6 +24,8 @@ LISTED = 1_000  # pages a request of a search by address
 LISTED_FIELDS = ("page_id", "lang", "title", "url", "revision")
 IDS = 500  # pages looked up at once, ...
 MAX_KEYS = 10_000  # ... in twenty languages each
+BEGINNINGS = 200  # pages that are read for questions to suggest; some 300 KB
+QUESTIONS = "FAQ questions Fragen häufig Antworten vragen preguntas domande perguntas pytania gyakori întrebări"
 
 
 class ElasticPageView:
@@ -106,6 +109,31 @@ class ElasticPageView:
             pages=tuple(_listed(found) for _, found in shown),
             next=shown[-1][0] if len(grouped) > limit else None,
         )
+
+    async def beginnings(self, site: str, lang: str) -> list[PageText]:
+        """How pages for everybody begin, in this language: those first whose titles say that they answer questions.
+
+        Raises: ElasticsearchDown.
+        """
+        only: list[dict[str, Any]] = [{"term": {"kind": "chunk"}}, {"term": {"field": "content"}}, {"term": {"ord": 0}}]
+        with explained(f"reading the beginnings of pages of site {site}"):
+            try:
+                answer = await self._es.search(
+                    index=alias(site),
+                    query={
+                        "bool": {
+                            "filter": [*only, {"term": {"lang": lang}}, visible_to(())],
+                            "should": [{"match": {"title": QUESTIONS}}],
+                        }
+                    },
+                    sort=["_score", "page_key"],
+                    size=BEGINNINGS,
+                    source_includes=list(PageText.__dataclass_fields__),
+                    track_total_hits=False,
+                )
+            except NotFoundError:  # the site has no page yet
+                return []
+        return [PageText(**hit["_source"]) for hit in answer["hits"]["hits"]]
 
     async def readable(self, site: str, page_ids: Collection[str], groups: Iterable[str]) -> frozenset[PageName]:
         """The pages that these groups can find, with their languages. Raises: ElasticsearchDown."""

@@ -17,12 +17,16 @@ router = APIRouter(prefix="/v1/sites/{site}", tags=["chat"])
 async def welcome(site: str, edge: TheEdge, lang: str = "") -> Welcome:
     """The site's name, questions to begin with, and who writes the answers. Public, as the chat is."""
     settings = edge.settings.site(site)
-    tag = language_tag(lang)
+    tags = (tag := language_tag(lang), tag.partition("-")[0])
     examples = settings.chat.examples
-    of = next((each for each in (tag, tag.partition("-")[0]) if each in examples), None)
+    of = next((each for each in tags if each in examples), None)
+    spoken = next((each for each in settings.languages if each in tags or each.partition("-")[0] == tags[1]), None)
+    suggested: tuple[str, ...] = ()
+    if spoken and not of and settings.chat.enabled and not edge.ports.chat.off(site):
+        suggested = edge.ports.suggestions.of(site, spoken)  # those that are known: it waits for none
     return Welcome(
         title=settings.title or site,
-        examples=examples[of] if of else (),
+        examples=examples[of] if of else suggested,
         model=edge.settings.llm_model is not None,
         handover=settings.hands_over,
     )

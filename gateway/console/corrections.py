@@ -35,7 +35,10 @@ from schemas.text_version import TextChange, TextName
 MAX_FORM = 256 * 1024  # bytes: twenty questions and a text, percent-encoded
 LISTED = 50  # corrections at once
 NEW, ONE = "/corrections/new", "/corrections/{correction}"
-FIELDS = ("lang", "questions", "page", "other", "text", "word", "means", "both", "reach", "note", "over", "asked")
+FIELDS = (
+    *("lang", "all_languages", "questions", "page", "other", "text", "word", "means", "both", "reach", "note", "over"),
+    "asked",
+)
 OUT_OF_FORCE = ("page-changed", "page-gone")
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
@@ -161,7 +164,7 @@ def _given(kind: CorrectionKind, form: Mapping[str, str]) -> dict[str, Any]:
     questions = [line.strip() for line in said["questions"].split("\n") if line.strip()]
     given |= {"questions": questions, "reach": said["reach"] or "alike"}
     if kind != "page":
-        given["text"] = said["text"]
+        given |= {"text": said["text"], "all_languages": said["all_languages"] == "yes"}
     if kind != "refusal":
         given["page"] = said["other"] or said["page"]
     return given
@@ -177,6 +180,7 @@ def _of(correction: Correction) -> dict[str, str]:
         "word": correction.word,
         "means": correction.means,
         "both": "yes" if correction.both else "",
+        "all_languages": "yes" if correction.all_languages else "",
         "reach": correction.reach,
     }
 

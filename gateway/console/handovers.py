@@ -21,7 +21,8 @@ router = APIRouter(prefix="/console", include_in_schema=False, route_class=Conso
 async def list_handovers(view: Administrator, after: Annotated[str, Query(max_length=100)] = "") -> Response:
     """The newest first."""
     found, more = await view.edge.ports.handovers.of_site(view.site, None, SHOWN, after or None)
-    return view.page("handovers.html", found=found, next=more, after=after, badges=BADGES)
+    set_up = view.edge.settings.site(view.site).hands_over
+    return view.page("handovers.html", found=found, next=more, after=after, badges=BADGES, set_up=set_up)
 
 
 @router.post("/handovers/{reference}/redeliver")

@@ -26,10 +26,11 @@ async def overview(view: OnSite) -> Response:
     """Stages are those of all sites: whoever does not operate them sees what is wrong with the site."""
     assert view.caller is not None
     everything = view.caller.operates
-    status, days, corrected = await asyncio.gather(
+    status, days, corrected, runs = await asyncio.gather(
         view.edge.ports.status.status([view.site]),
         _days(view),
         corrections(view.edge).list(view.site, view.caller.groups),
+        view.edge.ports.evaluations.of_site(view.site, None),
     )
     mine = next((site for site in status.sites if site.site == view.site), None)
     away = [name for name, there in (("Kafka", status.kafka), ("Elasticsearch", status.elasticsearch)) if not there]
@@ -42,6 +43,7 @@ async def overview(view: OnSite) -> Response:
         away=away,
         problems=problems,
         out_of_force=sum(one.state in OUT_OF_FORCE for one in corrected.corrections),
+        run=max(runs, key=lambda run: run.begun, default=None),
         days=days,
         kinds=KINDS,
         total=total,

@@ -126,12 +126,6 @@ class Column:
     first: TrialResult
 
     @property
-    def text(self) -> str:
-        """The answer, with the numbers of its sources where a visitor sees them."""
-        answer = self.result.answer
-        return marked(answer.answer, answer.citations) if answer else ""
-
-    @property
     def differs(self) -> frozenset[str]:
         """The parts that are not as in the first column."""
         mine, others = _told(self.result), _told(self.first)

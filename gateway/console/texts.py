@@ -22,12 +22,16 @@ async def show_texts(view: OnSite) -> Response:
     assert view.caller is not None
     live = await view.edge.ports.texts.live(view.site)
     found = await asyncio.to_thread(site_texts, view.edge.settings, view.site, live)
-    languages = view.edge.settings.site(view.site).languages
+    site = view.edge.settings.site(view.site)
+    languages = site.languages
     shown = [(one, {lang: _spoken(lang, one.said) for lang in languages}) for one in found.sentences]
     return view.page(
         "texts.html",
         found=found,
         contact={lang: found.contact.get(lang) for lang in (*languages, *found.contact)},
+        title=site.title,
+        examples={lang: site.chat.examples.get(lang, ()) for lang in dict.fromkeys((*languages, *site.chat.examples))},
+        suggested={lang: view.edge.ports.suggestions.of(view.site, lang) for lang in languages},
         may_edit=view.caller.may("edit"),
         canned=[each for each in shown if each[0].kind == "canned"],
         errors=[each for each in shown if each[0].kind == "errors"],

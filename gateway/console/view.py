@@ -17,6 +17,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from gateway.console.seen import seen
 from gateway.console.words import LANGUAGES, Say
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import read_body
@@ -44,31 +45,36 @@ CSP = (
 
 @dataclass(frozen=True)
 class Screen:
-    """An entry of the navigation. `operators`: shown to those alone who may do what concerns all sites."""
+    """An entry of the navigation. `all_sites`: shown to those alone who may do what concerns all sites."""
 
     name: str  # in words.yaml
     path: str
-    operators: bool = False
+    all_sites: bool = False
     scope: Scope = "view"  # that it takes
 
 
-NAVIGATION = (
-    Screen("overview", HOME),
-    Screen("questions", "/console/questions"),
-    Screen("gaps", "/console/gaps"),
-    Screen("corrections", "/console/corrections"),
-    Screen("handovers", "/console/handovers", scope="admin"),
-    Screen("evaluations", "/console/evaluations"),
-    Screen("one-page", "/console/page"),
-    Screen("playground", "/console/playground", scope="edit"),
-    Screen("examples", "/console/examples"),
-    Screen("texts", "/console/texts"),
-    Screen("indexes", "/console/indexes", scope="admin"),
-    Screen("sites", "/console/sites", scope="admin"),
-    Screen("dead-letters-title", "/console/dlq", operators=True),
-    Screen("keys", "/console/keys", operators=True),
-    Screen("audit-log", "/console/audit-log", operators=True),
-)
+# Whose work they are: the role's name in words.yaml, and its screens.
+NAVIGATION = {
+    "for-editors": (
+        Screen("overview", HOME),
+        Screen("questions", "/console/questions"),
+        Screen("gaps", "/console/gaps"),
+        Screen("corrections", "/console/corrections"),
+        Screen("handovers", "/console/handovers", scope="admin"),
+        Screen("pages", "/console/page"),
+        Screen("texts", "/console/texts"),
+        Screen("playground", "/console/playground", scope="edit"),
+    ),
+    "for-operators": (
+        Screen("evaluations", "/console/evaluations"),
+        Screen("examples", "/console/examples"),
+        Screen("indexes", "/console/indexes", scope="admin"),
+        Screen("sites", "/console/sites", scope="admin"),
+        Screen("dead-letters-title", "/console/dlq", all_sites=True),
+        Screen("keys", "/console/keys", all_sites=True),
+        Screen("audit-log", "/console/audit-log", all_sites=True),
+    ),
+}
 
 
 class SignInFirst(Exception):
@@ -102,11 +108,13 @@ class View:
         return tuple(self.edge.settings.sites) if self.caller.site is None else (self.caller.site,)
 
     @property
-    def navigation(self) -> list[Screen]:
+    def navigation(self) -> dict[str, list[Screen]]:
+        """By role, the screens that the caller may see."""
+        return {role: found for role, screens in NAVIGATION.items() if (found := [*filter(self._shows, screens)])}
+
+    def _shows(self, screen: Screen) -> bool:
         caller = self.caller
-        if caller is None:
-            return []
-        return [each for each in NAVIGATION if caller.may(each.scope) and (caller.operates or not each.operators)]
+        return caller is not None and caller.may(screen.scope) and (caller.operates or not screen.all_sites)
 
     @property
     def form_token(self) -> str:
@@ -365,4 +373,5 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     made.filters["web_address"] = web_address
+    made.globals["seen"] = seen
     return made

@@ -159,7 +159,9 @@ def completed(conversation: Conversation, request_id: str, outcome: TurnOutcome)
             if source.cited
         ),
         extractive=answered.extractive,
+        certainty=answered.certainty,
         generated_by=answered.generated_by,
+        doubted=answered.doubted,
         handover=answered.handover,
         narrower=answered.narrower,
         tables=answered.tables,

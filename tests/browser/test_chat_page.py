@@ -494,6 +494,12 @@ async def test_a_reload_mid_answer_reads_on(browser: Browser, url: str, fakes: F
 MARKDOWN = {
     "plain": "<p>plain</p>",
     "a\nb\n\nc": "<p>a<br>b</p><p>c</p>",
+    # What stands below an item is part of it, and blank lines end no list.
+    "- a\n  b\n- c": "<ul><li>a<br>b</li><li>c</li></ul>",
+    "> 1. a\n>\n>    more\n>\n> 2. b\n>\n> c": (
+        '<blockquote><ol start="1"><li>a<p>more</p></li><li>b</li></ol><p>c</p></blockquote>'
+    ),
+    "a\n---\nb\\\nc &rarr;\n\n***": "<p>a</p><hr><p>b<br>c →</p><hr>",
     "**b** *i* __b__ _i_ `c*d*`": (
         '<p><strong>b</strong> <em>i</em> <strong>b</strong> <em>i</em> <code dir="ltr">c*d*</code></p>'
     ),

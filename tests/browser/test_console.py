@@ -46,6 +46,9 @@ SCREENS = {
     "examples": "/console/examples",
     "new-example": "/console/examples/new?kind=answer",
     "like-example": "/console/examples/new?kind=rephrase",
+    "corrections": "/console/corrections",
+    "new-correction": "/console/corrections/new?kind=answer",
+    "handovers": "/console/handovers?site=town",
     "texts": "/console/texts",
     "text": "/console/texts/canned/nothing-found.en",
     "compared-text": "/console/texts/contact/en",
@@ -153,7 +156,7 @@ async def _try_out(page: Page) -> None:
     await page.locator(".trial").nth(2).wait_for()
     tops = [
         box["y"]
-        for section in await page.locator(".trial section:nth-of-type(3)").all()
+        for section in await page.locator(".trial > section:nth-of-type(3)").all()
         if (box := await section.bounding_box())
     ]
     assert len(tops) == 2

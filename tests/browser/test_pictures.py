@@ -92,7 +92,7 @@ EXAMPLE = {"kind": "answer", "question": "Is a library card free?", "output": "F
 CORRECTION = {"kind": "answer", "page": "library", "questions": ["Is a card free?"], "text": "For children it is."}
 # Of the console, besides those on the way from a question to its page: what it takes until they are whole.
 SCREENS = {
-    "handovers": ("/console/handovers", ".empty"),
+    "handovers": ("/console/handovers", ".card"),
     "gaps": ("/console/gaps", ".rows li"),
     "corrections": ("/console/corrections", ".rows li"),
     "new-correction": ("/console/corrections/new?kind=answer", "#questions"),
@@ -200,7 +200,7 @@ async def _ask(demo: str) -> None:
 
 async def _from_a_question_to_its_page(page: Page, camera: Camera) -> None:
     await page.get_by_role("link", name=CARD).first.click()
-    await page.get_by_role("heading", name="What was found").wait_for()
+    await page.get_by_role("heading", name="Pages that were found").wait_for()
     await camera.take("question", whole=True)
     question = page.url
     await page.get_by_role("link", name="Ask again in the playground").click()
@@ -208,11 +208,11 @@ async def _from_a_question_to_its_page(page: Page, camera: Camera) -> None:
     await page.get_by_role("group", name="Column B").get_by_label("Language of the answer").select_option("de")
     await page.get_by_role("button", name="Ask", exact=True).click()
     await page.locator(".trial").nth(1).wait_for()
-    assert "€18" in await page.locator(".trial .chunk").first.inner_text()
+    assert "€18" in await page.locator(".trial .seen").first.inner_text()
     await camera.take("playground", whole=True)
     await page.goto(question)
-    await page.locator("tr.cited th > a").first.click()
-    await page.locator(".chunk").first.wait_for()
+    await page.locator("li:has(.badge) > a").first.click()
+    await page.locator(".chunks .seen").first.wait_for()
     assert "€18" in await page.locator(".chunks").inner_text()
     await camera.take("page")
 
@@ -258,4 +258,20 @@ async def test_a_picture(browser: Browser, demo: str, tmp_path: Path, name: str)
     target = Path(os.environ.get("PICTURES") or tmp_path) / f"{name}.png"
     await page.screenshot(path=target)
     assert target.stat().st_size > 10_000
+    assert browser.complaints == []
+
+
+async def test_a_picture_of_the_first_view(browser: Browser, demo: str, tmp_path: Path) -> None:
+    """Its questions are made from the site's own pages, and asked before anybody sees them."""
+    async with httpx.AsyncClient(base_url=f"{demo}/v1/sites/demo", timeout=60) as client, asyncio.timeout(120):
+        for lang in ("en", "de"):
+            while not (made := (await client.get("/welcome", params={"lang": lang})).json()["examples"]):
+                pass
+            for question in made:
+                answer = (await client.post("/chat", json={"question": question}, headers=bearer(KEY))).json()
+                assert answer["certainty"] in ("said", "place"), question
+    page = await browser.open(f"{demo}/widget/brand?site=demo", width=1100, height=800)
+    await page.locator(".launcher").click()
+    await page.locator(".welcome li").first.wait_for()
+    await page.screenshot(path=Path(os.environ.get("PICTURES") or tmp_path) / "widget-first.png")
     assert browser.complaints == []

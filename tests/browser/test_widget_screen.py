@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.fakes import FakePorts
-from schemas.answer import Answered, Citation, Done, QuestionRephrased, SourcesFound, Token
+from schemas.answer import Answered, Certainty, Citation, Done, Doubted, QuestionRephrased, SourcesFound, Token
 from tests.browser.conftest import Host, overflow
 from tests.browser.scripts import source, written
 from tests.chromium import Browser
@@ -144,3 +144,57 @@ async def test_from_right_to_left(browser: Browser, host: Host, fakes: FakePorts
         assert [await each.get_attribute("dir") for each in await blocks.all()] == ["rtl", "ltr"]
         assert await overflow(page) == [0, 0, 0]
         await picture(page, "arabic")
+
+
+FEES = "> | Card | Price |\n> | --- | --- |\n> | **Adult** | **18 euros** |"
+NOTE = " *(not found on the page in this form)*"
+DOUBTED = f"A card costs 18 euros. It is free for dogs.{NOTE} Bring your *identity* card."
+
+
+@pytest.mark.parametrize(("width", "theme", "lang"), [(1000, "light", "en"), (390, "dark", "de")])
+async def test_a_place_names_two_other_pages_and_a_sentence_in_doubt_is_marked(
+    browser: Browser, host: Host, fakes: FakePorts, width: int, theme: str, lang: str
+) -> None:
+    pages = [source(n, f"page-{n}", f"Page {n}", cited=n == 1, text=f"Passage {n}") for n in range(1, 6)]
+    pages[0] = pages[0].model_copy(update={"heading": "Keywords: card\nDescription: What a card costs"})
+    start = DOUBTED.index("It is")
+    doubted = Doubted(start=start, end=DOUBTED.index(NOTE), kind="belongs", said="dogs")
+    answers: list[tuple[str, Certainty | None, tuple[Doubted, ...]]] = [
+        (FEES, "place", ()),
+        (DOUBTED, None, (doubted,)),
+    ]
+    async with host.serving(theme=theme, lang=lang) as url:
+        page = await browser.open(url, width=width, height=760)
+        await page.locator(".launcher").click()
+        for text, certainty, in_doubt in answers:
+            citation = Citation(n=1, start=0, end=len(text) if certainty else 22, quote="Passage 1")
+            answer = Answered(
+                text=text, citations=(citation,), sources=tuple(pages), extractive=certainty is not None,
+                certainty=certainty, generated_by="quotation" if certainty else "model", doubted=in_doubt,
+            )  # fmt: skip
+            fakes.answers.script = lambda question, answer=answer: [
+                QuestionRephrased(question=question.question, mode="semantic"),
+                SourcesFound(grade=0, sources=answer.sources),
+                Token(text=answer.text),
+                answer,
+                Done(),
+            ]
+            await page.locator("textarea").fill("What does a card cost?")
+            await page.keyboard.press("Enter")
+            turn = page.locator(".turn:last-child")
+            await turn.locator(".actions button").first.wait_for()
+            await turn.locator(".chip").click()
+            assert await turn.locator(".passage .where p").inner_text() == "What a card costs"
+            others = ["Page 2", "Page 3"] if certainty else []
+            assert await turn.locator(".related a").all_inner_texts() == others
+            assert await turn.locator(".doubt").all_inner_texts() == [
+                one.said and "It is free for dogs." for one in in_doubt
+            ]
+            await picture(page, f"{'place' if certainty else 'doubt'}-{width}")
+        note = page.locator(".doubt + em")
+        assert await note.count() == 1
+        assert await note.evaluate("(note) => getComputedStyle(note).fontStyle") == "normal"
+        # Of a kept answer, too.
+        await page.reload()
+        await page.locator(".doubt + em").wait_for()
+        assert await overflow(page) == [0, 0, 0]

@@ -16,7 +16,7 @@ export type Piece =
 const MOST_OPEN = 16; // marks that nothing has closed yet; the first of more are text
 const MOST_BRACKETS = 3; // in each other, of an address
 const LONGEST_RUN = 3; // of asterisks or underscores: more of them are a line to write on
-const ESCAPABLE = "\\`*_{}[]()#+-.:!|>~<&";
+const ESCAPABLE = "\\`*_{}[]()#+-.:!|>~<&\n"; // at its end a line breaks
 // Nobody types them into an address; what is behind a full stop of Chinese or Japanese goes on with the sentence.
 const ENDS_ADDRESS = /^(?:[\s<>"`“”«»‹›。，、；：！？．｡､（）「」『』【】《》〈〉〔〕［］｛｝…]|\*\*|~~)/;
 const AFTER_ADDRESS = ".,;:!?'’*_~"; // at its end they belong to the sentence
@@ -29,6 +29,7 @@ const LATIN_1 = // in order, from U+00A0
 const ENTITIES = new Map<string, string>([
   ...LATIN_1.split(" ").map((name, i) => [name, String.fromCharCode(0xa0 + i)] as const),
   ...Object.entries({ amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", euro: "€", trade: "™", bull: "•", hellip: "…" }),
+  ...Object.entries({ larr: "←", rarr: "→", le: "≤", ge: "≥", ne: "≠", minus: "−", thinsp: "\u2009" }),
   ...Object.entries({ ndash: "–", mdash: "—", lsquo: "‘", rsquo: "’", sbquo: "‚", ldquo: "“", rdquo: "”", bdquo: "„" }),
 ]);
 

@@ -17,6 +17,7 @@ const INDENTED = /^ {4}/; // what goes on with the definition above
 const MOST_CELLS = 200; // of a row; more are no table that anybody reads
 const DEEPEST = 8; // quotations in each other; what is deeper is text, as on the server
 const ITEM = /^(\s*)([-*+]|\d{1,3}[.)])\s+/; // its indent, its mark
+const RULE = /^\s{0,3}(?:-{3,}|\*{3,})\s*$/;
 
 /** An absolute URL that is safe to follow, or null. `base`: absolute address of the page that it stands on, if not this one. */
 export function safeUrl(href: string, base = document.baseURI): string | null {
@@ -28,10 +29,10 @@ export function safeUrl(href: string, base = document.baseURI): string | null {
   }
 }
 
-/** A node to set into the text, before position `at` (UTF-16 units of the source). */
+/** A node to set into the text, before position `at` (UTF-16 units of the source); null: doubt begins there, or ends. */
 export interface Mark {
   at: number;
-  node: Node;
+  node: Node | null;
 }
 
 interface Line {
@@ -41,9 +42,14 @@ interface Line {
 
 /**
  * Markdown as nodes. `marks` come in ascending order. `page`: address of the page whose text it is, from which its links
- * start; null: it is an answer, in which line breaks and characters may be written as in HTML, since models do so.
+ * start; null: it is an answer. `html`: line breaks and characters may be written as in HTML, since models do so.
  */
-export function renderMarkdown(source: string, marks: readonly Mark[] = [], page: string | null = null): DocumentFragment {
+export function renderMarkdown(
+  source: string,
+  marks: readonly Mark[] = [],
+  page: string | null = null,
+  html = page === null,
+): DocumentFragment {
   const lines: Line[] = [];
   let at = 0;
   for (const text of source.split("\n")) {
@@ -51,7 +57,7 @@ export function renderMarkdown(source: string, marks: readonly Mark[] = [], page
     at += text.length + 1;
   }
   const fragment = document.createDocumentFragment();
-  const writer = new Writer(marks, page);
+  const writer = new Writer(marks, safeUrl(page ?? "") ?? "", html); // where no page is, no link leads anywhere
   writer.blocks(fragment, lines);
   writer.flush(fragment.lastElementChild ?? fragment, Infinity);
   fragment.normalize();
@@ -60,16 +66,14 @@ export function renderMarkdown(source: string, marks: readonly Mark[] = [], page
 }
 
 class Writer {
-  #marks: readonly Mark[];
   #next = 0;
-  #html: boolean;
-  #base: string;
+  #doubted = false;
 
-  constructor(marks: readonly Mark[], page: string | null) {
-    this.#marks = marks;
-    this.#html = page === null;
-    this.#base = safeUrl(page ?? "") ?? ""; // where no page is, no link leads anywhere
-  }
+  constructor(
+    private readonly marks: readonly Mark[],
+    private readonly base: string,
+    private readonly html: boolean,
+  ) {}
 
   blocks(parent: ParentNode, lines: readonly Line[], depth = 0): void {
     for (let i = 0; i < lines.length; ) {
@@ -93,8 +97,11 @@ class Writer {
         i = this.#run(lines, i, /^\s{0,3}>\s?/, (inner) =>
           this.blocks(added(parent, element("blockquote")), inner, depth + 1),
         );
-      } else if (ITEM.test(text)) {
-        i = this.#list(parent, lines, i);
+      } else if (RULE.test(text)) {
+        parent.append(element("hr"));
+        i += 1;
+      } else if (depth < DEEPEST && ITEM.test(text)) {
+        i = this.#list(parent, lines, i, depth);
       } else if (text.trim().length > 1 && text.trimStart().startsWith("|") && text.trimEnd().endsWith("|")) {
         i = this.#run(lines, i, /^\s*(?=\|)/, (rows) => this.#table(parent, rows));
       } else if (this.#terms(lines, i)) {
@@ -105,23 +112,29 @@ class Writer {
         this.#line(added(parent, element("p")), text.slice(mark.length), at + mark.length);
         i += 1;
       } else {
-        const paragraph = added(parent, element("p"));
-        for (let first = i; i === first || (i < lines.length && continues(lines[i]!.text)); ) {
-          if (i > first) paragraph.append(element("br"));
-          const { text: begun, at } = lines[i]!;
-          let text = begun;
-          // Emphasis may go on in the next line, unless a quotation's mark stands between them.
-          for (i += 1; lines[i]?.at === at + text.length + 1 && continues(lines[i]!.text); i += 1) text += `\n${lines[i]!.text}`;
-          this.#line(paragraph, text, at);
-        }
+        i = this.#paragraph(added(parent, element("p")), lines, i);
       }
     }
   }
 
+  /** The line `i` and those that go on with it; returns the line after them. */
+  #paragraph(parent: ParentNode, lines: readonly Line[], i: number): number {
+    for (const first = i; i === first || (i < lines.length && continues(lines[i]!.text)); ) {
+      if (i > first) parent.append(element("br"));
+      const { text: begun, at } = lines[i]!;
+      let text = begun;
+      // Emphasis may go on in the next line, unless a quotation's mark or an indent stands between them.
+      for (i += 1; lines[i]?.at === at + text.length + 1 && continues(lines[i]!.text); i += 1) text += `\n${lines[i]!.text}`;
+      this.#line(parent, text, at);
+    }
+    return i;
+  }
+
   /** Marks that belong before position `upTo`. */
   flush(parent: ParentNode, upTo: number): void {
-    for (let mark = this.#marks[this.#next]; mark && mark.at <= upTo; mark = this.#marks[this.#next]) {
-      parent.append(mark.node);
+    for (let mark = this.marks[this.#next]; mark && mark.at <= upTo; mark = this.marks[this.#next]) {
+      if (mark.node) parent.append(mark.node);
+      else this.#doubted = !this.#doubted;
       this.#next += 1;
     }
   }
@@ -139,25 +152,33 @@ class Writer {
     return i;
   }
 
-  /** The list that begins at line `i`, with the lists in it; returns the line after it. */
-  #list(parent: ParentNode, lines: readonly Line[], i: number): number {
+  /** The list that begins at line `i`, with what stands below its items; returns the line after it. */
+  #list(parent: ParentNode, lines: readonly Line[], i: number, depth: number): number {
     const [, indent = "", bullet = ""] = lines[i]!.text.match(ITEM)!;
     const ordered = /\d/.test(bullet);
     const list = added(parent, ordered ? element("ol", { start: Number.parseInt(bullet, 10) }) : element("ul"));
-    let item: HTMLElement | null = null;
     while (i < lines.length) {
       const { text, at } = lines[i]!;
       const [lead, space = "", mark = ""] = text.match(ITEM) ?? [];
-      if (lead === undefined) break;
-      if (item && space.length > indent.length + 1) {
-        i = this.#list(item, lines, i); // a list in the item above
-        continue;
-      }
       // Less far in it belongs to a list around this one; with other marks it begins another list.
-      if (space.length + 1 < indent.length || /\d/.test(mark) !== ordered) break;
-      item = added(list, element("li"));
-      this.#line(item, text.slice(lead.length), at + lead.length);
-      i += 1;
+      if (lead === undefined || space.length + 1 < indent.length || /\d/.test(mark) !== ordered) break;
+      const inside = [{ text: text.slice(lead.length), at: at + lead.length }];
+      for (i += 1; i < lines.length; ) {
+        let next = i; // behind blank lines
+        while (next < lines.length && !lines[next]!.text.trim()) next += 1;
+        const line = lines[next];
+        const white = line ? line.text.length - line.text.trimStart().length : 0;
+        if (!line || white <= indent.length + 1) {
+          if (line && ITEM.test(line.text) && !RULE.test(line.text)) i = next; // the next item, or that of another list
+          break;
+        }
+        if (next > i) inside.push({ text: "", at: line.at });
+        const cut = Math.min(white, lead.length);
+        inside.push({ text: line.text.slice(cut), at: line.at + cut });
+        i = next + 1;
+      }
+      const item = added(list, element("li"));
+      this.blocks(item, inside.slice(this.#paragraph(item, inside, 0)), depth + 1);
     }
     return i;
   }
@@ -207,7 +228,7 @@ class Writer {
   }
 
   #line(parent: ParentNode, text: string, at: number): void {
-    this.#inline(parent, inline(text, at, this.#html));
+    this.#inline(parent, inline(text, at, this.html));
     this.flush(parent, at + text.length);
   }
 
@@ -234,7 +255,7 @@ class Writer {
           parent.append(element("code", { dir: "ltr", textContent: piece.text }));
           break;
         case "link":
-          this.#inline(linked ? parent : added(parent, link(piece.href, this.#base, piece.bare)), piece.inside, true);
+          this.#inline(linked ? parent : added(parent, link(piece.href, this.base, piece.bare)), piece.inside, true);
           break;
         default:
           this.#inline(added(parent, element(piece.kind)), piece.inside, linked);
@@ -244,13 +265,19 @@ class Writer {
 
   #text(parent: ParentNode, text: string, at: number): void {
     let done = 0;
-    for (let mark = this.#marks[this.#next]; mark && mark.at < at + text.length; mark = this.#marks[this.#next]) {
+    for (let mark = this.marks[this.#next]; mark && mark.at < at + text.length; mark = this.marks[this.#next]) {
       const cut = Math.max(mark.at - at, 0);
-      parent.append(...lineBreaks(text.slice(done, cut)));
+      this.#words(parent, text.slice(done, cut));
       this.flush(parent, at + cut);
       done = cut;
     }
-    parent.append(...lineBreaks(text.slice(done)));
+    this.#words(parent, text.slice(done));
+  }
+
+  #words(parent: ParentNode, text: string): void {
+    if (!text) return;
+    const nodes = lineBreaks(text);
+    parent.append(...(this.#doubted ? [element("span", { className: "doubt" }, ...nodes)] : nodes));
   }
 }
 
@@ -264,7 +291,7 @@ function lineBreaks(text: string): (Node | string)[] {
 }
 
 function continues(text: string): boolean {
-  return text.trim() !== "" && !/^\s{0,3}(?:#{1,6}\s|>|[-*+]\s|\d{1,3}[.)]\s|\||`{3}|~{3})/.test(text);
+  return text.trim() !== "" && !/^\s{0,3}(?:#{1,6}\s|>|[-*+]\s|\d{1,3}[.)]\s|\||`{3}|~{3})/.test(text) && !RULE.test(text);
 }
 
 /** What is between the bars of a row; behind a backslash a bar is text, and so it is behind many cells. */

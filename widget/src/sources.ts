@@ -12,10 +12,11 @@ import type { Say } from "./words";
 import type { Citation, CitedSource, Source } from "./wire";
 
 const EDGE_WORDS = 5; // words at each end of a long quote: enough for a browser to find it
+const DESCRIPTION = /^Description: (.+)$/m; // the other short fields are for the search
 const LONG_QUOTE = 90; // characters from which a text fragment is given by its two ends
 
-/** As an answer comes; of a kept one, its passage is not known. */
-export type ShownSource = (Source | CitedSource) & { text?: string };
+/** As an answer comes; of a kept one, its passage is not known. `heading`: short fields of its page, a line each. */
+export type ShownSource = (Source | CitedSource) & { text?: string; heading?: string };
 
 /** A source under the number that the reader sees, which is not that of the wire. */
 export interface NumberedSource {
@@ -103,7 +104,9 @@ function passage(say: Say, { number, source, quotes }: NumberedSource): HTMLElem
   const body = element("blockquote", { className: "prose", tabIndex: 0, lang: source.lang });
   fill(body, source.text || quotes.join("\n\n"), source, quotes);
   body.ariaLabel = say("source", { n: number, title: name(source) });
-  const where = element("p", { className: "where" }, titleLink(source, quotes[0] ?? null));
+  const where = element("div", { className: "where" }, titleLink(source, quotes[0] ?? null));
+  const about = source.heading?.match(DESCRIPTION)?.[1];
+  if (about) where.append(element("p", { textContent: about, lang: source.lang, dir: "auto" }));
   return element("div", { className: "passage", hidden: true }, where, body);
 }
 

@@ -6,14 +6,16 @@ import { spoken, writtenOut } from "./copying";
 import { directionOf } from "./direction";
 import { element, textButton } from "./dom";
 import { handover } from "./handover";
-import { renderMarkdown, safeUrl } from "./markdown";
+import { type Mark, renderMarkdown, safeUrl } from "./markdown";
 import { stepsFold } from "./steps";
 import { type NumberedSource, type ShownSource, citedSources, numbered, relatedPages, sourceLink, wholeTable } from "./sources";
-import type { AskedTurn, Citation, Feedback, QuestionMeaning, WholeTable } from "./wire";
+import type { Answered, AskedTurn, Citation, Doubted, Feedback, QuestionMeaning, WholeTable } from "./wire";
 
-type GeneratedBy = AskedTurn["generated_by"];
+/** What is known of an answer that is whole, as it comes or as it was kept. */
+type Whole = Answered | AskedTurn;
 
-const RELATED = 3; // pages offered when the answer cites none
+const RELATED = 3; // pages offered when the answer cites none ...
+const MORE = 2; // ... or only shows a place on one
 const LONG = 8_000; // ms without news after which the visitor is told that it takes long
 const SECOND = 1_000; // ms
 const RESTS = 3; // times as long as the last drawing of a growing answer took, until the next one
@@ -36,6 +38,8 @@ export class Turn {
   #trouble = "";
   #answer = "";
   #citations: Citation[] = [];
+  #doubted: Doubted[] = [];
+  #html = true; // as models write it; what is quoted is as its page shows it
   #sources: ShownSource[] = [];
   #tables: WholeTable[] = []; // known with the whole answer
   #cited: ShownSource[] = []; // as the gateway says; while the answer arrives, its citations tell
@@ -100,7 +104,7 @@ export class Turn {
     this.#handsOver = kept.handover ?? false;
     this.courtesy = kept.generated_by === "site" && kept.grade === 0 && !kept.sources.length;
     if (kept.withheld) this.#foot.replaceChildren(element("p", { className: "note", textContent: this.context.say("withheld") }));
-    if (kept.answer) this.#complete(kept.answer, kept.citations, kept.sources, kept.sources, kept.generated_by ?? null);
+    if (kept.answer) this.#complete(kept.answer, kept, kept.sources);
     if (kept.state === "failed" || (kept.state === "answered" && !kept.answer && !kept.withheld)) this.fail(this.context.say("failed"));
     else if (kept.state === "stopped") this.stop();
     else this.end();
@@ -167,7 +171,7 @@ export class Turn {
       case "answer":
         this.#tables = event.tables;
         this.#handsOver = event.handover ?? false; // of a gateway that is a version older
-        this.#complete(event.text, event.citations, event.sources, event.sources.filter(({ cited }) => cited), event.generated_by ?? null);
+        this.#complete(event.text, event, event.sources.filter(({ cited }) => cited));
         this.#foot.append(...[stepsFold(say, this.#searched, event.sources.length, event) ?? []].flat());
         break;
     }
@@ -185,7 +189,7 @@ export class Turn {
     this.end();
     const stopped = element("p", { className: "note", textContent: this.context.say("stopped") });
     this.#trouble = this.context.say("stopped");
-    this.#foot.replaceChildren(...(this.#numbered().length ? this.#footnotes(null) : []), stopped);
+    this.#foot.replaceChildren(...(this.#numbered().length ? this.#footnotes() : []), stopped);
   }
 
   /** Something that the visitor wanted done with it has failed. */
@@ -219,20 +223,16 @@ export class Turn {
     this.#trouble = `${message} ${rest.textContent}`;
   }
 
-  #complete(
-    text: string,
-    citations: Citation[],
-    sources: ShownSource[],
-    cited: ShownSource[],
-    by: GeneratedBy,
-  ): void {
+  #complete(text: string, whole: Whole, cited: ShownSource[]): void {
     this.#answer = text;
-    this.#citations = citations;
-    this.#sources = sources;
+    this.#citations = whole.citations;
+    this.#doubted = whole.doubted ?? []; // of a gateway that is a version older
+    this.#html = whole.generated_by !== "quotation";
+    this.#sources = whole.sources;
     this.#cited = cited;
     this.status("");
     this.#drawNow();
-    this.#foot.replaceChildren(...this.#footnotes(by));
+    this.#foot.replaceChildren(...this.#footnotes(whole));
   }
 
   /** At most once a frame, and a quarter of the time at most, however fast the tokens come and long the answer is. */
@@ -256,13 +256,12 @@ export class Turn {
     this.#frame = 0;
     const position = utf16Positions(this.#answer);
     const sources = new Map(this.#numbered().map((one) => [one.source.n, one]));
-    const marks = this.#citations
-      .flatMap((citation) => {
-        const cited = sources.get(citation.n);
-        return cited ? [{ at: position(citation.end), node: this.#mark(citation, cited) }] : [];
-      })
-      .sort((a, b) => a.at - b.at);
-    const shown = renderMarkdown(this.#answer, marks);
+    const marks: Mark[] = this.#citations.flatMap((citation) => {
+      const cited = sources.get(citation.n);
+      return cited ? [{ at: position(citation.end), node: this.#mark(citation, cited) }] : [];
+    });
+    marks.push(...this.#doubted.flatMap(({ start, end }) => [start, end].map((at) => ({ at: position(at), node: null }))));
+    const shown = renderMarkdown(this.#answer, marks.sort((a, b) => a.at - b.at), null, this.#html);
     for (const { n, start, text } of this.#tables) {
       const one = sources.get(n);
       if (one) shown.querySelector(`.table[data-at="${position(start)}"]`)?.after(wholeTable(this.context.say, text, one.source, one.quotes));
@@ -290,22 +289,21 @@ export class Turn {
     return element("sup", {}, link);
   }
 
-  #footnotes(by: GeneratedBy): HTMLElement[] {
+  #footnotes({ generated_by: by, certainty }: Partial<Whole> = {}): HTMLElement[] {
     const { say, subheading } = this.context;
     const notes: HTMLElement[] = [];
     if (by === "quotation" || by === "model") {
       notes.push(element("p", { className: "note", textContent: say(by === "model" ? "written" : "quoted") }));
     }
     const cited = this.#numbered();
-    if (cited.length) {
-      notes.push(citedSources(say, element(subheading, { textContent: say("sources") }), cited));
-      return notes;
-    }
-    const pages = [...new Map(this.#sources.map((source) => [source.url, source])).values()].slice(0, RELATED);
+    if (cited.length) notes.push(citedSources(say, element(subheading, { textContent: say("sources") }), cited));
+    const shown = new Set(cited.map(({ source }) => source.url));
+    const pages = [...new Map(this.#sources.map((source) => [source.url, source])).values()].filter(({ url }) => !shown.has(url));
+    const more = pages.slice(0, !cited.length ? RELATED : certainty === "place" ? MORE : 0);
     // A canned reply names its pages itself.
     const linked = new Set([...this.#text.querySelectorAll("a")].map(({ href }) => href));
-    if (pages.length && !pages.some(({ url }) => linked.has(safeUrl(url) ?? ""))) {
-      notes.push(relatedPages(element(subheading, { textContent: say("related") }), pages));
+    if (more.length && (cited.length || !more.some(({ url }) => linked.has(safeUrl(url) ?? "")))) {
+      notes.push(relatedPages(element(subheading, { textContent: say(cited.length ? "more" : "related") }), more));
     }
     return notes;
   }

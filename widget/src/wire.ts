@@ -40,7 +40,9 @@ export interface AskedTurn {
   citations: Citation[];
   sources: CitedSource[];
   extractive: boolean;
+  certainty: "said" | "place" | "pages" | "courtesy" | null;
   generated_by: "model" | "quotation" | "site" | null;
+  doubted: Doubted[];
   handover: boolean;
   narrower: QuestionMeaning[];
   tables: WholeTable[];

@@ -259,38 +259,51 @@ class CorrectionChanges:
                 note=one.note,
                 correction=_cleared(correction) if state == "hidden" else correction,
                 state=state,
+                gone_in=gone if state == "in-force" else (),
                 used=used.get(one.name, 0),
             )
-            for (one, correction), state in zip(found, states, strict=True)
+            for (one, correction), (state, gone) in zip(found, states, strict=True)
         ]
 
     async def _states(
         self, site: str, corrections: Sequence[Correction], groups: Sequence[str]
-    ) -> Sequence[CorrectionState]:
+    ) -> Sequence[tuple[CorrectionState, tuple[str, ...]]]:
+        """The state of each, and the languages in which its page is gone."""
         pages = {(one.page.page_id, one.page.lang): one.page for one in corrections if one.page is not None}
         if not pages:
-            return ["in-force"] * len(corrections)
+            return [("in-force", ())] * len(corrections)
         keys = {name: page_key(site, name[1], name[0]) for name in pages}
         receipts = await self._receipts(site, keys.values())
         readable = await self._pages.readable(site, {id for id, _ in pages}, groups)
         spoken = {id for id, _ in readable}
-        states: list[CorrectionState] = []
+        languages = self._settings.site(site).languages
+        states: list[tuple[CorrectionState, tuple[str, ...]]] = []
         for one in corrections:
             if one.page is None:
-                states.append("in-force")
+                states.append(("in-force", ()))
                 continue
             name = (one.page.page_id, one.page.lang)
             receipt = receipts.get(keys[name])
             there = name in readable if one.kind == "answer" else one.page.page_id in spoken
             if not there:
                 gone = receipt is None or receipt.searchable_revision is None
-                states.append("page-gone" if gone else "hidden")
-            elif one.kind == "page" or (receipt is not None and receipt.searchable_revision == one.page.revision):
-                states.append("in-force")
+                states.append(("page-gone" if gone else "hidden", ()))
+            elif one.kind == "page":
+                states.append(("in-force", _without(one.page, languages, readable)))
+            elif receipt is not None and receipt.searchable_revision == one.page.revision:
+                states.append(("in-force", ()))
             else:
                 same = _content(await self._pages.page(site, keys[name], groups)) == one.page.content
-                states.append("in-force" if same else "page-changed")
+                states.append(("in-force" if same else "page-changed", ()))
         return states
+
+
+def _without(page: CorrectedPage, languages: Iterable[str], readable: frozenset[PageName]) -> tuple[str, ...]:
+    """The languages whose visitors are shown neither their own version of a pinned page nor the one that was pinned."""
+    if (page.page_id, page.lang) in readable:
+        return ()
+    there = {lang.partition("-")[0] for id, lang in readable if id == page.page_id}
+    return tuple(lang for lang in dict.fromkeys((page.lang, *languages)) if lang.partition("-")[0] not in there)
 
 
 def _place(site: str, id: str) -> Place:

@@ -29,7 +29,7 @@ NOBODY_ASKED = datetime(2000, 1, 1, tzinfo=UTC)
 KEPT = 500  # groups of each list
 SAMPLES, PAGES = 5, 3  # of a group
 CHANGED, AT_LEAST = 1.25, 2  # what is no more "the same": by so much, and by so many questions
-NOTHING_NEAR, UNCLEAR = 5, 2  # grades
+NOTHING_NEAR = 5  # a grade
 
 
 def telling(listed: Iterable[Sequence[str]], every: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
@@ -228,6 +228,7 @@ class _Group:
         last_asked = max(one.asked_at for one in now)
         languages = Counter(one.lang for one in now)
         kinds = Counter[str](miss for one in self._missed for miss in misses(one))
+        near = covered(self._missed)
         return QuestionGroup(
             id=label.questions[0].request_id,
             label=_line(label.text),
@@ -240,10 +241,10 @@ class _Group:
             if self.missed or self.missed_before
             else trend(self.asked, self.asked_before),
             **kinds,
-            covered=covered(self._missed),
+            covered=near,
             languages=dict(sorted(languages.items(), key=lambda each: (-each[1], each[0]))),
             questions=tuple(_sample(self.wordings[each.place].text, each) for each in shown[:SAMPLES]),
-            pages=pages(self._missed or now),
+            pages=() if near == "nothing" else pages(self._missed or now),
             last_asked=last_asked,
             last_missed=last_missed,
             closing=last_missed is not None and last_missed < last_asked,
@@ -288,12 +289,16 @@ def _line(text: str) -> str:
 
 
 def covered(missed: Iterable[GroupableQuestion]) -> Covered | None:
-    """What the gate said of most of them."""
-    said: Counter[Covered] = Counter()
+    """What most visitors got: an answer, a page or titles of some, nothing."""
+    got: Counter[Covered] = Counter()
     for one in missed:
-        if one.grade is not None:
-            said["nothing" if one.grade >= NOTHING_NEAR else "near" if one.grade >= UNCLEAR else "there"] += 1
-    return max(said, key=lambda each: (said[each], each), default=None)
+        if one.became == "answered":
+            got["there"] += 1
+        elif one.became == "page" or (one.became == "refused" and one.grade is not None and one.grade < NOTHING_NEAR):
+            got["near"] += 1
+        elif one.became == "refused":
+            got["nothing"] += 1
+    return max(got, key=lambda each: (got[each], each), default=None)
 
 
 def pages(asked: Iterable[GroupableQuestion]) -> tuple[GapPage, ...]:

@@ -182,7 +182,8 @@ def centred(vectors: Matrix32, model: SearchEmbedder) -> Matrix32:
 
 def speaks(correction: Correction, lang: str) -> bool:
     """Whether a visitor of this language reads what it says. A page may be there in any."""
-    return correction.kind == "page" or correction.lang.partition("-")[0] == lang.partition("-")[0]
+    everybody = correction.kind == "page" or correction.all_languages
+    return everybody or correction.lang.partition("-")[0] == lang.partition("-")[0]
 
 
 def _usable(said: Kept, hits: Sequence[Hit], lang: str) -> list[Hit]:

@@ -53,7 +53,7 @@ def test_a_group_is_a_line_with_its_trend_samples_and_pages(capsys: pytest.Captu
     assert "up from 2" in lines[0]
     assert "en de" in lines[0]
     assert "May I bring my [dog]?" in lines[0]
-    assert "the pages near it do not say it" in lines[0]
+    assert "pages were shown, but no answer" in lines[0]
     assert "dogs allowed?" in lines[1]
     assert "Pool 0.16 https://town.example/p" in lines[1]
     assert shown.endswith("1 of 12 groups; more with --limit\n")

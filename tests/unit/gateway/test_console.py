@@ -240,7 +240,9 @@ async def test_the_first_page_says_how_it_is(operator: httpx.AsyncClient, fakes:
 async def test_whoever_has_one_site_sees_what_is_wrong_there(webmaster: httpx.AsyncClient, fakes: FakePorts) -> None:
     await fill(fakes)
     page = page_of(await webmaster.get("/console/"))
-    assert said(page, ".well") == ["✓ All is well."]
+    assert said(page, ".well") == ["No faults are known. Whether answers help, only people can say."]
+    assert "1 of 2 votes of the last two weeks say “helpful” (6 questions)." in one(page, "main").get_text()
+    assert said(page, "header nav > p") == ["For editors", "For operators"]
     assert page.select("#stages") == []
     [town, other] = STATUS.sites
     fakes.status.found = STATUS.model_copy(update={"sites": (town.model_copy(update={"problem": "no index"}), other)})
@@ -286,10 +288,10 @@ async def test_questions_are_listed_with_what_became_of_them(operator: httpx.Asy
     assert listed(page) == [ERASED, HELLO, FAILED, DOG, SAUNA, CARD]
     assert dict(zip(said(page, ".tiles dt"), said(page, ".tiles dd"), strict=True)) == {
         "asked": "6",
-        "answered": "2",
+        "answer shown": "2",
         "page shown": "1",
-        "refused": "1",
-        "courtesy": "1",
+        "nothing found": "1",
+        "small talk": "1",
         "failed": "1",
         "helpful": "1",
         "not helpful": "1",
@@ -373,9 +375,9 @@ async def test_one_question_is_shown_whole(operator: httpx.AsyncClient, fakes: F
     assert facts["Chance that the best sentence answers"] == "0.871"
     assert str(page.select(".scroll th a")[0]["href"]) == "/console/page?site=town&id=library&of=en"
     assert facts["Noteworthy"] == "Sentences left out, since the sources do not bear them out: 1"
-    times = [" ".join(row.get_text(" ").split()) for row in page.select("section:has(.total) tbody tr")]
+    times = [" ".join(row.get_text(" ").split()) for row in page.select("table:has(.total) tbody tr")]
     assert times == ["rephrase 212 ms", "retrieve 96 ms", "answer 1,830 ms", "Until the first word 640 ms"]
-    hits = [" ".join(row.get_text(" ").split()) for row in page.select(".scroll tbody tr")]
+    hits = [" ".join(row.get_text(" ").split()) for row in page.select(".machine .scroll tbody tr")]
     assert hits[0] == "Town library library · en · on the website content, chunk 2 0.0325 0.800 cited"
     assert "by words alone" in hits[1]
     assert hits[2].startswith(EVIL)
@@ -384,11 +386,16 @@ async def test_one_question_is_shown_whole(operator: httpx.AsyncClient, fakes: F
         "https://www.town.example/fees",
     ]
     assert said(page, "details summary") == [
+        "For operators",
         "The gate’s signals",
         "The signals of sureness",
         "Make a case of this question",
         "Erase this conversation",
     ]
+    assert said(page, "main > section:has(.samples) a[lang]") == ["Town library", "Fees and charges", EVIL]
+    one(page, ".machine").decompose()
+    words = one(page, "main").get_text().casefold()
+    assert [name for name in ("cosine", "score", "chunk", "gate", "0.", " ms", "request-") if name in words] == []
     page_of(await operator.get("/console/questions/request-0009?site=town"), 404)
     page_of(await operator.get("/console/questions/%20"), 422)
 
@@ -434,8 +441,8 @@ async def test_a_page_is_shown_with_its_receipt_and_its_chunks(operator: httpx.A
     facts = dict(zip(said(page, ".facts dt"), said(page, ".facts dd"), strict=True))
     assert facts["Accepted"] == "4 May 2026, 12:00"
     assert facts["Chunks"] == "1: 1 embedded, 0 reused, 0 removed"
-    assert said(page, ".chunks .hint") == ["title, chunk 0", "content, chunk 0", "content, chunk 1"]
-    assert said(page, ".chunk")[2].endswith(EVIL)
+    assert said(page, ".chunks .hint") == ["Title, part 1", "Text, part 1", "Text, part 2"]
+    assert said(page, ".seen")[2].endswith(EVIL)
     [citing] = [str(link["href"]) for link in page.select("main a") if "page=library" in str(link["href"])]
     assert listed(page_of(await operator.get(citing))) == [CARD]
 
@@ -483,8 +490,8 @@ async def test_a_page_for_a_group_is_read_by_keys_that_have_it(
     await fill(fakes)
     fakes.indexed.groups[page_key("town", "en", "library")] = frozenset({"staff"})
     page = page_of(await webmaster.get("/console/page?id=library"))
-    assert page.select(".chunk") == []
-    assert said(page, "section .none") == ["Chunks for access groups that this key does not have: 3"]
+    assert page.select(".seen") == []
+    assert said(page, "section .none") == ["Parts for access groups that this key does not have: 3"]
 
 
 @pytest.mark.parametrize(
@@ -580,7 +587,7 @@ async def test_gaps_name_what_was_missed_and_the_pages_near_it(webmaster: httpx.
     assert said(page, ".rows h2") == [OUTCOMES[SAUNA].question, OUTCOMES[DOG].question]
     sauna = page.select(".rows li")[0]
     assert f"/console/questions/{SAUNA}?site=town" in str(sauna)
-    assert "There are pages near it, but none says it." in sauna.get_text()
+    assert "Visitors were shown pages, but no answer." in sauna.get_text()
     assert {"missed: 1", "asked: 1"} <= set(said(sauna, ".meta span"))
     near = one(sauna, "a.cites")
     assert (near.get_text(), parse_qs(urlsplit(str(near["href"])).query)["id"]) == ("Indoor pool", ["pool"])

@@ -84,7 +84,7 @@ async def test_a_logged_question_is_put_right_in_two_steps(editor: httpx.AsyncCl
     assert [kept.by for kept in corrections(fakes)] == ["editor"]
     listed = page_of(await editor.get(done.headers["location"]))
     assert said(listed, "[role=status]") == ["✓ It is put right, and counts within ten seconds."]
-    assert said(listed, ".rows .chunk") == [f"12 {EVIL}"]
+    assert said(listed, ".rows .seen") == [f"12 {EVIL}"]
     assert not listed.select("main script")
 
 
@@ -138,9 +138,11 @@ async def test_a_correction_is_changed_undone_and_taken_back(editor: httpx.Async
 async def test_what_is_out_of_force_is_named_first(editor: httpx.AsyncClient, fakes: FakePorts) -> None:
     await save(fakes, "fees", "A card costs 12 euros.")
     form = page_of(await editor.get(f"{NEW}answer"))
-    typed = {"questions": "What is a card?", "other": "fees", "text": "12 euros."}
+    typed = {"questions": "What is a card?", "other": "fees", "text": "12 euros.", "all_languages": "yes"}
     await send(editor, page_of(await send(editor, form, **typed)))
-    assert said(page_of(await editor.get(LIST)), ".badge.bad") == []
+    listed = page_of(await editor.get(LIST))
+    assert said(listed, ".badge.bad") == []
+    assert said(listed, ".rows .hint") == ["for visitors of all languages"]
     await save(fakes, "fees", "A card costs 15 euros.")
     page = page_of(await editor.get(LIST))
     assert said(page, ".rows:first-of-type .badge.bad") == ["its page has changed"]

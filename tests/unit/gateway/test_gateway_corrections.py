@@ -194,7 +194,8 @@ async def test_a_correction_whose_page_changes_or_goes_is_named(client: httpx.As
     await put(client, FIXED | {"text": "15 euros."})
     assert set(await states()) == {"in-force"}
     await delete(fakes, "library")
-    assert sorted(await states()) == ["in-force", "page-gone"]  # the German page is still there for the other one
+    assert sorted(await states()) == ["in-force", "page-gone"]  # the German page is still there for the other one,
+    assert [one["gone_in"] for one in await listed(client) if one["state"] == "in-force"] == [["en"]]  # in German
 
 
 async def test_who_may_not_read_a_page_does_not_read_it_here(

@@ -273,7 +273,7 @@ async def test_a_user_sees_what_their_groups_may(proxied: httpx.AsyncClient, fak
     page = page_of(await proxied.get("/console/questions", headers=of("web-editors")))
     assert page.select(".who span")[0].get_text() == f"Signed in: {ANNA}"
     assert str(page.select(".who a")[0]["href"]) == "/oauth2/sign_out"
-    assert [link.get_text() for link in page.select("header nav a")][-3:] == ["Playground", "Examples", "Texts"]
+    assert [link.get_text() for link in page.select("header nav a")][-3:] == ["Playground", "Evaluations", "Examples"]
     assert page.select("select#site") == []  # one site alone
     assert "set-cookie" not in (await proxied.get("/console/", headers=of("web-editors"))).headers
     for path in ("/console/questions?site=other", KEYS, "/console/dlq", "/console/audit-log"):

@@ -43,6 +43,7 @@ export const ar: Words = {
   stepLeftOut: "جمل حُذفت لأن المقاطع لا تؤيدها: {count}",
   sources: "المصادر",
   related: "صفحات قد تفيدك",
+  more: "صفحات أخرى",
   narrower: "ما الذي تقصده تحديدًا؟",
   source: "المصدر {n}: {title}",
   retry: "إعادة المحاولة",

@@ -37,6 +37,7 @@ export const de: Words = {
   stepLeftOut: "Weggelassene Sätze, weil die Abschnitte sie nicht belegen: {count}",
   sources: "Quellen",
   related: "Seiten, die helfen könnten",
+  more: "Weitere Seiten",
   narrower: "Meinen Sie etwas davon?",
   source: "Quelle {n}: {title}",
   retry: "Noch einmal",

@@ -35,6 +35,7 @@ export const en = {
   stepLeftOut: "Sentences left out, since the passages do not bear them out: {count}",
   sources: "Sources",
   related: "Pages that may help",
+  more: "Other pages",
   narrower: "Do you mean one of these?",
   source: "Source {n}: {title}",
   retry: "Try again",

@@ -37,6 +37,7 @@ export const es: Words = {
   stepLeftOut: "Frases omitidas porque los pasajes no las respaldan: {count}",
   sources: "Fuentes",
   related: "Páginas que pueden ayudar",
+  more: "Otras páginas",
   narrower: "¿Se refiere a algo de esto?",
   source: "Fuente {n}: {title}",
   retry: "Reintentar",

@@ -37,6 +37,7 @@ export const fr: Words = {
   stepLeftOut: "Phrases omises, car les passages ne les confirment pas : {count}",
   sources: "Sources",
   related: "Pages susceptibles de vous aider",
+  more: "Autres pages",
   narrower: "Pensez-vous à l’un de ces sujets ?",
   source: "Source {n} : {title}",
   retry: "Réessayer",

@@ -37,6 +37,7 @@ export const he: Words = {
   stepLeftOut: "משפטים שהושמטו כי הקטעים אינם תומכים בהם: {count}",
   sources: "מקורות",
   related: "דפים שעשויים לעזור",
+  more: "דפים נוספים",
   narrower: "האם התכוונתם לאחד מאלה?",
   source: "מקור {n}: {title}",
   retry: "ניסיון נוסף",

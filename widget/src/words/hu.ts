@@ -37,6 +37,7 @@ export const hu: Words = {
   stepLeftOut: "Kihagyott mondatok, mert a részletek nem támasztják alá őket: {count}",
   sources: "Források",
   related: "Oldalak, amelyek segíthetnek",
+  more: "További oldalak",
   narrower: "Ezek valamelyikére gondol?",
   source: "{n}. forrás: {title}",
   retry: "Újra",

@@ -37,6 +37,7 @@ export const it: Words = {
   stepLeftOut: "Frasi omesse perché i passaggi non le confermano: {count}",
   sources: "Fonti",
   related: "Pagine che possono essere utili",
+  more: "Altre pagine",
   narrower: "Intende uno di questi argomenti?",
   source: "Fonte {n}: {title}",
   retry: "Riprova",

@@ -42,6 +42,7 @@ export const pl: Words = {
   stepLeftOut: "Pominięte zdania, których fragmenty nie potwierdzają: {count}",
   sources: "Źródła",
   related: "Strony, które mogą pomóc",
+  more: "Inne strony",
   narrower: "Czy chodzi o coś z tego?",
   source: "Źródło {n}: {title}",
   retry: "Spróbuj ponownie",

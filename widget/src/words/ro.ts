@@ -41,6 +41,7 @@ export const ro: Words = {
   stepLeftOut: "Propoziții omise, fiindcă pasajele nu le confirmă: {count}",
   sources: "Surse",
   related: "Pagini care v-ar putea ajuta",
+  more: "Alte pagini",
   narrower: "Vă referiți la una dintre acestea?",
   source: "Sursa {n}: {title}",
   retry: "Încercați din nou",

@@ -184,8 +184,19 @@ def test_pages_and_cover_are_those_of_what_was_missed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("grades", "expected"),
-    [([5, 5, 4], "nothing"), ([4, 2, 5], "near"), ([0, 1], "there"), ([None], None), ([], None)],
+    ("got", "expected"),
+    [
+        ([("refused", 5), ("refused", None), ("page", 0)], "nothing"),
+        ([("refused", 4), ("page", 0), ("answered", 0)], "near"),
+        ([("answered", 0), ("answered", 5)], "there"),
+        ([("failed", None)], None),
+        ([], None),
+    ],
 )
-def test_what_the_gate_said_of_most(grades: list[int | None], expected: str | None) -> None:
-    assert covered(asked(id=n, grade=grade) for n, grade in enumerate(grades)) == expected
+def test_what_most_visitors_got(got: list[tuple[str, int | None]], expected: str | None) -> None:
+    assert covered(asked(id=n, became=became, grade=grade) for n, (became, grade) in enumerate(got)) == expected
+
+
+def test_no_page_is_named_where_visitors_got_nothing() -> None:
+    [group] = reported([[asked(id=1, hits=(hit("pool", 0.5),), grade=5)]]).groups
+    assert (group.covered, group.pages) == ("nothing", ())

@@ -197,6 +197,12 @@ async def test_of_two_the_nearer_one_is_used_and_of_equally_near_ones_the_newer(
     assert retrieved.corrected.ids == ("c0",)
 
 
+async def test_a_text_for_all_languages_answers_a_question_in_another_one() -> None:
+    retrieved = await found(live(FIXED | {"all_languages": True}), "A library card costs what?", lang="de")
+    assert retrieved.corrected is not None
+    assert retrieved.corrected.text == "12 euros."
+
+
 async def test_a_page_is_shown_in_the_visitors_language_if_it_is_there() -> None:
     german = hit("library", "Ein Ausweis kostet 12 Euro.", "de")
     for pages, lang in (((*PAGES, german), "de"), (PAGES, "en")):

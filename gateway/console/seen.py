@@ -1,0 +1,68 @@
+"""What visitors saw: an answer's Markdown as the chat shows it, with its numbers of sources and its doubts marked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from schemas.answer import Citation, Doubted
+
+BREAK = re.compile(r"&lt;br\s?/?&gt;")  # models write line breaks in cells so
+MARKS = re.compile("(<[^>]*>|\ue000\\d{1,4}\ue001|[\ue002\ue003])")
+# Bold, no headings: an answer has no part in the page's outline. Wide tables scroll by themselves.
+TAGS = {
+    "heading_open": "<p><strong>",
+    "heading_close": "</strong></p>",
+    "table_open": '<div class="scroll" tabindex="0"><table>',
+    "table_close": "</table></div>",
+}
+PRIVATE = re.compile("[\ue000-\ue003]")  # characters that no text uses: they mark places until the HTML is made
+
+
+def seen(text: str, citations: Iterable[Citation] = (), doubted: Sequence[Doubted] = ()) -> Markup:
+    """HTML without anything active: no HTML of the text's own, no images, links to websites and mail only."""
+    places = [(each.end, 1, f"\ue000{each.n}\ue001") for each in citations]
+    places += [(each.start, 2, "\ue002") for each in doubted] + [(each.end, 0, "\ue003") for each in doubted]
+    pieces, done = list[str](), 0
+    for at, _, mark in sorted(set(places)):
+        pieces += (PRIVATE.sub("", text[done:at]), mark)
+        done = at
+    html = _renderer().render("".join((*pieces, PRIVATE.sub("", text[done:]))))
+    return Markup("".join(_marked(MARKS.split(BREAK.sub("<br>", html)))))  # noqa: S704  # the renderer escapes the text
+
+
+def _marked(pieces: Iterable[str]) -> Iterable[str]:
+    """With the numbers of sources raised, and each text in doubt in a span of its own."""
+    in_doubt = False
+    for piece in pieces:
+        match piece[:1]:
+            case "\ue000":
+                yield f"<sup>{piece[1:-1]}</sup>"
+            case "\ue002" | "\ue003":
+                in_doubt = piece == "\ue002"
+            case "<":
+                yield piece
+            case "":
+                pass
+            case _:
+                yield f'<span class="doubt">{piece}</span>' if in_doubt else piece
+
+
+@cache
+def _renderer() -> MarkdownIt:
+    markdown = MarkdownIt("gfm-like", {"linkify": False, "html": False, "breaks": True}).disable("image")
+    for token, html in TAGS.items():
+        markdown.add_render_rule(token, _always(html))
+    return markdown
+
+
+def _always(html: str) -> Callable[..., str]:
+    def rule(*_: Any) -> str:
+        return html
+
+    return rule
