@@ -15,7 +15,7 @@ from pipelines.query.extractive.courtesy import recognized
 from pipelines.query.extractive.days import asked_day
 from pipelines.query.search.search import Searcher
 from pipelines.runtime.errors import PagewireError
-from text import words
+from text import dictionary, words
 from text.language import identified, spoken
 
 SECONDS = 5.0  # for the searches of all sites; a worker may start while Elasticsearch is busy
@@ -26,6 +26,7 @@ def rehearse_words(langs: Iterable[str]) -> None:
     """Load the word lists of these languages; it takes a second or two, so call it in a thread."""
     langs = list(langs)
     words.ready(langs)
+    dictionary.ready(langs)
     identified(QUESTION)
     spoken(QUESTION)
     for lang in langs:

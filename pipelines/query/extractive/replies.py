@@ -98,7 +98,9 @@ def narrower(retrieved: Retrieved) -> tuple[QuestionMeaning, ...]:
     sure = retrieved.sure
     if not short and sure is not None and sure.of == "unit" and (sure.unit or 0.0) >= CERTAIN:
         return ()
-    if retrieved.courtesy is not None or not (retrieved.grade in BROAD or (short and retrieved.grade == FINE)):
+    if retrieved.courtesy is not None or not (
+        retrieved.grade in BROAD or ((short or _names_one_thing(question)) and retrieved.grade == FINE)
+    ):
         return ()
     named: dict[tuple[str, ...], str] = {}
     said = set(stems(question))
@@ -107,6 +109,12 @@ def narrower(retrieved: Retrieved) -> tuple[QuestionMeaning, ...]:
             named.setdefault(key, label)
     topics = [QuestionMeaning(label=label, question=_asking(question, label, short)) for label in named.values()]
     return tuple(topics[:TOPICS]) if len(topics) >= FEWEST else ()
+
+
+def _names_one_thing(question: str) -> bool:
+    """Whether a question says so little that it may be about many: "how do I register"."""
+    empty = frozenset[str]().union(*stopwords().values())
+    return len(question) <= LONGEST and sum(word not in empty for word in set(words(question))) <= 1
 
 
 def _labels(retrieved: Retrieved, question: str) -> Iterator[str]:

@@ -49,7 +49,11 @@ def test_a_question_that_many_pages_speak_of_can_be_narrowed(grade: Grade) -> No
 
 @pytest.mark.parametrize("grade", [0, 2, 4, 5])
 def test_one_that_is_narrow_or_has_no_answer_cannot(grade: Grade) -> None:
-    assert labels(broad(*PAGES, grade=grade)) == []
+    assert labels(broad(*PAGES, text="What does a swim cost for a child?", grade=grade)) == []
+
+
+def test_one_that_names_a_single_thing_may_be_about_many() -> None:
+    assert labels(broad(*PAGES, text="How do I register?", grade=0)) == ["Pool", "Library", "Museum"]
 
 
 @pytest.mark.parametrize(
