@@ -282,7 +282,10 @@ def _feasts(folded: str, words: _Words) -> Iterator[int]:
 def _feast(feast: int, year: int) -> date:
     """When it is in a year. Easter as in the western churches."""
     when = FEASTS[feast]
-    return easter(year) + timedelta(days=when) if isinstance(when, int) else date(year, when[1], when[0])
+    if isinstance(when, int):
+        sunday: date = easter(year)
+        return sunday + timedelta(days=when)
+    return date(year, when[1], when[0])
 
 
 def _next(feast: int, today: date) -> date:
