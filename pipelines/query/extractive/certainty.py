@@ -151,7 +151,7 @@ def asked(question: str, langs: Iterable[str]) -> tuple[list[Want], list[str]]:
             if found := [phrase for phrase, asks in phrases if asks(f" {phrase} ")]:
                 wants.append(want)
                 left = [word for word in left if not any(word in phrase.split() for phrase in found)]
-    days = frozenset[str]().union(*(_days(lang) for lang in langs))
+    days = frozenset[str]().union(*(day_words(lang) for lang in langs))
     if "opening" in wants:  # how long something is open is no length of time
         wants = [want for want in wants if want in ("opening", "when")]
     return list(dict.fromkeys(wants)), [word for word in left if word not in empty and word not in days]
@@ -223,7 +223,7 @@ def _denials(lang: str) -> tuple[str, ...]:
 
 
 @cache
-def _days(lang: str) -> frozenset[str]:
+def day_words(lang: str) -> frozenset[str]:
     """What days are called in a language, and today and tomorrow: they name no subject."""
     lists = sentences("days")
     said = " ".join(lists[name].get(lang, "") for name in ("today", "tomorrow", "after-tomorrow", "weekdays"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from pipelines.query.extractive.certainty import day_words
 from pipelines.query.search.ports import Hit
 from text import dictionary
 from text.compounds import parts
@@ -29,7 +30,7 @@ def strange_names(question: str, found: Iterable[Hit]) -> list[str]:
     langs = spoken(question) or {identified(question) or ""}
     if not any(map(dictionary.loaded, langs)):
         return []
-    empty = frozenset[str]().union(*stopwords().values())
+    empty = frozenset[str]().union(*stopwords().values(), *map(day_words, langs))
     named = set[str]()
     if _NOUNS not in langs and not question.isupper():
         named = {word.casefold() for word in _WITHIN.findall(question) if word[0].isupper()}
