@@ -31,7 +31,8 @@ def _dictionaries() -> None:
         ("Was kostet die Hundesteuerermäßigung für einen Hund?", []),  # German nouns, and a compound
         ("heut abend noch schwimmen", []),  # our own lists know what days are called
         ("hol lehet venni szürke szemeteszákot", []),  # no dictionary of this language is here
-        ("bunyan dtrace", []),  # nobody can tell in which language
+        ("bunyan dtrace", ["bunyan", "dtrace"]),  # without a sign of its language, in that of the page
+        ("can files be restored in Nextcloud?", ["nextcloud"]),  # a compound in German alone
         ("HOW DO I GET A REFUND FROM YOU", []),
     ],
 )
