@@ -104,13 +104,11 @@ def narrower(retrieved: Retrieved) -> tuple[QuestionMeaning, ...]:
     request = retrieved.request
     # The rewritten question is in the site's language; what was asked first needs no rewriting to be understood.
     question = retrieved.question if request.history else request.question
-    short = count_words(question) <= SHORT
+    short = count_words(question) <= SHORT or _names_one_thing(question)
     sure = retrieved.sure
     if not short and sure is not None and sure.of == "unit" and (sure.unit or 0.0) >= CERTAIN:
         return ()
-    if retrieved.courtesy is not None or not (
-        retrieved.grade in BROAD or ((short or _names_one_thing(question)) and retrieved.grade == FINE)
-    ):
+    if retrieved.courtesy is not None or not (retrieved.grade in BROAD or (short and retrieved.grade == FINE)):
         return ()
     named: dict[tuple[str, ...], str] = {}
     said = set(stems(question))
