@@ -15,11 +15,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from pipelines.query.extractive.confidence import ABOUT
 from prompts.phrases import Phrases
 from schemas.answer import QuestionMeaning
 from schemas.query import MAX_QUESTION, Grade, Retrieved, Source
-from text.language import spoken, stopwords
+from text.language import stopwords
 from text.likeness import Likeness
 from text.markdown import plain
 from text.words import count_words, stems, words
@@ -58,10 +57,9 @@ def reply(retrieved: Retrieved, phrases: Phrases, contact: str = "") -> str:
         contact: the site's own text how to reach somebody.
     """
     lang = retrieved.request.lang
-    sharing = _sharing(retrieved) if refused(retrieved.grade) else []
+    pages = [f"- [{title}](<{url}>)" for title, url in candidates(_sharing(retrieved)) if refused(retrieved.grade)]
     # Who says that there are pages on the subject names some.
-    name = NAMES.get(retrieved.grade, NOTHING) if sharing or retrieved.grade == UNCLEAR else NOTHING
-    pages = [f"- [{title}](<{url}>)" for title, url in candidates(sharing or _translated(retrieved))]
+    name = NAMES.get(retrieved.grade, NOTHING) if pages or retrieved.grade == UNCLEAR else NOTHING
     said = phrases.say(name, lang)
     nearest = "\n".join([phrases.say("see-pages", lang), "", *pages]) if pages else ""
     later = phrases.say("importing", lang) if retrieved.request.importing else ""
@@ -79,14 +77,6 @@ def _sharing(retrieved: Retrieved) -> list[Source]:
         return any(map(title.of, asked)) or any(max(text.of(w).values(), default=0) >= SAME for w in telling)
 
     return [source for source in retrieved.sources if shares(source)]
-
-
-def _translated(retrieved: Retrieved) -> list[Source]:
-    """The sources in other languages than the question's, if they may be about it: they share no word with it."""
-    asked_in, sure = spoken(retrieved.request.question), retrieved.sure
-    if not refused(retrieved.grade) or not asked_in or sure is None or (sure.page or 0.0) < ABOUT:
-        return []
-    return [source for source in retrieved.sources if source.lang.partition("-")[0] not in asked_in]
 
 
 def candidates(sources: Iterable[Source]) -> list[tuple[str, str]]:

@@ -40,14 +40,6 @@ def test_titles_are_named_that_share_something_and_none_are_promised_where_none_
     assert none == phrases.say("nothing-found", "en")
 
 
-def test_a_question_in_another_language_than_the_pages_shares_no_word_with_them_and_gets_the_nearest() -> None:
-    asked = broad(*PAGES, text="Combien est-ce que la piscine coûte pour les enfants ?", grade=4)
-    for chance, named in ((0.4, True), (0.2, False)):
-        said = reply(asked.model_copy(update={"sure": Sure(of="nothing", unit=0.1, page=chance)}), Phrases.load())
-        assert ("[Pool]" in said) is named
-        assert said.startswith(Phrases.load().say("nothing-found", "en"))
-
-
 @pytest.mark.parametrize("grade", [1, 3])
 def test_a_question_that_many_pages_speak_of_can_be_narrowed(grade: Grade) -> None:
     topics = narrower(broad(*PAGES, grade=grade))
