@@ -9,12 +9,15 @@ from babel import Locale, UnknownLocaleError
 
 from text.words import words
 
+_AREAS = ("Africa/", "America/", "Antarctica/", "Asia/", "Atlantic/", "Australia/", "Europe/", "Indian/", "Pacific/")
+_WORDS = frozenset(("Christmas", "Easter", "North", "South", "West"))  # are names of time zones, and words
+
 
 @cache
 def world(lang: str) -> frozenset[str]:
     """Of those with a name of one word, that word, folded, in a language; English ones where it is not known."""
-    zones = (zone.rpartition("/")[2] for zone in zoneinfo.available_timezones() if "/" in zone and "Etc/" not in zone)
-    names = {zone for zone in zones if zone.isalpha()}
+    zones = (zone.rpartition("/")[2] for zone in zoneinfo.available_timezones() if zone.startswith(_AREAS))
+    names = {zone for zone in zones if zone.isalpha()} - _WORDS
     try:
         locale = Locale.parse(lang.partition("-")[0])
     except (ValueError, UnknownLocaleError):

@@ -19,8 +19,9 @@ from schemas.query import Evidence, Source, SourceTable
 from text.markdown import cells, plain, valid
 from text.sentences import cut
 
-ROOM = 600  # characters of a page
-MOST = 2  # blocks
+ROOM = 850  # characters of the whole card, unless the best block alone is longer
+BLOCK = 600  # characters of one block; of a longer one some lines are shown
+MOST = 4  # blocks
 NEAR = 4.0  # of the score: what is less far behind the best may answer as well
 SHORT_TABLE = 2  # lines: of one row below a header nobody needs to be told which is meant
 
@@ -62,44 +63,48 @@ def card(
         evidence: best first; some. lead_in: with the page's title. tables: whole; of those that are shown in part.
         meant: whether a row is the one that is asked for; it is marked among the others.
     """
-    pieces = _pieces(evidence, {each.n: each for each in sources}, meant)
-    return Quotation(tuple(_written(pieces, evidence[0].headings, lead_in, tables)), "place")
+    by_n = {each.n: each for each in sources}
+    events: list[Token | Citation | WholeTable] = []
+    taken: dict[tuple[int, int], _Piece] = {}
+    for unit in evidence:
+        if unit.score < evidence[0].score - NEAR or len(taken) >= MOST:
+            break
+        more = taken | {place: piece for place, piece in _pieces(unit, by_n, meant) if place not in taken}
+        if len(more) == len(taken) or by_n[unit.n].url != by_n[evidence[0].n].url:
+            continue
+        ordered = sorted(more.values(), key=lambda piece: piece.start)
+        written = list(_written(ordered, evidence[0].headings, lead_in, tables))
+        if not taken or sum(len(each.text) for each in written if isinstance(each, Token)) <= ROOM:
+            taken, events = more, written
+    return Quotation(tuple(events) or (Token(text=lead_in),), "place")
 
 
 def _pieces(
-    evidence: Sequence[Evidence], sources: dict[int, Source], meant: Callable[[Evidence], bool]
-) -> list[_Piece]:
-    """In the page's order."""
-    url, room, taken = sources[evidence[0].n].url, ROOM, dict[tuple[int, int], _Piece]()
-    for unit in evidence:
-        source = sources.get(unit.n)
-        at = source.text.find(unit.text) if source is not None and source.url == url else -1
-        if source is None or at < 0:
+    unit: Evidence, sources: dict[int, Source], meant: Callable[[Evidence], bool]
+) -> Iterator[tuple[tuple[int, int], _Piece]]:
+    """The block that a unit stands in, what introduces it, and what it introduces; each with its place in a source."""
+    source = sources.get(unit.n)
+    at = source.text.find(unit.text) if source is not None else -1
+    if source is None or at < 0:
+        return
+    blocks = _blocks(source.text)
+    i = next(n for n, (_, end) in enumerate(blocks) if at < end)
+    whole = source.text[slice(*blocks[i])]
+    shown = _shown(whole, unit, BLOCK, source.lang, meant)
+    intro = source.text[slice(*blocks[i - 1])] if i and unit.kind != "prose" else ""
+    intro = "" if _HEADING.match(intro) or len(intro) + len(shown) > BLOCK else intro
+    below = source.text[slice(*blocks[i + 1])] if whole.endswith(":") and i + 1 < len(blocks) else ""
+    below = "" if _HEADING.match(below) or len(below) + len(shown) > BLOCK else below
+    for n, text in ((i, shown), (i - 1, intro), (i + 1, below)):
+        if not text:
             continue
-        if unit.score < evidence[0].score - NEAR or len({piece.block for piece in taken.values()}) >= MOST:
-            break
-        blocks = _blocks(source.text)
-        i = next(n for n, (_, end) in enumerate(blocks) if at < end)
-        whole = source.text[slice(*blocks[i])]
-        if taken and len(whole) > room:
-            continue
-        shown = _shown(whole, unit, ROOM, source.lang, meant)
-        intro = source.text[slice(*blocks[i - 1])] if i and unit.kind != "prose" else ""
-        intro = "" if _HEADING.match(intro) or len(intro) + len(shown) > room else intro
-        below = source.text[slice(*blocks[i + 1])] if whole.endswith(":") and i + 1 < len(blocks) else ""
-        below = "" if _HEADING.match(below) or len(below) + len(shown) > room else below
-        for n, text in ((i, shown), (i - 1, intro), (i + 1, below)):
-            if not text or (unit.n, n) in taken or (taken and len(text) > room):
-                continue
-            start, end = blocks[n]
-            if n and _HEADING.match(source.text[slice(*blocks[n - 1])]):
-                start = blocks[n - 1][0]  # it is named above the piece
-            end = max(end, at + len(unit.text)) if n == i else end
-            start, end = start + unit.start - at, end + unit.start - at
-            quote = plain(unit.text) if n == i else ""
-            taken[unit.n, n] = _Piece(unit.n, start, end, text, quote, unit.headings, unit.block)
-            room -= len(text)
-    return sorted(taken.values(), key=lambda piece: piece.start)
+        start, end = blocks[n]
+        if n and _HEADING.match(source.text[slice(*blocks[n - 1])]):
+            start = blocks[n - 1][0]  # it is named above the piece
+        end = max(end, at + len(unit.text)) if n == i else end
+        start, end = start + unit.start - at, end + unit.start - at
+        quote = plain(unit.text) if n == i else ""
+        yield (unit.n, n), _Piece(unit.n, start, end, text, quote, unit.headings, unit.block)
 
 
 def _blocks(text: str) -> list[tuple[int, int]]:

@@ -60,7 +60,9 @@ def certain(question: str, lang: str, best: Evidence, source: Source, sure: Sure
         # Hours stand in a table or a list; a date is a day that is not as the others.
         if best.kind not in ("row", "item") or any(figure.kind == "date" for figure in found):
             return False
-    if "price" in wants and not _whole_price(best, own, question, (*langs, source.lang.partition("-")[0])):
+    if "price" in wants and (
+        _is_narrower(best, question) or not _whole_price(best, own, question, (*langs, source.lang.partition("-")[0]))
+    ):
         return False
     if "opening" not in wants and "when" not in wants and not is_named(best, subject):
         return False
@@ -101,15 +103,27 @@ def is_named(best: Evidence, subject: Iterable[str]) -> bool:
     Args:
         subject: what the question asks about (`asked`).
     """
-    name = best.text
-    if best.kind == "row":
-        name = next((cell for cell in cells(best.text) if cell), "")
-    elif best.kind == "item" and ":" in best.text:
-        name = best.text.partition(":")[0]
-    else:
+    name = _name(best)
+    if not name:
         return True
     called = Likeness(words(plain(name[:READ])))
     return any(max(called.of(word).values(), default=0.0) >= _alike(word) for word in subject)
+
+
+def _name(best: Evidence) -> str:
+    """What a row or an item is called; empty where it has no name."""
+    if best.kind == "row":
+        return next((cell for cell in cells(best.text) if cell), "")
+    return best.text.partition(":")[0] if best.kind == "item" and ":" in best.text else ""
+
+
+def _is_narrower(best: Evidence, question: str) -> bool:
+    """Whether a row or an item is called more by what nobody asked about than by what was: "Parties for a child"."""
+    name = _name(best)
+    empty = frozenset[str]().union(*stopwords().values())
+    called = [word for word in dict.fromkeys(words(plain(name[:READ]))) if word not in empty]
+    asked = Likeness(words(question))
+    return 2 * sum(bool(asked.of(word)) for word in called) < len(called)
 
 
 def _unnamed(langs: Iterable[str]) -> set[str]:
@@ -127,7 +141,7 @@ def asked(question: str, langs: Iterable[str]) -> tuple[list[Want], list[str]]:
     empty = frozenset[str]().union(*stopwords().values())
     wants: list[Want] = []
     for lang in langs:
-        if not set(words(table("negations").get(lang, ""))).isdisjoint(left):
+        if any(no in said for no in _denials(lang)):
             return [], []
         for want in WANTS:
             # "Auf" is open at the end of a question alone, and a preposition before it.
@@ -137,7 +151,7 @@ def asked(question: str, langs: Iterable[str]) -> tuple[list[Want], list[str]]:
             if found := [phrase for phrase, asks in phrases if asks(f" {phrase} ")]:
                 wants.append(want)
                 left = [word for word in left if not any(word in phrase.split() for phrase in found)]
-    days = frozenset[str]().union(*(_days(lang) for lang in langs))
+    days = frozenset[str]().union(*(day_words(lang) for lang in langs))
     if "opening" in wants:  # how long something is open is no length of time
         wants = [want for want in wants if want in ("opening", "when")]
     return list(dict.fromkeys(wants)), [word for word in left if word not in empty and word not in days]
@@ -202,7 +216,14 @@ def _phrases(name: str) -> Mapping[str, tuple[str, ...]]:
 
 
 @cache
-def _days(lang: str) -> frozenset[str]:
+def _denials(lang: str) -> tuple[str, ...]:
+    """What makes a question ask for the opposite, as it stands among words; of "isn't" only the ending."""
+    listed = table("negations").get(lang, "").split()
+    return tuple(("" if each == "n't" else " ") + " ".join(words(each)) + " " for each in listed)
+
+
+@cache
+def day_words(lang: str) -> frozenset[str]:
     """What days are called in a language, and today and tomorrow: they name no subject."""
     lists = sentences("days")
     said = " ".join(lists[name].get(lang, "") for name in ("today", "tomorrow", "after-tomorrow", "weekdays"))

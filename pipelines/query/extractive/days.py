@@ -21,6 +21,8 @@ from functools import cache
 from itertools import pairwise
 
 from babel import Locale, UnknownLocaleError
+from babel.dates import format_skeleton
+from dateutil.easter import easter
 
 from prompts.loader import sentences
 from text.folding import normalized
@@ -30,6 +32,11 @@ ALL = frozenset(range(7))  # Monday is 0
 WORKING, WEEKEND = frozenset(range(5)), frozenset({5, 6})
 LAST = -1  # of a month
 SHORT_QUESTION = 4  # words, at most, of one that means now when it ends with "open", and Saturday by "sat"
+
+# Feasts in the order of their names in days.yaml: a day and a month, or days after Easter Sunday.
+FEASTS: tuple[tuple[int, int] | int, ...] = (
+    (24, 12), (25, 12), (26, 12), (31, 12), (1, 1), (6, 1), -2, 0, 1, (1, 5), 39, 49, 50,
+)  # fmt: skip
 
 _DASH = r"[-‐‑–—]|bis|to"
 _NUMERIC = re.compile(r"(?<![\d.:])(\d{1,2})\.\s?(\d{1,2})\.(?:\s?(\d{4}))?(?!\d)|(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
@@ -46,10 +53,13 @@ class NamedDays:
     nth: frozenset[int] = frozenset()  # of a month: 1..4 or LAST; empty: every one
     months: frozenset[int] = frozenset()  # empty: all year
     dates: frozenset[tuple[int, int, int | None]] = frozenset()  # day, month, year
+    feasts: frozenset[int] = frozenset()  # places in FEASTS
 
     def on(self, day: date) -> bool:
         """Whether it names this very date."""
-        return any((d, m) == (day.day, day.month) and y in (None, day.year) for d, m, y in self.dates)
+        return any(_feast(feast, day.year) == day for feast in self.feasts) or any(
+            (d, m) == (day.day, day.month) and y in (None, day.year) for d, m, y in self.dates
+        )
 
     def holds(self, day: date) -> bool:
         """Whether the day is one of them."""
@@ -70,6 +80,7 @@ class _Words:
     small: Mapping[str, int]  # those that count in a question without their capital
     months: Mapping[str, int]
     ordinals: Mapping[str, int]
+    feasts: Mapping[str, int] = field(default_factory=dict)
     listed: Mapping[str, frozenset[str]] = field(default_factory=dict)  # the lists of days.yaml
     spaced: bool = True
 
@@ -91,6 +102,16 @@ def asked_day(question: str, now: datetime, lang: str) -> date | None:
         if (words := _words(each)) and (day := _asked(question, now.date(), words)):
             return day
     return None
+
+
+def with_feasts_dates(question: str, today: date, lang: str) -> str:
+    """A question as it is searched: behind a feast the date that pages may name instead."""
+    tag = lang.partition("-")[0]
+    for each in dict.fromkeys((tag, *sorted(spoken(question)))):
+        if words := _words(each):
+            for feast in _feasts(_folded(question), words):
+                return f"{question} {format_skeleton('MMMMd', _next(feast, today), locale=each)}"
+    return question
 
 
 def matching_rows(rows: Sequence[str], day: date, lang: str) -> list[int]:
@@ -120,7 +141,7 @@ def said_days(text: str, lang: str) -> NamedDays:
     if words.has("working", folded):
         weekdays |= WORKING
     nth = frozenset(_nth(folded, words)) if weekdays else frozenset()
-    return NamedDays(frozenset(weekdays), nth, months, dates)
+    return NamedDays(frozenset(weekdays), nth, months, dates, frozenset(_feasts(folded, words)))
 
 
 def _asked(question: str, today: date, words: _Words) -> date | None:
@@ -129,6 +150,8 @@ def _asked(question: str, today: date, words: _Words) -> date | None:
         with suppress(ValueError):  # there is no 31st of June
             that = date(year or today.year, month, day)
             return that if year or that >= today else that.replace(year=today.year + 1)
+    for feast in _feasts(folded, words):
+        return _next(feast, today)
     if words.has("after-tomorrow", folded):
         return today + timedelta(days=2)
     if words.has("today", folded):
@@ -249,6 +272,26 @@ def _dates(folded: str, words: _Words) -> Iterator[tuple[int, int, int | None]]:
                     yield day, words.months[match["month"]], year
 
 
+def _feasts(folded: str, words: _Words) -> Iterator[int]:
+    """The feasts that are named."""
+    if words.feasts:
+        names = sorted(words.feasts, key=len, reverse=True)
+        yield from (words.feasts[match.group()] for match in _any(names, words.spaced).finditer(folded))
+
+
+def _feast(feast: int, year: int) -> date:
+    """When it is in a year. Easter as in the western churches."""
+    when = FEASTS[feast]
+    if isinstance(when, int):
+        sunday: date = easter(year)
+        return sunday + timedelta(days=when)
+    return date(year, when[1], when[0])
+
+
+def _next(feast: int, today: date) -> date:
+    return min(that for year in (today.year, today.year + 1) if (that := _feast(feast, year)) >= today)
+
+
 @cache
 def _written(names: Sequence[str], to: frozenset[str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Dates with the name of a month: "3 October 2027", "October 3rd", "24 and 31 December", "24 to 26 December"."""
@@ -348,9 +391,15 @@ def _words(lang: str) -> _Words | None:
         for n, forms in enumerate(named, 1)
         for form in forms.split()
     }
+    feasts = {
+        _folded(form).strip(): n
+        for n, forms in enumerate(lists["feasts"].get(lang, "").split(","))
+        for form in forms.split("/")
+        if form.strip(" -")
+    }
     names = ("today", "tomorrow", "after-tomorrow", "open", "when", "daily", "weekend", "working", "except", "to")
     listed = {name: frozenset(_folded(word).strip() for word in lists[name][lang].split(",")) for name in names}
     small = {
         form: n for n, forms in enumerate(lists["abbreviations"].get(lang, "").split(",")) for form in forms.split()
     }
-    return _Words(weekdays, short, small, months, ordinals, listed, lang not in _UNSPACED)
+    return _Words(weekdays, short, small, months, ordinals, feasts, listed, lang not in _UNSPACED)

@@ -94,7 +94,7 @@ def narrower(retrieved: Retrieved) -> tuple[QuestionMeaning, ...]:
     request = retrieved.request
     # The rewritten question is in the site's language; what was asked first needs no rewriting to be understood.
     question = retrieved.question if request.history else request.question
-    short = count_words(question) <= SHORT
+    short = count_words(question) <= SHORT or _names_one_thing(question)
     sure = retrieved.sure
     if not short and sure is not None and sure.of == "unit" and (sure.unit or 0.0) >= CERTAIN:
         return ()
@@ -107,6 +107,12 @@ def narrower(retrieved: Retrieved) -> tuple[QuestionMeaning, ...]:
             named.setdefault(key, label)
     topics = [QuestionMeaning(label=label, question=_asking(question, label, short)) for label in named.values()]
     return tuple(topics[:TOPICS]) if len(topics) >= FEWEST else ()
+
+
+def _names_one_thing(question: str) -> bool:
+    """Whether a question says so little that it may be about many: "how do I register"."""
+    empty = frozenset[str]().union(*stopwords().values())
+    return len(question) <= LONGEST and sum(word not in empty for word in set(words(question))) <= 1
 
 
 def _labels(retrieved: Retrieved, question: str) -> Iterator[str]:

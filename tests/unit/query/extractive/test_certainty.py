@@ -75,6 +75,8 @@ def test_what_names_no_subject_is_not_answered(lang: str, question: str, told: b
         ("What does the ferry cost?", "prose", "The ferry costs 4 euros in winter and 6 euros in summer.", False),
         ("What does a copy cost?", "item", "- Copy: 2 euros", True),
         ("What does a wedding cost?", "item", "- Copy: 2 euros", False),
+        ("What does a wedding for a child cost?", "item", "- Birthday parties with cake: 14 euros a child", False),
+        ("Can you tell me what a copy costs?", "item", "- Copy: 2 euros", True),  # "can" denies nothing
     ],
 )
 def test_a_price_is_told_of_what_is_named_alone_and_whole(question: str, kind: Any, text: str, told: bool) -> None:

@@ -150,3 +150,28 @@ def test_of_several_days_of_a_month_each_is_named() -> None:
         ("5 and 10 euros from 3 December", "en", {3}),
     ):
         assert said_days(text, lang).dates == {(day, 12, None) for day in days}, text
+
+
+@pytest.mark.parametrize(
+    ("question", "lang", "day"),
+    [
+        ("open on christmas eve?", "en", "2026-12-24"),
+        ("Habt ihr Heiligabend auf?", "de", "2026-12-24"),
+        ("is the pool open on New Year’s Day", "en", "2027-01-01"),
+        ("an Silvester geöffnet?", "de", "2026-12-31"),
+        ("Karfreitag offen?", "de", "2027-03-26"),
+        ("ouvert le lundi de Pâques ?", "fr", "2027-03-29"),
+        ("wigilia", "pl", "2026-12-24"),
+        ("平安夜开门吗", "zh", "2026-12-24"),
+        ("When is the Christmas market?", "en", None),
+    ],
+)
+def test_feasts_are_dates(question: str, lang: str, day: str | None) -> None:
+    assert asked_day(question, WEDNESDAY, lang) == (date.fromisoformat(day) if day else None)
+
+
+def test_rows_that_name_a_feast_or_its_date_are_that_days() -> None:
+    rows = ["Monday to Sunday 9 to 17", "24 and 31 December: closed", "Good Friday: closed", "25 December: closed"]
+    assert matching_rows(rows, date(2026, 12, 24), "en") == [1]
+    assert matching_rows(rows, date(2027, 3, 26), "en") == [2]
+    assert matching_rows(["Täglich 9–17", "Heiligabend und Silvester geschlossen"], date(2026, 12, 31), "de") == [1]

@@ -49,7 +49,11 @@ def test_a_question_that_many_pages_speak_of_can_be_narrowed(grade: Grade) -> No
 
 @pytest.mark.parametrize("grade", [0, 2, 4, 5])
 def test_one_that_is_narrow_or_has_no_answer_cannot(grade: Grade) -> None:
-    assert labels(broad(*PAGES, grade=grade)) == []
+    assert labels(broad(*PAGES, text="What does a swim cost for a child?", grade=grade)) == []
+
+
+def test_one_that_names_a_single_thing_may_be_about_many() -> None:
+    assert labels(broad(*PAGES, text="How do I register?", grade=0)) == ["Pool", "Library", "Museum"]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +66,8 @@ def test_one_that_is_narrow_or_has_no_answer_cannot(grade: Grade) -> None:
     ],
 )
 def test_whoever_got_a_sure_answer_is_not_asked_what_was_meant(sure: Sure, narrowed: bool) -> None:
-    assert bool(narrower(broad(*PAGES).model_copy(update={"sure": sure}))) is narrowed
+    asked = broad(*PAGES, text="What does a swim cost for a child?")
+    assert bool(narrower(asked.model_copy(update={"sure": sure}))) is narrowed
 
 
 def test_a_word_alone_can_be_narrowed_whatever_the_gate_says() -> None:
