@@ -86,7 +86,7 @@ _WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _CONTAINERS = _names("aside div footer form header p section span ul")
 _CONSENT = _names("ccpa consent cookie cookies dsgvo gdpr rgpd")
 _BAR = _names(
-    "alert bar banner box dialog disclaimer layer message modal notice notification overlay panel popup prompt "
+    "agreement alert bar banner box dialog disclaimer layer message modal notice notification overlay panel popup prompt "
     "toast wall"
 )
 _STATE = _names("accepted active has hidden is no not set shown visible with")
