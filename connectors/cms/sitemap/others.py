@@ -55,7 +55,7 @@ _PERHAPS = frozenset(
     """ad aside cta donation linklist noprint rating ratings sidebar tags widget""".split()  # noqa: SIM905
 )
 _MENUS = frozenset(("menu", "menus", "nav", "navbar", "navigation", "navi"))  # where nearly all words are links
-_ALERTS = frozenset(("alert", "alerts", "closure", "hinweis", "notice", "notices", "warning"))
+_ALERTS = frozenset(("alert", "alerts", "closure", "hinweis", "messages", "notice", "notices", "warning"))
 _TEASERS = frozenset(("card", "newsteaser", "teaser", "teasers"))  # with a link
 _UNPRINTED = frozenset(("hidden", "hide", "no", "none"))
 _LINKS = 3  # least number in a block of links
@@ -147,7 +147,7 @@ def may_be(element: Any, text: str, share: float) -> bool:
     if any(map(_is_alert, element.iter("aside", "div", "p", "section"))):
         return False
     if element.tag not in ("blockquote", "li", "ol", "p", "ul") and share > 1 / 2 and not _has_figures(text):
-        return sum(1 for _ in element.iter("a")) >= _LINKS
+        return _outward(element) >= _LINKS
     names = _names(element)
     perhaps = (
         element.tag == "aside"
@@ -160,7 +160,12 @@ def may_be(element: Any, text: str, share: float) -> bool:
 
 def is_menu(element: Any, share: float) -> bool:
     """Whether it is named a menu and all but a tenth of its words are in links."""
-    return share >= LINKED and bool(_names(element) & _MENUS)
+    return share >= LINKED and _outward(element) > 0 and bool(_names(element) & _MENUS)
+
+
+def _outward(element: Any) -> int:
+    """The number of links to other pages; those on the same page may be its tabs."""
+    return sum(1 for anchor in element.iter("a") if not (anchor.get("href") or "#").startswith("#"))
 
 
 def _is_alert(element: Any) -> bool:
