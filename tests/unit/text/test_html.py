@@ -319,3 +319,18 @@ def test_what_a_system_tells_of_now_is_content_whatever_its_role() -> None:
     message = "<div class='messages messages--warning' role=contentinfo><div role=alert>The pool is closed.</div></div>"
     assert to_markdown(f"<main>{message}</main>") == "The pool is closed."
     assert to_markdown("<main><div role=contentinfo><p>Imprint</p></div>a</main>") == "a"
+
+
+def test_a_break_at_the_end_of_emphasis_parts_words() -> None:
+    assert to_markdown("<p><b>Phones<br></b>There are 22<em><br>blue</em> ones</p>") == (
+        "**Phones**\nThere are 22\n*blue* ones"
+    )
+
+
+def test_marks_by_their_old_numbers_are_those_marks() -> None:
+    assert to_markdown("<p>the town\x92s \x84Bad\x93, 5 \x80, a\x81b</p>") == "the town’s „Bad“, 5 €, ab"
+
+
+def test_an_image_named_as_its_file_says_nothing() -> None:
+    images = "".join(f"<img alt='{alt}'> " for alt in ("IMG_0305-new", "pool-1024x683", "COVID-19", "Hall_2 upstairs"))
+    assert to_markdown(f"<p>{images}</p>") == "COVID-19 Hall_2 upstairs"
