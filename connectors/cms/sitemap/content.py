@@ -114,9 +114,14 @@ class _Page:
         start, _ = self._spans[here]
         title = []
         if next(here.iter("h1"), None) is None:
-            above = [one for one in self._body.iter("h1") if self._spans[one][1] <= start]
-            title = [*islice((one for one in reversed(above) if not _hidden(one) and not _is_site(one)), 1)]
+            title = [*islice(self._titles_above(start), 1)]
         return [*title, here], self.prune(here)
+
+    def _titles_above(self, start: int) -> Iterator[Any]:
+        """The page's headings above its word number `start`, the nearest first; smaller ones only directly above."""
+        above = [one for one in self._body.iter("h1", "h2", "h3") if self._spans[one][1] <= start and not _hidden(one)]
+        yield from (one for one in reversed(above) if one.tag == "h1" and not _is_site(one))
+        yield from (one for one in reversed(above) if one.tag != "h1" and self._spans[one][1] == start)
 
     def prune(self, root: Any) -> list[LeftOut]:
         """Take what is about other pages out of an element, with the headings above."""

@@ -281,6 +281,8 @@ def test_a_page_laid_out_by_tables_is_its_cell_of_text_below_its_own_heading() -
     text = to_markdown(read_page(body.encode(), "https://www.town.example/").content)
     assert text.startswith("# Dogs\n\nSentence 0")
     assert "Place" not in text
+    smaller = f"<body>{header}<div class=title><h2>Dogs</h2></div><div class=text><p>{LONG}</p></div></body>"
+    assert to_markdown(read_page(smaller.encode(), "https://www.town.example/").content).startswith("## Dogs")
     untitled = body.replace("<h1>Dogs</h1>", "")
     assert to_markdown(read_page(untitled.encode(), "https://www.town.example/").content).startswith("Sentence 0")
 
