@@ -29,7 +29,7 @@ HELD = 0.9  # least share of the found text in the content
 RUN = 3  # words in a row that are compared together
 REMOVED = 1 / 3  # most words of a removed block, as a share of the content's
 FOUND_REMOVED = 0.1  # most of the found text in a removed block; in all together twice as much
-EXCERPT = 40  # most words of a link to another page, with what is told of that
+EXCERPT = 40  # most words of a teaser for each of its links
 _WHOLE = ("dl", "ol", "p", "table", "ul")  # the content is never a part of one
 _WORD = re.compile(r"\w+")
 
