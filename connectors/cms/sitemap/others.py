@@ -34,9 +34,9 @@ _PAIRS = tuple(
         ("author authors autor contributor contributors writer", "info intro profile"),
         (
             "latest more most next other others popular recent similar top",
-            "articles content entries posts read stories",
+            "articles entries posts read stories",
         ),
-        ("read", "also more next on"),
+        ("read", "also next on"),
         ("lee lea leia", "tambien mais"),
         ("next", "prev previous"),
         ("article entry post posts page", "nav pager rating ratings reaction reactions vote votes"),
@@ -47,16 +47,15 @@ _PAIRS = tuple(
         ("print", "button link version"),
         ("skip", "content link links main nav navigation to"),
         ("wp", "embed embedded"),
-        ("link", "list lists"),
     )
 )
 # Of what is content where it says a fact, or where trafilatura has found something of it
 _PERHAPS = frozenset(
-    """ad aside cta donation linklist noprint rating ratings sidebar tags widget""".split()  # noqa: SIM905
+    """ad aside cta donation linklist noprint rating ratings sidebar tags""".split()  # noqa: SIM905
 )
 _MENUS = frozenset(("menu", "menus", "nav", "navbar", "navigation", "navi"))  # where nearly all words are links
 _ALERTS = frozenset(("alert", "alerts", "closure", "hinweis", "messages", "notice", "notices", "warning"))
-_TEASERS = frozenset(("card", "newsteaser", "teaser", "teasers"))  # with a link
+_TEASERS = frozenset(("newsteaser", "teaser", "teasers"))  # with a link
 _UNPRINTED = frozenset(("hidden", "hide", "no", "none"))
 _LINKS = 3  # least number in a block of links
 _FACT = re.compile(r"tel:|mailto:[^?]|[^?#]*\.(?:pdf|docx?|xlsx?|odt)(?:[?#]|$)", re.IGNORECASE)
@@ -80,7 +79,7 @@ _TITLES = """
     related(?: (?:articles?|content|news|pages?|posts?|reading|stories|topics|videos?))?|also (?:on|read)
     you (?:may|might) (?:also )?(?:be|enjoy|like)|more (?:articles|from|in|like this|news|on|stories)
     most (?:popular|read|viewed)|trending|popular (?:articles|now|posts|stories)
-    (?:latest|recent) (?:articles|on|posts|stories)|keep reading|read (?:also|further|more|next)|recommended|up next
+    (?:latest|recent) (?:articles|on|posts|stories)|keep reading|read (?:also|further|more|next)|recommended (?:articles?|for you|posts?|reading|stories)|up next
     don.t miss|editor.?s.? picks|what to read next|filed under|latest on|vous (?:aimerez|pourriez|serez)
     [àa] lire (?:aussi|également)|lire (?:aussi|la suite)|(?:sur|dans) le même (?:sujet|thème)
     articles? (?:connexes|liés|récents|similaires)|les plus lus|voir aussi|(?:te|le) (?:podría|puede) interesar
@@ -117,7 +116,7 @@ def is_cross_reference(element: Any, text: str) -> bool:
     """Whether all it says is where to go on reading: "Read also: ...", "Back to the list"."""
     if element.tag not in _BLOCKS:
         return False
-    linked = "".join("".join(anchor.itertext()) for anchor in element.iter("a", "strong", "em", "b"))
+    linked = "".join("".join(anchor.itertext()) for anchor in element.iter("a"))
     if is_title(text) and not text.lstrip().lower().startswith("related"):
         return bool(linked) and len(_WORD.findall(linked)) * 2 > len(_WORD.findall(text))
     return _BACK.match(text) is not None and len(_WORD.findall(text)) <= LABEL and linked.split() == text.split()
@@ -153,6 +152,7 @@ def may_be(element: Any, text: str, share: float) -> bool:
         element.tag == "aside"
         or (bool(names & _TEASERS) and share > 0)
         or bool(names & _PERHAPS)
+        or {"area", "widget"} <= names
         or ("print" in names and bool(names & _UNPRINTED))
     )
     return perhaps and not any(map(str.isdigit, _DATE.sub(" ", text)))
