@@ -13,6 +13,7 @@ from text.html_tree import words_of
 TITLES = ("h2", "h3", "h4", "h5", "h6")
 LABEL = 8  # most words of a heading that is known
 LINKED = 0.9  # least share of the words of a menu in links
+LEAD = 4  # most words of "Read also:"
 CROSS_REFERENCE = 30  # most words of "Read also: another page"
 _BLOCKS = frozenset(
     ("article", "aside", "blockquote", "div", "footer", "form", "header", "li", "nav", "ol", "p", "section", "ul")
@@ -79,7 +80,8 @@ _TITLES = """
     related(?: (?:articles?|content|news|pages?|posts?|reading|stories|topics|videos?))?|also (?:on|read)
     you (?:may|might) (?:also )?(?:be|enjoy|like)|more (?:articles|from|in|like this|news|on|stories)
     most (?:popular|read|viewed)|trending|popular (?:articles|now|posts|stories)
-    (?:latest|recent) (?:articles|on|posts|stories)|keep reading|read (?:also|further|more|next)|recommended (?:articles?|for you|posts?|reading|stories)|up next
+    (?:latest|recent) (?:articles|on|posts|stories)|keep reading|read (?:also|further|more|next)
+    recommended (?:articles?|for you|posts?|reading|stories)|up next
     don.t miss|editor.?s.? picks|what to read next|filed under|latest on|vous (?:aimerez|pourriez|serez)
     [àa] lire (?:aussi|également)|lire (?:aussi|la suite)|(?:sur|dans) le même (?:sujet|thème)
     articles? (?:connexes|liés|récents|similaires)|les plus lus|voir aussi|(?:te|le) (?:podría|puede) interesar
@@ -118,7 +120,7 @@ def is_cross_reference(element: Any, text: str) -> bool:
         return False
     linked = "".join("".join(anchor.itertext()) for anchor in element.iter("a"))
     if is_title(text) and not text.lstrip().lower().startswith("related"):
-        return bool(linked) and len(_WORD.findall(linked)) * 2 > len(_WORD.findall(text))
+        return bool(linked) and len(_WORD.findall(text)) - len(_WORD.findall(linked)) <= LEAD
     return _BACK.match(text) is not None and len(_WORD.findall(text)) <= LABEL and linked.split() == text.split()
 
 

@@ -264,8 +264,8 @@ def test_what_a_main_says_of_other_pages_is_left_out_and_its_facts_stay() -> Non
         ("<h2>Related</h2><p>KEPT laws say how long a dog may bark, by day and at night, in houses and gardens "
          "and on the street, and who is to be asked for leave in other cases than those.</p>", True),
         ("<h2>Read next</h2><div><a href=/form.pdf>KEPT form</a></div>", True),
-        ("<p>Recommended for: <b>KEPT children from 6</b></p><div class=read-more-content>Also for adults.</div>", True),
-        ("<div class='elementor-widget card'>KEPT Ann Lee is the <a href=/office>head</a> of the office.</div>", True),
+        ("<p>Recommended for: <b>KEPT children from 6</b></p><div class=read-more-content>Also adults.</div>", True),
+        ("<div class='elementor-widget card'>KEPT Ann is the <a href=/office>head</a>.</div>", True),
     ],
 )  # fmt: skip
 def test_what_leads_to_other_pages_is_left_out_whatever_it_is_called(block: str, kept: bool) -> None:
