@@ -80,7 +80,7 @@ _TITLES = """
     related(?: (?:articles?|content|news|pages?|posts?|reading|stories|topics|videos?))?|also (?:on|read)
     you (?:may|might) (?:also )?(?:be|enjoy|like)|more (?:articles|from|in|like this|news|on|stories)
     most (?:popular|read|viewed)|trending|popular (?:articles|now|posts|stories)
-    (?:latest|recent) (?:articles|on|posts|stories)|keep reading|read (?:also|further|more|next)
+    (?:latest|recent) (?:articles|on|posts|stories)|keep reading|read (?:also|further|next)
     recommended (?:articles?|for you|posts?|reading|stories)|up next
     don.t miss|editor.?s.? picks|what to read next|filed under|latest on|vous (?:aimerez|pourriez|serez)
     [àa] lire (?:aussi|également)|lire (?:aussi|la suite)|(?:sur|dans) le même (?:sujet|thème)
