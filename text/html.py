@@ -35,6 +35,8 @@ _ANY_ENTITY = re.compile(r"&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);"
 _SPACE = re.compile(r"[ \t\r\n\f\xa0]+")
 # Invisible: controls except tab and line end, lone surrogates, soft hyphens, zero-width spaces, byte order marks.
 # Joiners (U+200C, U+200D) and direction marks are kept, since Persian, emoji and mixed texts need them.
+# Marks of windows-1252 that a page in UTF-8 holds by their old numbers, such as an apostrophe. U+0085 is a line end.
+_OLD = {code: mark for code in range(0x80, 0xA0) if code != 0x85 and (mark := bytes([code]).decode("cp1252", "ignore"))}
 _INVISIBLE = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u200b\u2060\ufeff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_END = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
@@ -137,4 +139,4 @@ def _unescape(entity: re.Match[str]) -> str:
 
 
 def _clean(text: str) -> str:
-    return _INVISIBLE.sub("", _SURROGATE.sub("\ufffd", text))
+    return _INVISIBLE.sub("", _SURROGATE.sub("\ufffd", text).translate(_OLD))

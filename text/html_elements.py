@@ -16,7 +16,7 @@ from text.tables import MAX_COLUMNS, Cell, SectionName, Table
 _NO_TARGET = re.compile(r"\s*(?:#|javascript:|data:|vbscript:|$)", re.IGNORECASE)
 _DEFINED = re.compile(r"^(?=.)(?!:   )", re.MULTILINE)  # a line of a definition, to be indented
 _BLOCK_MARK = re.compile(r"(?:#{1,6}|-) ")
-_FILE_NAME = re.compile(r"\S+\.(?:avif|gif|jpe?g|png|svg|webp)", re.IGNORECASE)
+_FILE_NAME = re.compile(r"\S+\.(?:avif|gif|jpe?g|png|svg|webp)|(?=\S*\d)\S*(?:_|\d{2}x\d{2})\S*", re.IGNORECASE)
 _BACKTICKS = re.compile("`{3,20}")
 _FORMULA = {"mfrac": "/", "msup": "^", "msub": "_"}
 _IN_LINE = frozenset(
@@ -87,6 +87,12 @@ class _ToMarkdown(MarkdownConverter):
         linked = f"{mark[0]}[{label[mark.end() :]}]({target})" if mark else f"[{label}]({target})"
         return text.replace(label, linked, 1)
 
+    def convert_b(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        marked = super().convert_b(el, text, parent_tags)  # type: ignore[misc]  # its stubs leave it out
+        return _with_breaks(marked, text)
+
+    convert_strong = convert_b
+
     def convert_br(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         return "\n"
 
@@ -129,6 +135,12 @@ class _ToMarkdown(MarkdownConverter):
             above = above.previous_sibling
         # Terms with a common definition are adjacent lines above it.
         return f"{term}\n" if above is not None and above.name == "dt" else f"\n\n{term}\n"
+
+    def convert_em(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        marked = super().convert_em(el, text, parent_tags)  # type: ignore[misc]  # its stubs leave it out
+        return _with_breaks(marked, text)
+
+    convert_i = convert_em
 
     def convert_form(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         return f"\n\n{text.strip()}\n\n"
@@ -243,6 +255,12 @@ class _ToLine(_ToMarkdown):
         return " "
 
     convert_s = convert_del
+
+
+def _with_breaks(marked: str, text: str) -> str:
+    """Emphasis with the line breaks at its ends, which markdownify leaves out."""
+    said = text.strip(" ")
+    return ("\n" if said[:1] == "\n" else "") + marked + ("\n" if said[1:].endswith("\n") else "")
 
 
 def _apart(space: re.Match[str]) -> str:

@@ -39,6 +39,7 @@ _DROPPED_ROLES = {
     "alertdialog": "dialog", "banner": "header", "contentinfo": "footer", "dialog": "dialog", "menu": "menu",
     "menubar": "menu", "navigation": "menu", "search": "menu", "searchbox": "menu",
 }  # fmt: skip
+_ALERTS = _names("alert alerts message messages notice notices")
 # Why what visitors see of these is left out; of the others they see nothing.
 _SEEN = {
     "datalist": "form", "dialog": "dialog", "nav": "menu", "optgroup": "form", "option": "form", "output": "form",
@@ -86,8 +87,8 @@ _WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _CONTAINERS = _names("aside div footer form header p section span ul")
 _CONSENT = _names("ccpa consent cookie cookies dsgvo gdpr rgpd")
 _BAR = _names(
-    "alert bar banner box dialog disclaimer layer message modal notice notification overlay panel popup prompt "
-    "toast wall"
+    "agreement alert bar banner box dialog disclaimer layer message modal notice notification overlay panel popup "
+    "prompt toast wall"
 )
 _STATE = _names("accepted active has hidden is no not set shown visible with")
 _CONSENT_TOOLS = _names(
@@ -114,6 +115,8 @@ def is_hidden(attributes: Mapping[str, str]) -> bool:
 
 # Sections that a control of the page opens are content, except those of tools such as menus.
 _CONTROLS = re.compile(r"(?:aria-controls|data-(?:bs-)?target)\s*=\s*[\"']?([\w:.# -]{1,200})", re.IGNORECASE)
+# Sections that a list of links on the same page names, as tabs without ARIA do.
+_FRAGMENTS = re.compile(r"href\s*=\s*[\"']?#([\w:.-]{1,200})", re.IGNORECASE)
 _CONTROLLING = ("aria-controls", "aria-expanded", "data-bs-target", "data-target")
 _FOLDING = _names("accordion collapse collapsible expandable faq")
 _FOLDED_TOOLS = _names(
@@ -142,7 +145,8 @@ def content_tree(text: str) -> ContentTree:
     """
     read = first_tags(text, MAX_TAGS)
     opened = frozenset(name.lstrip("#") for found in _CONTROLS.findall(read) for name in found.split())
-    soup = ContentTree(_XML_PROLOG.sub("<!", well_formed(read)), "lxml", opened=opened)
+    linked = frozenset(_FRAGMENTS.findall(read))
+    soup = ContentTree(_XML_PROLOG.sub("<!", well_formed(read)), "lxml", opened=opened, linked=linked)
     _name_sections(soup)
     for form in soup.find_all("form"):
         # Some CMSs put the whole page into a form. Only such a form has headings and paragraphs.
@@ -160,8 +164,12 @@ def _name_sections(soup: BeautifulSoup) -> None:
     tabs = soup.find_all("button", tab="True")
     in_order = [tag for tag in panels if tag["tabpanel"] == "True"]
     by_place = dict(zip(map(id, tabs), in_order, strict=True)) if len(tabs) == len(in_order) else {}
+    targets = {str(tag["target"]): tag for tag in soup.find_all("div", target=True)}
     level, moved, named = 1, 0, set()
-    for tag in soup.find_all(["button", *_HEADINGS]):
+    for tag in soup.find_all(["button", "ul", *_HEADINGS]):
+        if tag.name == "ul":
+            moved += _name_tabs(soup, tag, targets, level) if moved < MAX_MOVED else 0
+            continue
         if tag.name != "button":
             level = int(tag.name[1])
             continue
@@ -185,6 +193,31 @@ def _name_sections(soup: BeautifulSoup) -> None:
         heading.string = title
 
 
+def _name_tabs(soup: BeautifulSoup, tabs: Tag, targets: Mapping[str, Tag], level: int) -> int:
+    """Move the items of a list of links above the sections next to each other that they lead to; how many."""
+    items = tabs.find_all("li", recursive=False)
+    links = [item.find_all("a") for item in items[:MAX_MOVED]]
+    if len(items) < 2 or any(len(link) != 1 for link in links):
+        return 0
+    sections = [targets.get(str(link["href"]).removeprefix("#")) for [link] in links]
+    known = [one for one in sections if one is not None and not _is_headed(one)]
+    if len(set(map(id, known))) < len(items) or any(one.parent is not known[0].parent for one in known):
+        return 0
+    for [link], section in zip(links, known, strict=True):
+        heading = soup.new_tag(f"h{min(level + 1, 6)}")
+        heading.string = " ".join(link.get_text(" ").split())
+        section.insert(0, heading)
+    tabs.clear()
+    tabs.name = "div"
+    return len(items)
+
+
+def _is_headed(section: Tag) -> bool:
+    """Whether its text begins with a heading."""
+    first = next((text for text in section.strings if text.strip()), None)
+    return first is not None and first.find_parent(_HEADINGS) is not None
+
+
 def _is_panel(tag: Tag) -> bool:
     return "panel" in tag.attrs
 
@@ -194,8 +227,11 @@ class ContentTree(BeautifulSoup):
 
     left_out: list[LeftOutText]  # what is not in it
 
-    def __init__(self, *args: Any, opened: frozenset[str] = frozenset(), **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, opened: frozenset[str] = frozenset(), linked: frozenset[str] = frozenset(), **kwargs: Any
+    ) -> None:
         self._opened = opened  # ids of sections that controls of the page open
+        self._linked = linked  # ids of elements that links of the page lead to
         super().__init__(*args, **kwargs)
 
     def reset(self) -> None:
@@ -218,6 +254,8 @@ class ContentTree(BeautifulSoup):
         known_as: str | None = None
         self._seam = "in" if self._seam and name in _SPANS else ""
         name = "s" if name == "strike" else name
+        if 0 < self._dropping == len(self._open) and self._open[-1][0] == "nav" and attributes.get("role") == "tablist":
+            self._dropping = 0  # tabs of the content, as Bootstrap writes them
         if not self._dropping:
             why = self._why_dropped(name, attributes)
             if why is not None:
@@ -349,8 +387,9 @@ class ContentTree(BeautifulSoup):
     def _of_panel(self, attributes: Mapping[str, str]) -> dict[str, str]:
         """Attributes of a section that a control opens."""
         own_id, role = attributes.get("id", ""), attributes.get("role", "")
+        target = {"target": own_id} if own_id in self._linked else {}
         if role != "tabpanel" and own_id not in self._opened:
-            return {}
+            return target
         return {"panel": own_id, "label": attributes.get("aria-labelledby", ""), "tabpanel": str(role == "tabpanel")}
 
     def _of_name(self, name: str, attributes: Mapping[str, str], parent: Tag | None) -> dict[str, str]:
@@ -436,7 +475,10 @@ def words_of(name: str) -> set[str]:
 
 
 def _role(attributes: Mapping[str, str]) -> str | None:
-    return _DROPPED_ROLES.get(attributes.get("role", "").strip().lower())
+    role = attributes.get("role", "").strip().lower()
+    if role == "contentinfo" and _ALERTS & words_of(attributes.get("class", "")):
+        return None  # Drupal's messages
+    return _DROPPED_ROLES.get(role)
 
 
 def why_frame(name: str, attributes: Mapping[str, str]) -> str | None:

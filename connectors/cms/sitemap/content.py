@@ -17,7 +17,8 @@ from typing import Any
 
 from lxml import etree, html
 
-from text.html_tree import UNSEEN, is_hidden, why_frame, words_of
+from connectors.cms.sitemap import others
+from text.html_tree import UNSEEN, is_hidden, why_frame
 from text.loss import ELSEWHERE, HIDDEN, OTHERS, LeftOutText
 
 # Most elements and characters of a page that trafilatura reads: its time is quadratic in nested lists. Larger pages are
@@ -27,25 +28,9 @@ FEW = 40  # words; with fewer, trafilatura has missed the content, as on pages o
 HELD = 0.9  # least share of the found text in the content
 RUN = 3  # words in a row that are compared together
 REMOVED = 1 / 3  # most words of a removed block, as a share of the content's
-FOUND_REMOVED = 0.1  # most of the found text in a removed block
-LINKS = 3  # least number in a block of links
-_BLOCKS = frozenset(("article", "aside", "div", "footer", "form", "header", "nav", "ol", "section", "ul"))
-_TITLES = ("h2", "h3", "h4", "h5", "h6")
+FOUND_REMOVED = 0.1  # most of the found text in a removed block; in all together twice as much
+EXCERPT = 40  # most words of a teaser for each of its links
 _WHOLE = ("dl", "ol", "p", "table", "ul")  # the content is never a part of one
-# Words in classes and ids of what is about other pages, or about the page itself
-_OTHERS = frozenset(
-    """addtoany ads advert advertisement affiliate affiliatelinks breadcrumb breadcrumbs comment comments commentlist
-    disqus feedback kommentare newsletter outbrain pagination paywall popular promo recirculation recommended
-    recommendations related relatedlinks relatedposts respond share sharedaddy sharing social sponsored subscribe
-    taboola tagcloud teilen trending""".split()  # noqa: SIM905
-)
-_AUTHOR = frozenset(("avatar", "bio", "box", "card", "info"))
-# Of what is content where it says a fact, or where trafilatura has found something of it
-_PERHAPS = frozenset(("ad", "aside", "noprint", "sidebar", "tags"))
-_UNPRINTED = frozenset(("hidden", "hide", "no", "none"))
-_FACT = re.compile(r"tel:|mailto:[^?]|[^?#]*\.(?:pdf|docx?|xlsx?|odt)(?:[?#]|$)", re.IGNORECASE)
-# Of an hour, a price, a place or a telephone
-_FIGURE = re.compile(r"\d[:.,]\d\d\b|[€$£]|\d\s?(?:am|pm|h|uhr)\b|\b(?!(?:19|20)\d\d\b)\d{4}", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 
 
@@ -66,7 +51,8 @@ def content_of(tree: Any) -> tuple[str, tuple[LeftOutText, ...]]:
         kept, pruned = page.around()
         return "".join(map(_outer, kept)), (*_around(body, kept), *pruned)
     outer = [one for one in mains if not any(above in mains for above in one.iterancestors())]
-    return "".join(map(_as_main, outer)) or _inner(body), tuple(_around(body, outer or [body]))
+    pruned = [] if outer else page.prune(body)
+    return "".join(map(_as_main, outer)) or _inner(body), (*_around(body, outer or [body]), *pruned)
 
 
 def _around(body: Any, kept: Collection[Any]) -> Iterator[LeftOutText]:
@@ -116,56 +102,91 @@ class _Page:
         here = self._body
         # If two elements contain it, the text is repeated, and both are content.
         while len(held := [one for one in here.iterchildren(tag=etree.Element) if self._held(one) >= least]) == 1:
+            if held[0].tag == "table":  # if one of its cells holds the text, it lays out the page
+                held = [one for one in held[0].iter("td") if self._held(one) >= least][-1:] or held
             if held[0].tag in _WHOLE:
                 break
             [here] = held
         if here is self._body:
             return [here], self.prune(here)
+        for own in (one for one in here.iter("header") if self._held(one)):
+            own.tag = "div"  # of the content, not of the page
         start, _ = self._spans[here]
         title = []
         if next(here.iter("h1"), None) is None:
-            above = [one for one in self._body.iter("h1") if self._spans[one][1] <= start]
-            title = [*islice((one for one in reversed(above) if not _hidden(one)), 1)]
+            title = [*islice(self._titles_above(start), 1)]
         return [*title, here], self.prune(here)
+
+    def _titles_above(self, start: int) -> Iterator[Any]:
+        """The page's headings above its word number `start`, the nearest first; smaller ones only directly above."""
+        above = [one for one in self._body.iter("h1", "h2", "h3") if self._spans[one][1] <= start and not _hidden(one)]
+        yield from (one for one in reversed(above) if one.tag == "h1" and not _is_site(one))
+        yield from (one for one in reversed(above) if one.tag != "h1" and self._spans[one][1] == start)
 
     def prune(self, root: Any) -> list[LeftOutText]:
         """Take what is about other pages out of an element, with the headings above."""
         pruned = []
         most, most_found = self._size(root) * REMOVED, self._before[-1] * FOUND_REMOVED
-        done = 0  # words
-        for block in [*root.iterdescendants(etree.Element)]:
-            start, end = self._spans[block]
-            if start < done or start == end or (block.tag not in _BLOCKS and "-" not in block.tag):
+        done, held = 0, 0  # words
+        for element in [*root.iterdescendants(etree.Element)]:
+            start, end = self._spans[element]
+            if start < done or start == end:
                 continue
-            if end - start <= most and self._held(block) <= most_found and self._is_of_others(block):
-                one = self._with_title(block, root)
-                done = self._spans[one][1]
-                title = one.getprevious()
-                titled = title is not None and title.tag in _TITLES and _ends(one)
-                for each in [title, one] if titled else [one]:
-                    pruned.append(LeftOutText(OTHERS, " ".join(" ".join(each.itertext()).split())))
-                    each.drop_tree()
+            parts = self._of_others(element, root)
+            if not parts or sum(map(self._size, parts)) > most or (found := sum(map(self._held, parts))) > most_found:
+                continue
+            if held + found > 2 * most_found or any(map(others.has_facts, parts)):
+                continue
+            done, held = max(self._spans[one][1] for one in parts), held + found
+            for one in parts:
+                pruned.append(LeftOutText(OTHERS, " ".join(" ".join(one.itertext()).split())))
+                one.drop_tree()
         return pruned
 
-    def _is_of_others(self, block: Any) -> bool:
-        names = _names(block)
-        is_others = bool(names & _OTHERS) or ("author" in names and bool(names & _AUTHOR))
-        if not is_others and not self._held(block):
-            said = _text(block)
-            is_others = self._is_links(block) and not _FIGURE.search(said)
-            is_others |= _is_perhaps(block, names) and not any(map(str.isdigit, said))
-        return is_others and not _has_facts(block)
+    def _of_others(self, element: Any, root: Any) -> list[Any]:
+        """The elements that are about other pages, from this one on; empty if it is not about them."""
+        size = self._size(element)
+        text = _text(element) if size <= others.CROSS_REFERENCE else ""
+        if text and others.is_cross_reference(element, text):
+            return [element]
+        if text and size <= others.LABEL and others.is_title(text):
+            return self._section(element, root)
+        if not others.is_named_so(element):
+            if not others.is_block(element):
+                return []
+            share = sum(map(self._size, element.iter("a"))) / size
+            is_own = self.is_lost or self._held(element)
+            if not others.is_menu(element, share) and (is_own or not others.may_be(element, _text(element), share)):
+                return []
+        block = self._with_title(element, root)
+        title = block.getprevious()
+        titled = title is not None and title.tag in others.TITLES and _ends(block)
+        return [title, block] if titled else [block]
 
-    def _is_links(self, element: Any) -> bool:
-        if element.tag in ("ol", "ul"):
-            return False
-        anchors = [*element.iter("a")]
-        return len(anchors) >= LINKS and sum(map(self._size, anchors)) * 2 > self._size(element)
+    def _section(self, title: Any, root: Any) -> list[Any]:
+        """A heading and what is below it, if that is mostly links."""
+        level = title.tag
+        while title.getparent() is not root and self._size(title.getparent()) <= self._size(title) + 3:
+            title = title.getparent()
+            level = min(level, title.tag) if title.tag in others.TITLES else level
+        parts, links = [title], 0
+        for after in title.itersiblings(etree.Element):
+            heads = [
+                one for one in islice(after.iter(*others.TITLES), 1) if self._spans[one][0] == self._spans[after][0]
+            ]
+            if any(level not in others.TITLES or one.tag <= level for one in heads):
+                break
+            if self._size(after) <= others.LABEL and others.is_title(_text(after)):
+                break
+            parts.append(after)
+            links += sum(1 for _ in after.iter("a"))
+        size = sum(map(self._size, parts[1:]))
+        return parts if size <= links * EXCERPT else []
 
     def _with_title(self, block: Any, root: Any) -> Any:
         """The element around a block that has nothing else but headings."""
         while (around := block.getparent()) is not root:
-            titles = sum(map(self._size, around.iterchildren(*_TITLES)))
+            titles = sum(map(self._size, around.iterchildren(*others.TITLES)))
             if self._size(around) != self._size(block) + titles:
                 break
             block = around
@@ -216,25 +237,15 @@ def _runs(words: list[str]) -> Iterator[tuple[str, ...]]:
     return zip(*(words[start:] for start in range(RUN)), strict=False)
 
 
-def _names(element: Any) -> set[str]:
-    """The words of its class and its id."""
-    return words_of(element.get("class") or "") | words_of(element.get("id") or "")
-
-
-def _is_perhaps(element: Any, names: set[str]) -> bool:
-    is_unprinted = "print" in names and bool(names & _UNPRINTED)
-    return element.tag == "aside" or is_unprinted or bool(names & _PERHAPS)
-
-
 def _ends(element: Any) -> bool:
     """Whether nothing or a heading follows."""
     after = element.getnext()
-    return not (element.tail or "").strip() and (after is None or after.tag in _TITLES)
+    return not (element.tail or "").strip() and (after is None or after.tag in others.TITLES)
 
 
-def _has_facts(element: Any) -> bool:
-    """Whether the element has links to telephones, mailboxes or files. Then it is kept whatever its class."""
-    return any(_FACT.match(anchor.get("href") or "") for anchor in element.iter("a"))
+def _is_site(title: Any) -> bool:
+    """Whether a heading is the name of the site: a link to its home page."""
+    return any(anchor.get("href") in ("/", "./", "#") for anchor in title.iter("a"))
 
 
 def _hidden(element: Any) -> bool:
@@ -250,7 +261,12 @@ def _as_main(element: Any) -> str:
 
 
 def _outer(element: Any) -> str:
-    if element.tag in ("body", "noscript", "template"):  # where scripts build the page, it may be there for others
+    if element.tag in (
+        "body",
+        "noscript",
+        "td",
+        "template",
+    ):  # where scripts build the page, it may be there for others
         return _inner(element)
     return str(html.tostring(element, encoding="unicode", with_tail=False))
 

@@ -244,6 +244,59 @@ def test_what_a_main_says_of_other_pages_is_left_out_and_its_facts_stay() -> Non
     assert counted(page.left_out)[OTHERS] == 14 + 13 + 7 + 3 + 2 + 3
 
 
+@pytest.mark.parametrize(
+    ("block", "kept"),
+    [
+        ("<h2>Das könnte Sie auch interessieren</h2><div><a href=/w>OTHER waste</a></div><h2>KEPT dates</h2>", True),
+        ("<h3>Related</h3><ul><li><a href=/w>OTHER waste</a></li><li><a href=/p>OTHER parking</a></li></ul>", False),
+        ("<p><strong>Zobacz także:</strong> <a href=/w>OTHER waste</a></p><p>KEPT: a tag costs 9 zł.</p>", True),
+        ("<p><a href=/news>Zurück zur OTHER Übersicht</a></p><p>Zurück gibt es KEPT Pfand.</p>", True),
+        ("<p class=newsletter-teaser>OTHER: write to me.</p><p class=text>KEPT</p>", True),
+        ("<div class=post-navigation><a href=/a>OTHER</a></div><p class=next-prev><a href=/b>OTHER</a></p>", False),
+        ("<ul class=tag-list><li><a href=/t/dogs>OTHER</a></li></ul><span class=post-ratings>OTHER</span>", False),
+        ("<div class=contributor-bio>OTHER Ann loves dogs.</div><p class=author>KEPT By Ann</p>", True),
+        ("<blockquote class=wp-embedded-content><a href=/w>OTHER</a></blockquote><blockquote>KEPT</blockquote>", True),
+        ("<p class=skipLinks><a href=#a>OTHER main</a> / <a href=#b>OTHER menu</a></p>", False),
+        ("<div class=sub-menu><a href=/a>OTHER</a><a href=/b.pdf>OTHER</a></div>", False),
+        ("<div class=menu><a href=/wine>Wine</a> <p>KEPT Soup of the day and bread</p></div>", True),
+        ("<aside><div class=alert>KEPT: the pool is closed until further notice.</div></aside>", True),
+        ("<aside role=alert><p>KEPT: no buses to the market.</p></aside><aside>OTHER: a proverb.</aside>", True),
+        ("<h2>Related</h2><p>KEPT laws say how long a dog may bark, by day and at night, in houses and gardens "
+         "and on the street, and who is to be asked for leave in other cases than those.</p>", True),
+        ("<h2>Read next</h2><div><a href=/form.pdf>KEPT form</a></div>", True),
+        ("<p>Recommended for: <b>KEPT children from 6</b></p><div class=read-more-content>Also adults.</div>", True),
+        ("<div class='elementor-widget card'>KEPT Ann is the <a href=/office>head</a>.</div>", True),
+    ],
+)  # fmt: skip
+def test_what_leads_to_other_pages_is_left_out_whatever_it_is_called(block: str, kept: bool) -> None:
+    body = f"<body><main><h1>Dogs</h1><p>{LONG}</p>{block}</main></body>"
+    text = to_markdown(read_page(body.encode(), "https://www.town.example/").content)
+    assert "Sentence 8" in text
+    assert "OTHER" not in text
+    assert ("KEPT" in text) is kept
+
+
+def test_a_page_laid_out_by_tables_is_its_cell_of_text_below_its_own_heading() -> None:
+    links = "".join(f"<p><a href=/{n}>Place {n}</a></p>" for n in range(3))
+    header = "<h1><a href=/>Town</a></h1>"
+    body = f"<body>{header}<table><tr><td>{links}</td><td><h1>Dogs</h1><p>{LONG}</p></td></tr></table></body>"
+    text = to_markdown(read_page(body.encode(), "https://www.town.example/").content)
+    assert text.startswith("# Dogs\n\nSentence 0")
+    assert "Place" not in text
+    smaller = f"<body>{header}<div class=title><h2>Dogs</h2></div><div class=text><p>{LONG}</p></div></body>"
+    assert to_markdown(read_page(smaller.encode(), "https://www.town.example/").content).startswith("## Dogs")
+    untitled = body.replace("<h1>Dogs</h1>", "")
+    assert to_markdown(read_page(untitled.encode(), "https://www.town.example/").content).startswith("Sentence 0")
+
+
+def test_a_header_of_the_text_that_is_found_is_content() -> None:
+    lead = (
+        "From the first of March dogs are kept on a lead in the park, in the market and in all the streets of the town."
+    )
+    body = f"<body><div class=page><div class=text><header><h1>Dogs</h1><p>{lead}</p></header><p>{LONG}</p></div></div>"
+    assert lead in to_markdown(read_page(body.encode(), "https://www.town.example/").content)
+
+
 def test_the_scripts_of_a_page_do_not_hide_its_content() -> None:
     links = "".join(f"<li><a href=/{n}>Menu item {n}</a></li>" for n in range(30))
     data = f"<script type=application/json>{'0,' * 600_000}</script>"

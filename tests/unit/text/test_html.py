@@ -284,3 +284,53 @@ def test_stripped_takes_time_that_grows_with_its_text(unit: str) -> None:
     began = time.process_time()
     stripped(unit * (2**20 // len(unit)))
     assert time.process_time() - began < 2
+
+
+PANES = "<div class=panes><div id=p><p>5 euros</p></div><div id=h><h4>Pool</h4><p>9 to 5</p></div></div>"
+
+
+@pytest.mark.parametrize(
+    "tabs",
+    [
+        "<ul><li><a href='#p'>Prices</a></li><li><a href='#h'>Hours</a></li></ul>",
+        "<ul class='nav nav-tabs'><li><a data-toggle=tab href=#p>Prices</a><li><a href=#h>Hours</a></ul>",
+        "<nav><div role=tablist><a role=tab href='#p' aria-controls=p>Prices</a><a role=tab aria-controls=h>Hours</a>"
+        "</div></nav>",
+    ],
+)
+def test_links_to_sections_beside_each_other_are_tabs_and_name_them(tabs: str) -> None:
+    panes = PANES.replace("<h4>Pool</h4>", "")
+    assert to_markdown(f"<main><h2>Pool</h2>{tabs}{panes}</main>") == (
+        "## Pool\n\n### Prices\n\n5 euros\n\n### Hours\n\n9 to 5"
+    )
+
+
+def test_a_table_of_contents_names_no_section_again() -> None:
+    contents = "<ul><li><a href=#p>Prices</a></li><li><a href=#h>Hours</a></li></ul>"
+    for sections in (PANES, "<h2 id=p>Prices</h2><p>5 euros</p><div id=h>9 to 5</div>"):
+        assert to_markdown(f"<main>{contents}{sections}</main>").startswith("- Prices\n- Hours\n\n")
+    assert to_markdown(f"<main><ul><li><a href=#p>Skip to the text</a></li></ul>{PANES}</main>").startswith("- Skip")
+    assert "Skip" in to_markdown(
+        "<main><ul><li><a href=#p>Skip</a><li><a href=#p>Skip</a></ul><div id=p>a</div></main>"
+    )
+
+
+def test_what_a_system_tells_of_now_is_content_whatever_its_role() -> None:
+    message = "<div class='messages messages--warning' role=contentinfo><div role=alert>The pool is closed.</div></div>"
+    assert to_markdown(f"<main>{message}</main>") == "The pool is closed."
+    assert to_markdown("<main><div role=contentinfo><p>Imprint</p></div>a</main>") == "a"
+
+
+def test_a_break_at_the_end_of_emphasis_parts_words() -> None:
+    assert to_markdown("<p><b>Phones<br></b>There are 22<em><br>blue</em> ones</p>") == (
+        "**Phones**\nThere are 22\n*blue* ones"
+    )
+
+
+def test_marks_by_their_old_numbers_are_those_marks() -> None:
+    assert to_markdown("<p>the town\x92s \x84Bad\x93, 5 \x80, a\x81b</p>") == "the town’s „Bad“, 5 €, ab"
+
+
+def test_an_image_named_as_its_file_says_nothing() -> None:
+    images = "".join(f"<img alt='{alt}'> " for alt in ("IMG_0305-new", "pool-1024x683", "COVID-19", "Hall_2 upstairs"))
+    assert to_markdown(f"<p>{images}</p>") == "COVID-19 Hall_2 upstairs"
