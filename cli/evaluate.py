@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from cli.bars import Bars
 from cli.evaluation_print import comparison_told, print_evaluation
@@ -27,13 +27,15 @@ from pipelines.evaluate.publication import publication
 from pipelines.evaluate.run import AT_ONCE, Asked, Run, RunHead, ask_all, askable
 from pipelines.runtime.errors import WrongUse
 from pipelines.runtime.secret import read as read_secret
-from schemas.evaluation import ListedRun, NewRun
+from schemas.base import problems
+from schemas.evaluation import JudgeNumbers, ListedRun, NewRun
 
 if TYPE_CHECKING:
     from wiring.settings import Settings
 
 GOES_ON = timedelta(hours=24)  # a run that was stopped earlier begins again: the system has changed since
 OWN_HOSTS = ("localhost", "127.0.0.1", "::1")
+JUDGE_NUMBERS = tuple(name for name in JudgeNumbers.model_fields if name != "v")
 NAMES = tuple(measure.name for measure in MEASURES)
 
 
@@ -82,6 +84,13 @@ def evaluate_site(
             f"One of {', '.join((ALL, *(measure.name for measure in JUDGED)))}. Decides nothing."
         ),
     ] = None,
+    judge_number: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What the measures claims and rubrics make of what the judge says, as `f=0.5`; may be repeated. "
+            f"One of {', '.join(JUDGE_NUMBERS)}."
+        ),
+    ] = None,
     judge_model: Annotated[
         str | None,
         typer.Option(
@@ -125,7 +134,8 @@ def evaluate_site(
         measures = [known_measure(name) for name in measure or GATED]
         bars = dict(_least(text) for text in least or ())
         before = Run.read(live) if live else None
-        wanted, model = named(judge or ()), judge_model or settings.judge_of_answers
+        numbers = _numbers(judge_number or ())
+        wanted, model = named(judge or (), numbers), judge_model or settings.judge_of_answers
         judging = Judging(model, wanted, judge_calls, judge_tokens, judge_repeats) if wanted and model else None
         cases = load_dataset(dataset)
         if not askable(cases, site):
@@ -230,6 +240,14 @@ def known_measure(name: str) -> str:
     if name not in NAMES:
         raise WrongUse(f"no measure {name!r}; there are {', '.join(NAMES)}")
     return name
+
+
+def _numbers(given: Sequence[str]) -> JudgeNumbers:
+    """Raises: WrongUse."""
+    try:
+        return JudgeNumbers.model_validate_strings(dict(text.partition("=")[::2] for text in given))
+    except ValidationError as err:
+        raise WrongUse(f"--judge-number: {problems(err)}") from err
 
 
 def _least(text: str) -> tuple[str, float]:

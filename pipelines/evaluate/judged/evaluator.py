@@ -45,8 +45,8 @@ class Stopped:
 
 
 def fingerprint(measure: JudgedMeasure) -> str:
-    """Of all prompts of a measure: its verdicts are told apart by it."""
-    return _fingerprint(measure.prompts)
+    """Of a measure's prompts and numbers: its verdicts are told apart by it."""
+    return _fingerprint(measure.prompts) + measure.variant
 
 
 @cache

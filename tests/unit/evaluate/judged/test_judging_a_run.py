@@ -18,6 +18,7 @@ from pipelines.evaluate.judged.registry import named
 from pipelines.evaluate.judged.report import Judged, JudgedGroup, advice, judged
 from pipelines.evaluate.run import BadRun, Run
 from pipelines.runtime.errors import Permanent
+from schemas.evaluation import JudgeNumbers
 from tests.unit.evaluate import runs
 from tests.unit.evaluate.judged.judges import Reply, Script, Written, judge
 
@@ -86,6 +87,25 @@ async def test_a_report_by_hand(tmp_path: Path) -> None:
     assert (german.judged, german.of, german.figures["judge right"].mean) == (2, 4, 1.0)
     reasons = {verdict.case: verdict.reason for verdict in run.verdicts.values()}
     assert (reasons["c4"], reasons["c10"], reasons["c7"]) == ("worth 3", "nothing was answered", "")
+
+
+async def test_claims_are_kept_as_they_are_and_rounded(tmp_path: Path) -> None:
+    """Eight answers: four whose only claim is entailed, four whose claim is independent and worth f = .4. The mean is
+    .7; rounded from .4 on it is 1, and the verdicts keep what was said."""
+    made = answerable(12)
+    path = asked(tmp_path / "r.ndjson", made)
+    model = Script(
+        claims=lambda text: {"claims": [text.split("<text-f3nc3>\n")[1].split("\n")[0]]},
+        follows=lambda text: {"follows": int(text.split("What does ")[1].split()[0]) % 2 == 0},
+        contradicts={"contradicts": False},
+    )
+    for rounded_from, rounded in ((0.4, 1.0), (0.5, 0.7)):
+        measures = named(["claims"], JudgeNumbers(f=0.4, rounded_from=rounded_from))
+        run, _ = await judge_run(path, made, model, measures)
+        figure = whole(judged(made, run, measures, JUDGE)).figures["claims F1"]
+        assert (figure.mean, figure.rounded) == (pytest.approx(0.7), pytest.approx(rounded))
+    assert sorted({verdict.figures["claims F1"] for verdict in run.verdicts.values()}) == [pytest.approx(0.4), 1.0]
+    assert whole(judged(made, run, SCORE, JUDGE)).figures == {}
 
 
 async def test_what_is_decided_is_not_asked_again_and_what_is_not_is(tmp_path: Path) -> None:
