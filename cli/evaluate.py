@@ -20,11 +20,12 @@ from cli.wired import logged
 from pipelines.evaluate.comparison import GATED, WHOLE, Comparison
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
 from pipelines.evaluate.evaluation import Evaluation, ReportLine, against, evaluate, junit
+from pipelines.evaluate.evaluator import AT_ONCE, AsyncEvaluator
 from pipelines.evaluate.judged.registry import ALL, JUDGED, named
 from pipelines.evaluate.measures import MEASURES
 from pipelines.evaluate.non_inferiority import MARGIN, fewest_cases
 from pipelines.evaluate.publication import publication
-from pipelines.evaluate.run import AT_ONCE, Asked, Run, RunHead, ask_all, askable
+from pipelines.evaluate.run import Asked, Run, RunHead, askable
 from pipelines.runtime.errors import WrongUse
 from pipelines.runtime.secret import read as read_secret
 from schemas.base import problems
@@ -219,7 +220,8 @@ async def asked_with_a_bar(cases: Dataset, head: RunHead, system: Asked, run: Ru
     """Ask what is left of a run. Raises: Retryable, Permanent."""
     with run, Bars(transient=True) as bars:
         questions = askable(cases, head.site)
-        await ask_all(questions, system, run, lambda done: bars.step("asking", done, head.cases), at_once)
+        evaluator = AsyncEvaluator(at_once=at_once)
+        await evaluator.ask(questions, system, run, lambda done: bars.step("asking", done, head.cases))
 
 
 def key_for(settings: Settings, url: str | None, file: Path | None) -> SecretStr:

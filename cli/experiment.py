@@ -19,6 +19,7 @@ from cli.evaluate import key_for
 from cli.output import NOT_SO, err, explained, out, print_json, rows, table
 from cli.wired import logged
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
+from pipelines.evaluate.evaluator import AT_ONCE
 from pipelines.evaluate.experiments.grid import Arm, Grid, arms, load_grid
 from pipelines.evaluate.experiments.page import failures, html, markdown
 from pipelines.evaluate.experiments.report import ExperimentReport, report, told
@@ -30,7 +31,7 @@ from pipelines.evaluate.experiments.sweep import (
     left,
     plan,
 )
-from pipelines.evaluate.run import AT_ONCE, askable
+from pipelines.evaluate.run import askable
 from pipelines.runtime.errors import WrongUse
 from schemas.trial import TrialChoices
 

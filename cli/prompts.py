@@ -19,9 +19,9 @@ from cli.user import noted, user
 from cli.wired import load, on_site
 from pipelines.evaluate.comparison import GATED as DECIDE
 from pipelines.evaluate.dataset import load_dataset
+from pipelines.evaluate.evaluator import AT_ONCE
 from pipelines.evaluate.measures import MEASURES
 from pipelines.evaluate.non_inferiority import MARGIN
-from pipelines.evaluate.run import AT_ONCE
 from pipelines.query.live.site_texts import site_texts
 from pipelines.query.live.text_changes import BadText, Place, UnknownText
 from pipelines.query.live.tuning import ANSWERS, read_settings

@@ -16,9 +16,10 @@ from datetime import datetime
 from pathlib import Path
 
 from pipelines.evaluate.dataset import Case, Dataset, digest
+from pipelines.evaluate.evaluator import AT_ONCE, AsyncEvaluator
 from pipelines.evaluate.experiments.grid import Arm
 from pipelines.evaluate.measures import Observed
-from pipelines.evaluate.run import AT_ONCE, Asked, Run, RunHead, ask_all, askable
+from pipelines.evaluate.run import Asked, Run, RunHead, askable
 from pipelines.runtime.errors import PagewireError
 from schemas.trial import TrialChoices, TrialSettings
 
@@ -151,7 +152,7 @@ async def ask_arms(
             asked(name, done)
 
         with Run.begin(each.path, each.head) as run:
-            await ask_all(cases, within, run, told, at_once)
+            await AsyncEvaluator(at_once=at_once).ask(cases, within, run, told)
 
 
 class _Within:

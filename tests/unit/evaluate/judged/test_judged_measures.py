@@ -18,10 +18,10 @@ from pipelines.evaluate.judged.claims import (
     related,
     side_by_side,
 )
-from pipelines.evaluate.judged.evaluator import fingerprint
 from pipelines.evaluate.judged.judge import AT_ONCE, UnreadableVerdict
 from pipelines.evaluate.judged.measure import SOURCE_CHARS, readable
 from pipelines.evaluate.judged.registry import JUDGED, ContextRelevancy, Informationless, RubricsFC, Score, named
+from pipelines.evaluate.judged.verdicts import fingerprint
 from pipelines.evaluate.measures import AnswerPassage
 from pipelines.runtime.errors import Retryable, WrongUse
 from prompts.loader import ChatMessage

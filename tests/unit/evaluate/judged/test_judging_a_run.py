@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pipelines.evaluate.dataset import Case, Dataset
-from pipelines.evaluate.judged.evaluator import judge_all
+from pipelines.evaluate.evaluator import AsyncEvaluator
 from pipelines.evaluate.judged.judge import GIVE_UP
 from pipelines.evaluate.judged.measure import JudgedMeasure
 from pipelines.evaluate.judged.registry import named
@@ -54,7 +54,7 @@ async def judge_run(
     """Of a run that is asked already."""
     with Run.begin(path, Run.read(path).head) as run:
         judges = [judge(model, **budget) for _ in range(repeats)]
-        return run, await judge_all(dataset.cases, run, measures, judges, at_once=at_once)
+        return run, await AsyncEvaluator(measures, judges, at_once).judge(dataset.cases, run)
 
 
 def asked(path: Path, dataset: Dataset, answers: dict[str, dict[str, Any]] | None = None) -> Path:
@@ -124,7 +124,7 @@ async def test_another_judge_or_wording_is_another_verdict(tmp_path: Path, monke
     path = asked(tmp_path / "r", made)
     run, _ = await judge_run(path, made, marks(lambda _: mark(5)))
     assert whole(judged(made, run, SCORE, "another")).judged == 0
-    monkeypatch.setattr("pipelines.evaluate.judged.evaluator._fingerprint", lambda _: "score-2-0")
+    monkeypatch.setattr("pipelines.evaluate.judged.verdicts._fingerprint", lambda _: "score-2-0")
     other = whole(judged(made, run, SCORE, JUDGE))
     assert (other.judged, other.of, other.figures) == (0, 8, {})
 
