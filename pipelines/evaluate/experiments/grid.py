@@ -35,12 +35,18 @@ SETTINGS = {
     "temperature": "temperature",
     "shots": "examples",
     "order": "order",
+    "shot_choice": "shot_choice",
+    "short": "short",
+    "self_consistency": "samples",
     "think": "think",
     "rerank": "rerank",
     "sure_threshold": "sure_threshold",
     "index": "index",
 }
-OF_A_MODEL = frozenset({"prompt", "model", "temperature", "examples", "order", "think", "sentence_check"})
+OF_A_MODEL = (
+    *("prompt", "model", "temperature", "examples", "order", "shot_choice", "short", "samples", "think"),
+    "sentence_check",
+)
 # What a question cannot bring along, and the command that makes an index of it.
 IN_AN_INDEX = {
     "chunk_size": "pagewire rebuild SITE --from changes --chunk-size 800",
@@ -180,7 +186,7 @@ def _that_matter(settings: TrialSettings) -> TrialSettings:
     if settings.strategy == "quote":
         changes = dict.fromkeys(OF_A_MODEL)
     elif settings.examples is not None and settings.examples < 2:
-        changes = {"order": None}
+        changes = dict.fromkeys(("order", "shot_choice") if settings.examples == 0 else ("order",))
     if settings.index == "live":
         changes["index"] = None
     return settings.model_copy(update=changes)

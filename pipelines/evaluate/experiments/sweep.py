@@ -111,7 +111,8 @@ def most_calls(case: Case, settings: TrialSettings, choices: TrialChoices) -> in
     if settings.think is not None and strategy != "quote":
         answer += settings.think - (strategy == "chain-of-thought")
     asked = len(case.history) + 1
-    return asked * answer + len(case.history)  # each but the first is rephrased
+    # Each but the first is rephrased; of self-consistency all is asked so many times.
+    return (asked * answer + len(case.history)) * (settings.samples or 1)
 
 
 def left(planned: Sequence[PlannedArm], cases: Sequence[Case], choices: TrialChoices) -> tuple[int, int]:
