@@ -177,7 +177,7 @@ def bleu(cases: Sequence[Case], observed: Mapping[str, Observed]) -> dict[str, f
     n-grams of up to one word, up to two, three and four."""
     if find_spec("sacrebleu") is None:
         return {}
-    from sacrebleu.metrics import BLEU
+    from sacrebleu import BLEU
 
     wanted = [case for case in cases if case.answers]
     if not wanted:

@@ -21,7 +21,7 @@ from pipelines.evaluate.measures import MEASURES
 from pipelines.runtime.errors import WrongUse
 from schemas.base import SiteId, problems
 from schemas.flow import FlowParts
-from schemas.trial import TrialSettings
+from schemas.trial import TrialChoices, TrialSettings
 
 MAX_ARMS = 200
 BASE = "base"
@@ -81,7 +81,7 @@ class Grid(BaseModel):
     site: SiteId
     dataset: Path  # from the grid's folder
     base: Mapping[str, Any] = {}  # what all arms are compared with; what it does not say is as the site has it
-    vary: Mapping[str, tuple[Any, ...]] = Field(min_length=1)
+    vary: Mapping[str, tuple[Any, ...]]
     only: tuple[Rule, ...] = ()  # an arm is kept that one of these is true of
     without: tuple[Rule, ...] = Field(default=(), validation_alias=AliasChoices("except", "without"))
     measures: tuple[str, ...] = Field(default=("right",), min_length=1)  # that decide
@@ -131,7 +131,7 @@ def load_grid(path: Path) -> Grid:
     return grid.model_copy(update={"dataset": path.parent / grid.dataset})
 
 
-def arms(grid: Grid, folder: Path) -> tuple[Arm, ...]:
+def arms(grid: Grid, folder: Path, fewest: int = 2) -> tuple[Arm, ...]:
     """The base first, then the others in the order of the grid; of arms that come to the same only the first.
 
     Args:
@@ -149,11 +149,30 @@ def arms(grid: Grid, folder: Path) -> tuple[Arm, ...]:
     unlike: dict[str, Arm] = {}
     for arm in made:
         unlike.setdefault(arm.settings.model_dump_json(), arm)
-    if len(unlike) < 2:
+    if len(unlike) < fewest:
         raise BadGrid("no arm is left beside the base")
     if len(unlike) > MAX_ARMS:
         raise BadGrid(f"{len(unlike):,} arms; at most {MAX_ARMS}: leave some out with `only` and `except`")
     return tuple(unlike.values())
+
+
+def can_be_tried(arms_: Sequence[Arm], choices: TrialChoices) -> None:
+    """Raises: WrongUse: a site cannot apply the settings of an arm."""
+    for arm in arms_:
+        wanted = arm.settings
+        model = wanted.strategy not in (None, "quote") or wanted.prompt or wanted.model or wanted.think or wanted.short
+        if model and not choices.models:
+            raise WrongUse(f"{arm.name}: no model is configured there; only `strategy: quote` can be tried")
+        if wanted.model is not None and wanted.model not in choices.models:
+            raise WrongUse(f"{arm.name}: pagewire.yaml names no model {wanted.model}, but {', '.join(choices.models)}")
+        if wanted.rerank and not choices.reranker:
+            raise WrongUse(f"{arm.name}: no reranker is configured there (PAGEWIRE_RERANKER)")
+        if wanted.index not in (None, "candidate", *choices.indexes):
+            there = ", ".join(choices.indexes) or "(none)"
+            raise WrongUse(
+                f"{arm.name}: site {choices.site} has no index {wanted.index}; there are: {there}. "
+                f"`pagewire rebuild {choices.site}` makes one, with --chunk-size or --embedder"
+            )
 
 
 def _kept(written: Mapping[str, Any], grid: Grid) -> bool:

@@ -147,7 +147,7 @@ async def ask_arms(
     for each in planned:
         name = each.arm.name
         cases = askable(dataset, each.head.site)
-        within = _Within(under(each.arm.settings), each.arm.settings, choices, allowance)
+        within = WithinBudget(under(each.arm.settings), each.arm.settings, choices, allowance)
 
         def told(done: int, name: str = name) -> None:
             asked(name, done)
@@ -156,7 +156,7 @@ async def ask_arms(
             await AsyncEvaluator(at_once=at_once).ask(cases, within, run, told)
 
 
-class _Within:
+class WithinBudget:
     """A system within an allowance."""
 
     def __init__(
