@@ -125,6 +125,8 @@ def load_grid(path: Path) -> Grid:
         raise BadGrid(f"{path}: cannot be read as a grid: {err}") from err
     except ValidationError as err:
         raise BadGrid(f"{path}: {problems(err)}") from err
+    if not grid.vary:
+        raise BadGrid(f"{path}: vary: nothing is varied")
     for rule in (*grid.only, *grid.without):
         if unknown := [name for name in rule if name not in SETTINGS]:
             raise BadGrid(f"{path}: a rule names {unknown[0]!r}; there are {', '.join(SETTINGS)}")
