@@ -13,11 +13,12 @@ from pydantic import SecretStr
 
 from adapters.http_gateway import HttpGateway, code_of, parse
 from pipelines.evaluate.dataset import Case
+from pipelines.evaluate.experiments.tried import passages_of
 from pipelines.evaluate.measures import DEPTH, AnswerPassage, Observed
 from pipelines.runtime.errors import Permanent, WrongUse
 from schemas.evaluation import ListedRun, NewRun
 from schemas.http import ChatResponse
-from schemas.query import RANKING, Source
+from schemas.query import RANKING
 
 HITS = 5 * DEPTH  # chunks, so that they come from ten pages
 
@@ -97,8 +98,3 @@ class HttpSite:
     async def _forget(self, conversation: str) -> None:
         """Delete an evaluation's conversation. One that cannot be deleted expires like any other."""
         await self._gateway.send_once("DELETE", f"/conversations/{conversation}")
-
-
-def passages_of(sources: tuple[Source, ...]) -> tuple[AnswerPassage, ...]:
-    """The sources with their whole texts, as the answer's writer read them: for a judge."""
-    return tuple(AnswerPassage(page=each.page_id, lang=each.lang, text=each.text, cited=each.cited) for each in sources)

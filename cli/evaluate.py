@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from cli.admin_client import address, key_for
 from cli.bars import Bars
@@ -20,15 +20,18 @@ from cli.wired import logged
 from pipelines.evaluate.comparison import GATED, WHOLE, Comparison
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
 from pipelines.evaluate.evaluation import Evaluation, ReportLine, against, evaluate, junit
+from pipelines.evaluate.evaluator import AT_ONCE, AsyncEvaluator
 from pipelines.evaluate.judged.registry import ALL, JUDGED, named
 from pipelines.evaluate.measures import MEASURES
 from pipelines.evaluate.non_inferiority import MARGIN, fewest_cases
 from pipelines.evaluate.publication import publication
-from pipelines.evaluate.run import AT_ONCE, AskCase, Run, RunHead, ask_all, askable
+from pipelines.evaluate.run import AskCase, Run, RunHead, askable
 from pipelines.runtime.errors import WrongUse
-from schemas.evaluation import ListedRun, NewRun
+from schemas.base import problems
+from schemas.evaluation import JudgeNumbers, ListedRun, NewRun
 
 GOES_ON = timedelta(hours=24)  # a run that was stopped earlier begins again: the system has changed since
+JUDGE_NUMBERS = tuple(name for name in JudgeNumbers.model_fields if name != "v")
 NAMES = tuple(measure.name for measure in MEASURES)
 
 
@@ -79,6 +82,13 @@ def evaluate_site(
             f"One of {', '.join((ALL, *(measure.name for measure in JUDGED)))}. Decides nothing."
         ),
     ] = None,
+    judge_number: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What the measures claims and rubrics make of what the judge says, as `f=0.5`; may be repeated. "
+            f"One of {', '.join(JUDGE_NUMBERS)}."
+        ),
+    ] = None,
     judge_model: Annotated[
         str | None,
         typer.Option(
@@ -122,7 +132,8 @@ def evaluate_site(
         measures = [known_measure(name) for name in measure or GATED]
         bars = dict(_least(text) for text in least or ())
         before = Run.read(live) if live else None
-        wanted, model = named(judge or ()), judge_model or settings.judge_of_answers
+        numbers = _numbers(judge_number or ())
+        wanted, model = named(judge or (), numbers), judge_model or settings.judge_of_answers
         judging = Judging(model, wanted, judge_calls, judge_tokens, judge_repeats) if wanted and model else None
         cases = load_dataset(dataset)
         if not askable(cases, site):
@@ -206,7 +217,8 @@ async def asked_with_a_bar(cases: Dataset, head: RunHead, ask: AskCase, run: Run
     """Ask what is left of a run. Raises: Retryable, Permanent."""
     with run, Bars(transient=True) as bars:
         questions = askable(cases, head.site)
-        await ask_all(questions, ask, run, lambda done: bars.step("asking", done, head.cases), at_once)
+        evaluator = AsyncEvaluator(at_once=at_once)
+        await evaluator.ask(questions, ask, run, lambda done: bars.step("asking", done, head.cases))
 
 
 def known_measure(name: str) -> str:
@@ -214,6 +226,14 @@ def known_measure(name: str) -> str:
     if name not in NAMES:
         raise WrongUse(f"no measure {name!r}; there are {', '.join(NAMES)}")
     return name
+
+
+def _numbers(given: Sequence[str]) -> JudgeNumbers:
+    """Raises: WrongUse."""
+    try:
+        return JudgeNumbers.model_validate_strings(dict(text.partition("=")[::2] for text in given))
+    except ValidationError as err:
+        raise WrongUse(f"--judge-number: {problems(err)}") from err
 
 
 def _least(text: str) -> tuple[str, float]:

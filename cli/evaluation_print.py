@@ -52,8 +52,7 @@ def _others(report: Evaluation) -> list[str]:
     told = [f"{latency['p50']:,.0f} ms to the whole answer, {latency['p95']:,.0f} at the 95th percentile"]
     if report.refusals.auroc is not None:
         told.append(f"AUROC of the gate's grade {report.refusals.auroc:.3f}")
-    if report.bleu is not None:
-        told.append(f"BLEU {report.bleu:.3f}")
+    told.extend(f"{name} {score:.3f}" for name, score in report.bleu.items())
     if any(tokens.values()):
         told.append(f"{tokens['prompt']:,} tokens read, {tokens['completion']:,} written")
     if report.failed:

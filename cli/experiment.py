@@ -19,7 +19,8 @@ from cli.bars import Bars
 from cli.output import NOT_SO, Json, err, explained, out, print_json, table
 from cli.wired import logged
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
-from pipelines.evaluate.experiments.grid import Arm, Grid, arms, load_grid
+from pipelines.evaluate.evaluator import AT_ONCE
+from pipelines.evaluate.experiments.grid import Arm, Grid, arms, can_be_tried, load_grid
 from pipelines.evaluate.experiments.page import failures, html, markdown
 from pipelines.evaluate.experiments.report import ExperimentReport, report, told
 from pipelines.evaluate.experiments.sweep import (
@@ -30,7 +31,7 @@ from pipelines.evaluate.experiments.sweep import (
     left,
     plan,
 )
-from pipelines.evaluate.run import AT_ONCE, askable
+from pipelines.evaluate.run import askable
 from pipelines.runtime.errors import WrongUse
 from schemas.trial import TrialChoices
 
@@ -133,7 +134,7 @@ def run(
             nonlocal stopped
             async with HttpTrials(at, experiment.grid.site, secret) as system:
                 choices = await system.choices()
-                _can_be_tried(experiment.arms, choices)
+                can_be_tried(experiment.arms, choices)
                 planned = experiment.planned(at, choices.system)
                 if dry_run:
                     _print_plan(experiment, planned, choices, json)
@@ -172,25 +173,6 @@ def report_again(grid: GridFile, to: OutFolder = None, json: Json = False) -> No
         except (OSError, ValidationError):
             raise WrongUse(f"{folder}: nothing was asked yet; `pagewire eval sweep` does") from None
         _tell(experiment, experiment.planned(asked.url, asked.system), folder, json)
-
-
-def _can_be_tried(arms_: tuple[Arm, ...], choices: TrialChoices) -> None:
-    """Raises: WrongUse: before anything is asked."""
-    for arm in arms_:
-        wanted = arm.settings
-        model = wanted.strategy not in (None, "quote") or wanted.prompt or wanted.model or wanted.think
-        if model and not choices.models:
-            raise WrongUse(f"{arm.name}: no model is configured there; only `strategy: quote` can be tried")
-        if wanted.model is not None and wanted.model not in choices.models:
-            raise WrongUse(f"{arm.name}: pagewire.yaml names no model {wanted.model}, but {', '.join(choices.models)}")
-        if wanted.rerank and not choices.reranker:
-            raise WrongUse(f"{arm.name}: no reranker is configured there (PAGEWIRE_RERANKER)")
-        if wanted.index not in (None, "candidate", *choices.indexes):
-            there = ", ".join(choices.indexes) or "(none)"
-            raise WrongUse(
-                f"{arm.name}: site {choices.site} has no index {wanted.index}; there are: {there}. "
-                f"`pagewire rebuild {choices.site}` makes one, with --chunk-size or --embedder"
-            )
 
 
 def _print_plan(experiment: Experiment, planned: list[PlannedArm], choices: TrialChoices, json: bool) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cli.bars import Bars
 from cli.output import out, table
 from pipelines.evaluate.comparison import WHOLE
 from pipelines.evaluate.dataset import Dataset
-from pipelines.evaluate.judged.evaluator import applying, judge_all, key
+from pipelines.evaluate.evaluator import AsyncEvaluator
 from pipelines.evaluate.judged.judge import BudgetSpent, EvaluationJudge, JudgingBudget
 from pipelines.evaluate.judged.measure import JudgedMeasure
 from pipelines.evaluate.judged.report import Advice, Judged, advice, judged
+from pipelines.evaluate.judged.verdicts import key, tasks
 from pipelines.evaluate.run import Run, askable
 from prompts.loader import fence
 
@@ -37,13 +39,8 @@ class Judging:
 
     def unfinished(self, cases: Dataset, run: Run) -> bool:
         """Whether this judge has begun with a run, and was stopped before it had asked all."""
-        askables = askable(cases, run.head.site)
-        wanted = [
-            key(case, measure, self.model, repeat) in run.verdicts
-            for measure in self.measures
-            for case in applying(askables, run, measure)
-            for repeat in range(self.repeats)
-        ]
+        work = tasks(askable(cases, run.head.site), run, self.measures, self.repeats)
+        wanted = [key(one.case, one.measure, self.model, one.repeat) in run.verdicts for one in work]
         return any(wanted) and not all(wanted)
 
 
@@ -75,13 +72,9 @@ async def hear(
     async with judge_model(settings, judging.model) as model:
         judges = [EvaluationJudge(model, judging.model, budget, token) for _ in range(judging.repeats)]
         with run, Bars(transient=True) as bars:
-            stopped = await judge_all(
-                askable(cases, run.head.site),
-                run,
-                judging.measures,
-                judges,
-                lambda done, of: bars.step("judging", done, of),
-            )
+            evaluator = AsyncEvaluator(judging.measures, judges)
+            step = partial(bars.step, "judging")
+            stopped = await evaluator.judge(askable(cases, run.head.site), run, step)
     told = advice(cases, live, run, judging.measures, judging.model, margin) if live else []
     report = judged(cases, run, judging.measures, judging.model)
     return Heard(report, budget.asked, budget.used, stopped, tuple(told))

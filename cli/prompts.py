@@ -17,9 +17,9 @@ from cli.output import NOT_SO, Json, Site, explained, out, print_json, table
 from cli.prompt_gate import PromptGate
 from pipelines.evaluate.comparison import GATED as DECIDE
 from pipelines.evaluate.dataset import load_dataset
+from pipelines.evaluate.evaluator import AT_ONCE
 from pipelines.evaluate.measures import MEASURES
 from pipelines.evaluate.non_inferiority import MARGIN
-from pipelines.evaluate.run import AT_ONCE
 from pipelines.query.live.text_changes import BadText, UnknownText
 from pipelines.query.live.tuning import ANSWERS, read_settings
 from pipelines.runtime.errors import WrongUse

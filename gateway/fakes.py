@@ -41,8 +41,10 @@ from pipelines.operate.chat_switches import ChatSwitches
 from pipelines.operate.connector_runs import ConnectorRuns
 from pipelines.operate.dead_letters.edit import BadValue
 from pipelines.operate.dead_letters.letters import LetterHandled, Letters, LetterUnreadable, UnknownLetter
+from pipelines.operate.evaluation_runs import EvaluationRun, EvaluationRunning
 from pipelines.operate.last_uses import LastUses
 from pipelines.operate.rebuild.rebuild import NothingThere, StillLive
+from pipelines.operate.site_runs import SiteRuns
 from pipelines.operate.status import StatusReader
 from pipelines.query.examples import ExampleComparison
 from pipelines.query.log.correction_trials import CorrectionTrials
@@ -619,6 +621,7 @@ class FakePorts:
             indexed=self.indexed,
             gaps=GapReports(self.outcomes, self.indexed.readable, FakeModels(), _grouped, self.now),
             evaluations=self.runs,
+            evaluation_runs=SiteRuns(self.states, "evaluation-run", EvaluationRun, self.now, EvaluationRunning),
             notes=Notes(FakeLogSender(self.outcomes), self.outcomes, self.sites),
             now=self.now,
             counts=lambda _, seconds: SharedCounts(seconds, lambda: self.now().timestamp()),

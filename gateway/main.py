@@ -95,6 +95,7 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
                 indexed=clients.page_view(),
                 gaps=await clients.gaps(),
                 evaluations=clients.runs(),
+                evaluation_runs=await clients.evaluation_runs(),
                 notes=await clients.notes(),
                 now=await clients.clock(),
                 counts=await clients.counts(),

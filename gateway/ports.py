@@ -24,6 +24,7 @@ from pipelines.operate.audit_log import AuditLog
 from pipelines.operate.chat_switches import ChatSwitches
 from pipelines.operate.connector_runs import ConnectorRuns
 from pipelines.operate.dead_letters.letters import Letters
+from pipelines.operate.evaluation_runs import EvaluationRuns
 from pipelines.operate.last_uses import LastUses
 from pipelines.operate.status import StatusReader
 from pipelines.query.examples import ExampleComparison
@@ -66,6 +67,7 @@ class Ports:
     indexed: ElasticPageView
     gaps: GapReports
     evaluations: RunStore
+    evaluation_runs: EvaluationRuns
     notes: Notes
     now: Callable[[], datetime]  # the time that all gateways go by
     counts: Callable[[Topic, int], SharedCounts]  # those that all gateways share over a topic, by periods in seconds

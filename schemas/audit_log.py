@@ -21,6 +21,8 @@ Action = Literal[
     "corrections.rollback",
     "evaluations.publish",
     "evaluations.remove",
+    "evaluations.start",
+    "evaluations.stop",
     "examples.put",
     "examples.remove",
     "handovers.erase",

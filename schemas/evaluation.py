@@ -20,6 +20,26 @@ Shown = Annotated[str, StringConstraints(max_length=MAX_SHOWN)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
+class JudgeNumbers(Wire):
+    """The numbers that the measures `claims` and `rubrics` make of what a judge says."""
+
+    f: Share = Field(default=0.0, description="`claims`: worth of a claim that neither follows nor is contradicted.")
+    rounded_from: Share = Field(
+        default=0.4, description="`claims`: a figure from here on counts as 1 where figures are shown rounded."
+    )
+    equivalent: Share = Field(default=1.0, description="`rubrics`: answer and reference say the same.")
+    superset: Share = Field(default=1.0, description="`rubrics`: the answer says all of the reference, and more.")
+    subset: Share = Field(default=0.5, description="`rubrics`: the answer says a part of the reference.")
+    contradiction: Share = Field(default=0.0, description="`rubrics`: the two cannot both be true.")
+    independent: Share = Field(default=0.0, description="`rubrics`: none of these.")
+
+    def label(self, *names: str) -> str:
+        """Those of these names that are not the usual ones, as "+f=0.5"; empty where all are."""
+        usual = type(self)()
+        given = {name: getattr(self, name) for name in names}
+        return "".join(f"+{name}={value:g}" for name, value in given.items() if value != getattr(usual, name))
+
+
 class RunFigure(Wire):
     """A mean over cases, with its 95 % interval."""
 
@@ -36,6 +56,10 @@ class JudgedRunFigure(RunFigure):
     of: int = Field(ge=0, description="Answers that it was asked about.")
     at_worst: Share = Field(description="The mean if every answer that was not judged were worth 0.")
     at_best: Share = Field(description="The mean if each of them were worth 1.")
+    rounded: Share | None = Field(
+        default=None,
+        description="The mean if each answer's figure from `rounded_from` on counts as 1; null: none does.",
+    )
 
 
 class CaseResult(Wire):

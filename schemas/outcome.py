@@ -130,7 +130,7 @@ class Verdict(Wire):
         description="Share of the answer's claims that its sources bear out; null: it has none.",
     )
     context_relevancy: float | None = Field(
-        default=None, ge=0, le=1, description="Share of the sources that help to answer; .4 and more count as 1."
+        default=None, ge=0, le=1, description="Share of the sources that the answer needed."
     )
     unjudged: str | None = Field(default=None, description="Why something was not judged, as a code.")
     again: SecondVerdict | None = Field(

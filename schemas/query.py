@@ -75,6 +75,9 @@ class Tuned(FlowParts, Wire):
         return other.model_copy(update=replaced | said)
 
 
+ShotChoice = Literal["dynamic", "fixed"]
+
+
 class Trial(Tuned):
     """The site's settings that a trial changes; null: as for a visitor."""
 
@@ -88,6 +91,10 @@ class Trial(Tuned):
     order: int | None = Field(
         default=None, ge=0, description="Seed of the order of the worked answers; null: the nearest last."
     )
+    shot_choice: ShotChoice | None = Field(
+        default=None, description="How worked answers are chosen: `dynamic` by likeness, `fixed` in their file's order."
+    )
+    short: bool | None = Field(default=None, description="Whether a model answers in a few words, by a prompt for it.")
 
 
 class FoundPage(Wire):

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from schemas.answer import TrialFindings
 from schemas.base import GivenLang, Lang, SiteId, Wire, form
 from schemas.flow import FlowParts
 from schemas.http import ChatResponse
 from schemas.page import Group
-from schemas.query import MAX_PROMPT, MAX_QUESTION, Turn
+from schemas.query import MAX_PROMPT, MAX_QUESTION, ShotChoice, Turn
 
 MAX_TRIALS = 3  # at once: as many as fit side by side on a screen
 MAX_EXAMPLES = 8  # worked answers in a prompt; twice as many as questions of visitors get
 MAX_TURNS = 10  # of what was said before
 MAX_SEED = 1_000_000
+MAX_SAMPLES = 20
 
 # The strategies of pipelines.runtime.settings, and to do without the model.
 TrialStrategy = Literal["quote", "plain", "retrieval-gate", "self-ask", "react", "chain-of-thought", "tools"]
 # All that a question of its own reads: not the titles of conversations, nor the translation of our own sentences.
 TrialPrompt = Literal[
-    "answer", "courtesy", "decide", "expand", "judge", "react", "rephrase", "self-ask", "think", "tools"
+    "answer", "courtesy", "decide", "expand", "judge", "react", "rephrase", "self-ask", "short", "think", "tools"
 ]
 IndexChoice = Annotated[str, form(r"^[a-z0-9][a-z0-9-]{0,99}$", "small letters, digits and `-`, 100 at most")]
 # A tenth is as fine as anybody hears, and each temperature has a connection of its own in the workers.
@@ -95,6 +96,29 @@ class TrialSettings(AnswerSettings):
         le=MAX_SEED,
         description="Seed by which the worked answers are put in order; default: the one most like the question last.",
     )
+    shot_choice: ShotChoice | None = Field(
+        default=None,
+        description="`dynamic`, the default: the worked answers most like the question; `fixed`: the prompt's first "
+        "ones, in their order, for every question.",
+    )
+    short: bool | None = Field(
+        default=None,
+        description="Whether a model answers in as few words as it takes, by the prompt `short` in place of `answer`: "
+        "so that exact matches with reference answers say something.",
+    )
+    samples: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_SAMPLES,
+        description="Self-consistency: asked so many times, and the answer is that which agrees most with the others. "
+        "Use a `temperature` above 0.",
+    )
+
+    @model_validator(mode="after")
+    def _one_prompt(self) -> Self:
+        if self.short and self.prompt is not None and self.prompt_name == "answer":
+            raise ValueError("short: has a prompt of its own; name it with prompt_name: short")
+        return self
 
 
 class TrialChoices(Wire):

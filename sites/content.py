@@ -16,6 +16,7 @@ from typing import Any, cast
 import yaml
 
 DEMO = Path(__file__).parent / "demo"
+DATASETS = DEMO  # folder with the datasets of evaluations
 
 _FENCE = "---\n"
 _PAGE_KEYS: dict[str, type] = {

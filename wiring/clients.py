@@ -44,10 +44,12 @@ from pipelines.operate.chat_switches import ChatSwitches
 from pipelines.operate.connector_runs import ConnectorRuns
 from pipelines.operate.dead_letters.letters import Letters
 from pipelines.operate.dead_letters.open_letters import OpenLetters
+from pipelines.operate.evaluation_runs import EvaluationRun, EvaluationRunning, EvaluationRuns
 from pipelines.operate.last_uses import LastUses
 from pipelines.operate.places.site_log import SiteLog, site_log
 from pipelines.operate.rebuild.catch_up import Report
 from pipelines.operate.rebuild.rebuild import Rebuilder
+from pipelines.operate.site_runs import SiteRuns
 from pipelines.operate.status import StatusReader
 from pipelines.query.examples import ExampleComparison
 from pipelines.query.extractive.suggestions import Proposal, proposals
@@ -246,6 +248,11 @@ class Clients:
 
     async def audit_runs(self, auditor: Auditor) -> AuditRuns:
         runs = AuditRuns(self.states(), auditor, await self.clock())
+        self._stack.push_async_callback(runs.aclose)
+        return runs
+
+    async def evaluation_runs(self) -> EvaluationRuns:
+        runs = SiteRuns(self.states(), "evaluation-run", EvaluationRun, await self.clock(), EvaluationRunning)
         self._stack.push_async_callback(runs.aclose)
         return runs
 

@@ -15,6 +15,7 @@ from gateway.console import (
     audits,
     cases,
     corrections,
+    evaluation_runs,
     evaluations,
     examples,
     gaps,
@@ -41,6 +42,7 @@ SCREENS = (
     session,
     overview,
     questions,
+    evaluation_runs,  # before evaluations, whose paths would take its own
     evaluations,
     gaps,
     handovers,

@@ -1,5 +1,5 @@
 """Evaluations: published runs by dataset with their trend, one run, and two side by side. What is shown is what
-`/v1/admin/.../evaluations` has. Runs are made and published with the command; the page says how.
+`/v1/admin/.../evaluations` has. Runs are made here (evaluation_runs.py) and with the command.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ async def list_runs(
         whole=WHOLE,
         only=dataset,
         done=done,
+        may_edit=view.caller.may("edit"),
     )
 
 

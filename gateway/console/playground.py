@@ -87,7 +87,7 @@ async def try_out(view: Editor) -> Response:
         wrong = [_place(each["loc"]) for each in err.errors() if each["loc"] != ("trials",)]
         return await _page(view, question, columns, 422, wrong=tuple(dict.fromkeys(wrong)))
     try:
-        report = await compared(view.edge, view.request, view.caller, view.site, order)
+        report = await compared(view.edge, view.request.receive, view.caller, view.site, order)
     except Problem as problem:  # what was typed is not lost
         return await _page(view, question, columns, problem.status, refused=problem.detail)
     return await _page(view, question, columns, report=report)

@@ -48,6 +48,7 @@ STATUS_OF_CODE = {
     "unknown-text": 404,
     "unknown-correction": 404,
     "audit-running": 409,
+    "evaluation-running": 409,
     "log-lost": 409,
     "no-such-index": 404,
     "unknown-conversation": 404,

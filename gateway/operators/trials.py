@@ -22,6 +22,7 @@ from time import perf_counter
 import structlog
 from fastapi import APIRouter, Request
 from starlette.requests import ClientDisconnect
+from starlette.types import Receive
 
 from gateway.chat.chat import new_question, stopped, whole
 from gateway.chat.sse import Patient
@@ -32,12 +33,13 @@ from gateway.edge.messages import message
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import Problem, problem_of
 from pipelines.conversations.ask import Followed
+from pipelines.evaluate.wording import most_agreed
 from pipelines.query.live.site_texts import site_texts
 from pipelines.query.live.tuning import NO_RERANKER
 from pipelines.query.settings import QuerySettings
 from pipelines.runtime.errors import PagewireError
 from prompts.loader import PromptError, load, tried
-from schemas.answer import Answered, Token, TrialFindings
+from schemas.answer import Answered, Token, TrialFindings, Usage
 from schemas.query import Question, Trial, Tuned
 from schemas.rebuild import Rebuild
 from schemas.site_texts import SiteTexts
@@ -70,7 +72,7 @@ async def try_out(site: str, caller: MayEdit, edge: TheEdge, request: Request) -
     `daily_tokens`.
     """
     order = parse(TrialOrder, await read_body(request, BODY_LIMIT))
-    return await compared(edge, request, caller, site, order)
+    return await compared(edge, request.receive, caller, site, order)
 
 
 @router.get("/trials")
@@ -105,8 +107,11 @@ def _fingerprint(settings: Settings, site: str, texts: SiteTexts, live: Rebuild 
     return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:FINGERPRINT]
 
 
-async def compared(edge: Edge, request: Request, caller: Caller, site: str, order: TrialOrder) -> TrialReport:
+async def compared(edge: Edge, receive: Receive, caller: Caller, site: str, order: TrialOrder) -> TrialReport:
     """Ask them all.
+
+    Args:
+        receive: of the request that waits for them.
 
     Raises:
         Problem: 403: the chat is off, or groups that the caller has not; 404: no such index; 422: a model that is not
@@ -118,8 +123,29 @@ async def compared(edge: Edge, request: Request, caller: Caller, site: str, orde
         questions = [_question(edge, caller, site, order.question, each, indexes) for each in order.trials]
         asked = zip(questions, order.trials, strict=True)
         log.info("a question is tried out", site=site, key=caller.name, trials=len(questions))
-        results = await asyncio.gather(*(_tried(edge, request, caller, *each) for each in asked))
+        results = await asyncio.gather(*(_sampled(edge, receive, caller, *each) for each in asked))
     return TrialReport(site=site, question=order.question, trials=tuple(results))
+
+
+async def _sampled(
+    edge: Edge, receive: Receive, caller: Caller, question: Question, settings: TrialSettings
+) -> TrialResult:
+    """Of several samples the one that agrees most with the others; its tokens are those of all."""
+    ids = [question.request_id, *(edge.ports.answers.new_id() for _ in range((settings.samples or 1) - 1))]
+    samples = [question.model_copy(update={"request_id": id}) for id in ids]
+    results = await asyncio.gather(*(_tried(edge, receive, caller, each, settings) for each in samples))
+    answered = [each for each in results if each.answer is not None]
+    if len(answered) < 2:
+        return (answered or results)[0]
+    agreed = answered[most_agreed([each.answer.answer for each in answered if each.answer], question.lang)]
+    assert agreed.answer is not None
+    usages = [each.answer.usage for each in answered if each.answer]
+    usage = Usage(
+        prompt_tokens=sum(each.prompt_tokens for each in usages),
+        completion_tokens=sum(each.completion_tokens for each in usages),
+    )
+    answer = agreed.answer.model_copy(update={"usage": usage})
+    return agreed.model_copy(update={"answer": answer, "ms": max(each.ms for each in results)})
 
 
 async def _indexes(edge: Edge, site: str, trials: Iterable[TrialSettings]) -> Mapping[str | None, str | None]:
@@ -190,14 +216,14 @@ class _Seen:
 
 
 async def _tried(
-    edge: Edge, request: Request, caller: Caller, question: Question, settings: TrialSettings
+    edge: Edge, receive: Receive, caller: Caller, question: Question, settings: TrialSettings
 ) -> TrialResult:
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     seen = _Seen(perf_counter())
     answer, error = None, None
     try:
         events = Patient(seen.watch(edge.ports.answers.ask(question)))
-        answer = await whole(events, question, deadline, request.receive, partial(stopped, edge, caller, question))
+        answer = await whole(events, question, deadline, receive, partial(stopped, edge, caller, question))
     except ClientDisconnect:
         error = TrialError(code="client-left", message="nobody waits for it any more")
     except Problem as problem:

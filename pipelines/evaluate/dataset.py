@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -27,6 +27,7 @@ from pydantic import (
 )
 
 from pipelines.runtime.errors import WrongUse
+from prompts.strict_yaml import NotPlain, check_plain
 from schemas.base import GivenLang, PageId, SiteId, problems
 from schemas.query import MAX_QUESTION
 
@@ -110,11 +111,22 @@ class Dataset:
     name: str
     cases: tuple[Case, ...]
     version: str = ""  # that its author gave it
+    added: frozenset[str] = frozenset()  # ids of cases that are not its author's, and no part of its fingerprint
+
+    def joined(self, other: Dataset) -> Dataset:
+        """With the cases of another whose questions it does not ask. Runs before and after can still be compared."""
+        asked = {(case.question, case.lang) for case in self.cases} | {(case.id, None) for case in self.cases}
+        more = [case for case in other.cases if not asked & {(case.question, case.lang), (case.id, None)}]
+        return replace(self, cases=(*self.cases, *more), added=self.added | {case.id for case in more})
 
     @property
     def fingerprint(self) -> str:
         """Of what the cases say, whatever their order."""
-        return digest(sorted((_said(case) for case in self.cases), key=lambda one: one["id"]))[:FINGERPRINT]
+        return digest(sorted((_said(case) for case in self._own), key=lambda one: one["id"]))[:FINGERPRINT]
+
+    @property
+    def _own(self) -> Iterable[Case]:
+        return (case for case in self.cases if case.id not in self.added)
 
     @property
     def label(self) -> str:
@@ -146,18 +158,34 @@ def load_dataset(path: Path) -> Dataset:
         return _made(path, path.resolve().name, versions, [case for part in parts for case in part.cases])
     try:
         text = path.read_text(encoding="utf-8")
-        lines = [json.loads(line) for line in text.splitlines() if line.strip()] if path.suffix in NDJSON else None
-        document: Any = yaml.safe_load(text) if lines is None else None
+        if path.suffix in NDJSON:
+            document: Any = [json.loads(line) for line in text.splitlines() if line.strip()]
+        else:
+            document = yaml.safe_load(text)
     except (OSError, ValueError, yaml.YAMLError) as err:
         raise BadDataset(f"{path}: cannot be read as a dataset: {err}") from err
+    return _dataset(path, path.stem, document)
+
+
+def parse_dataset(text: str, name: str) -> Dataset:
+    """A dataset that came over HTTP, as YAML or NDJSON. Raises: BadDataset."""
+    try:
+        if text.lstrip().startswith("{"):
+            return _dataset(Path(name), name, [json.loads(line) for line in text.splitlines() if line.strip()])
+        check_plain(text)
+        return _dataset(Path(name), name, yaml.safe_load(text))
+    except (ValueError, NotPlain, yaml.YAMLError) as err:
+        raise BadDataset(f"{name}: cannot be read as a dataset: {err}") from err
+
+
+def _dataset(path: Path, name: str, document: Any) -> Dataset:
+    """Of a list of cases with a head before them or without one, or of a head with the cases in it."""
     head: Any = {}
-    if lines is not None:
-        entries: Any = lines[1:] if lines and _is_head(lines[0]) else lines
-        head = lines[0] if len(entries) < len(lines) else {}
-    elif _is_head(document):
+    entries = document
+    if _is_head(document):
         head, entries = document, document.get("cases")
-    else:
-        entries = document
+    elif isinstance(document, list) and document and _is_head(document[0]):
+        head, entries = document[0], document[1:]
     if not isinstance(entries, list):
         raise BadDataset(f"{path}: must be a list of cases, or {{name, version, cases}}")
     cases = []
@@ -166,7 +194,7 @@ def load_dataset(path: Path) -> Dataset:
             cases.append(Case.model_validate(entry))
         except ValidationError as err:
             raise BadDataset(f"{path}, entry {number}: {problems(err)}") from err
-    return _made(path, str(head.get("name") or path.stem), str(head.get("version") or ""), cases)
+    return _made(path, str(head.get("name") or name), str(head.get("version") or ""), cases)
 
 
 def dumped(dataset: Dataset, suffix: str) -> str:

@@ -58,6 +58,7 @@ def junit(suite: str, tests: list[ReportLine]) -> str:
 
 
 BOTH_SIDES = 0.025  # chance that the true mean is below the interval, and above it
+BLEU_ORDERS = (1, 2, 3, 4)
 HARDEST_GRADE = 5  # of the gate: nothing to answer from
 
 
@@ -92,7 +93,7 @@ class Evaluation(BaseModel):
     failed: Mapping[str, int]  # by code
     groups: Mapping[str, Mapping[str, MeanFigure]]  # by group and measure; the group `all` first
     refusals: Refusals
-    bleu: float | None  # of all reference answers, 0..1; None: there are none, or sacrebleu is not installed
+    bleu: Mapping[str, float]  # BLEU-1 to BLEU-4, 0..1; empty: no reference answers, or sacrebleu is not installed
     latency_ms: Mapping[str, float]  # to the whole answer: p50, p95, most
     stages_ms: Mapping[str, float]  # means
     tokens: Mapping[str, int]
@@ -171,15 +172,16 @@ def _refusals(cases: Sequence[Case], observed: Mapping[str, Observed]) -> Refusa
     )
 
 
-def bleu(cases: Sequence[Case], observed: Mapping[str, Observed]) -> float | None:
-    """Corpus BLEU (Papineni et al., 2002) of all answers to cases with reference answers, as sacrebleu counts it."""
+def bleu(cases: Sequence[Case], observed: Mapping[str, Observed]) -> dict[str, float]:
+    """Corpus BLEU (Papineni et al., 2002) of all answers to cases with reference answers, as sacrebleu counts it: with
+    n-grams of up to one word, up to two, three and four."""
     if find_spec("sacrebleu") is None:
-        return None
-    from sacrebleu import corpus_bleu
+        return {}
+    from sacrebleu import BLEU
 
     wanted = [case for case in cases if case.answers]
     if not wanted:
-        return None
+        return {}
     seen = [observed[case.id] for case in wanted]
     said = ["" if each.refused else plain(each.answer) for each in seen]
     most = max(len(case.answers) for case in wanted)
@@ -187,7 +189,8 @@ def bleu(cases: Sequence[Case], observed: Mapping[str, Observed]) -> float | Non
     references: list[list[Any]] = [
         [plain(case.answers[place]) if place < len(case.answers) else None for case in wanted] for place in range(most)
     ]
-    return float(corpus_bleu(said, references).score) / 100
+    counted = {order: BLEU(max_ngram_order=order).corpus_score(said, references) for order in BLEU_ORDERS}
+    return {f"BLEU-{order}": float(each.score) / 100 for order, each in counted.items()}
 
 
 def _latency(seen: Sequence[Observed]) -> dict[str, float]:

@@ -67,6 +67,7 @@ class Observed(BaseModel):
     grade: int | None = None  # None: it failed before
     found: tuple[AnswerPassage, ...] = ()  # by the search alone, best first
     sources: tuple[AnswerPassage, ...] = ()  # of the answer, in their order
+    from_memory: bool = False  # a model wrote it without any source
     ms: float  # from the question to the whole answer
     timings_ms: Mapping[str, float] = {}
     prompt_tokens: int = 0
@@ -81,8 +82,8 @@ class Observed(BaseModel):
 
     @property
     def refused(self) -> bool:
-        """Whether no page was cited: as visitors take it."""
-        return not self.cited
+        """Whether no page was cited, as visitors take it; nothing can be cited where a model answers from memory."""
+        return not self.cited and not self.from_memory
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ def _citation_hit(case: Case, observed: Observed) -> float | None:
 
 
 def _citation_precision(case: Case, observed: Observed) -> float | None:
-    if not case.pages or observed.refused:
+    if not case.pages or not observed.cited:
         return None
     return len(set(observed.cited) & set(case.pages)) / len(observed.cited)
 

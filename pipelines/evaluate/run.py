@@ -1,7 +1,7 @@
 """A run: every case of a dataset asked of a site, and what came of it kept in a file, line by line.
 
 dataset ─▶ asked, a few side by side ─▶ NAME.ndjson: what was asked of whom, then a line for each case ─▶ figures
-                     judged, where a judge is asked (judged/evaluator.py) ─▶ a line for each verdict ─┘
+                     judged, where a judge is asked (evaluator.py) ─▶ a line for each verdict ─┘
 
 All figures follow from the file: a run that was killed goes on where it was and ends with the same report, and a run of
 last month can be compared with one of today.
@@ -9,8 +9,8 @@ last month can be compared with one of today.
 
 from __future__ import annotations
 
-import asyncio
 import json
+import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -50,9 +50,6 @@ class CaseVerdict(BaseModel):
     @property
     def key(self) -> VerdictKey:
         return VerdictKey(self.case, self.measure, self.judge, self.prompts, self.repeat)
-
-
-AT_ONCE = 4  # cases asked side by side
 
 
 class BadRun(WrongUse):
@@ -153,6 +150,11 @@ class Run:
         path.write_text(head.model_dump_json() + "\n", encoding="utf-8")
         return cls(path, head)
 
+    @classmethod
+    def in_memory(cls, head: RunHead) -> Self:
+        """Kept by nobody."""
+        return cls(Path(os.devnull), head)
+
     def check(self, dataset: Dataset) -> None:
         """Raises: BadRun: it is of another dataset."""
         if self.head.fingerprint != dataset.fingerprint:
@@ -188,38 +190,6 @@ class Run:
     def __exit__(self, *_: object) -> None:
         if self._file:
             self._file.close()
-
-
-async def ask_all(
-    cases: Sequence[Case],
-    ask: AskCase,
-    run: Run,
-    asked: Callable[[int], None] = lambda _: None,
-    at_once: int = AT_ONCE,
-) -> None:
-    """Ask what the run has not asked yet, into the run.
-
-    Args:
-        asked: told how many are done.
-
-    Raises:
-        Retryable, Permanent: as AskCase; the others that were under way are let go.
-    """
-    left = iter([case for case in cases if case.id not in run.observed])
-
-    async def one_after_the_other() -> None:
-        for case in left:
-            run.add(await ask(case))
-            asked(len(run.observed))
-
-    asked(len(run.observed))
-    tasks = [asyncio.create_task(one_after_the_other()) for _ in range(at_once)]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _line(written: bytes) -> Observed | CaseVerdict:

@@ -82,3 +82,12 @@ def says(text: str, spellings: Sequence[str]) -> bool:
 
 def _is_punctuation(letter: str, primary: str) -> bool:
     return letter in _PUNCTUATION or (primary != ENGLISH and unicodedata.category(letter).startswith("P"))
+
+
+def most_agreed(answers: Sequence[str], lang: str | None = ENGLISH) -> int:
+    """Place of the answer that shares most words with all others, the first of equals; at least one is given.
+
+    Self-consistency (Wang et al., 2022) takes the majority of sampled answers. Of answers that are equal or share
+    nothing this is the majority; of longer ones, which are never equal, the most typical.
+    """
+    return max(range(len(answers)), key=lambda at: (sum(token_f1(answers[at], other, lang) for other in answers), -at))

@@ -4,6 +4,7 @@ chat            a site           whether its chat is switched off
 connector-run   site/connector   its last run, and the outcome
 last-use        a key            time of its last use
 audit-run       a site           its last audit, with progress and owner
+evaluation-run  a site           its last evaluation, likewise
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Literal, Protocol
 
 from schemas.base import Wire
 
-Kind = Literal["chat", "connector-run", "last-use", "audit-run"]
+Kind = Literal["chat", "connector-run", "last-use", "audit-run", "evaluation-run"]
 
 
 @dataclass(frozen=True)

@@ -131,9 +131,12 @@ class Examples:
         if kind == "answer" and (most := request.under.examples) is not None:
             shots = most
         filed = self._prompts.asked(request, kind).examples_in(lang)
+        if kind == "answer" and request.trial is not None and request.trial.shot_choice == "fixed":
+            return filed[:shots]
         try:
             async with asyncio.timeout(PATIENCE):
-                live = self._shown(kind, request, await self._of_site(request.site), lang)
+                short = request.trial is not None and request.trial.short  # operators' examples are whole sentences
+                live = [] if short else self._shown(kind, request, await self._of_site(request.site), lang)
                 if not live and len(filed) <= shots:
                     return filed
                 ranked = await self._ranked(request, question, filed, live)

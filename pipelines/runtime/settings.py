@@ -147,6 +147,10 @@ class Site(FlowParts, SettingsGroup):
     prompts: LocalPath | None = Field(
         default=None, description="Folder with prompts and sentences of its own, named as those in `prompts/`."
     )
+    datasets: LocalPath | None = Field(
+        default=None,
+        description="Folder with datasets (docs/howto/evaluate.md) that evaluations can be ordered of in the console.",
+    )
     judging: SamplingSettings = Field(
         default=SamplingSettings(), description="How many of its answers are judged while it runs, see below."
     )

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipelines.evaluate.judged.evaluator import judge_all
+from pipelines.evaluate.evaluator import AsyncEvaluator
 from pipelines.evaluate.judged.judge import EvaluationJudge, JudgingBudget
 from pipelines.evaluate.judged.registry import named
 from pipelines.evaluate.judged.report import judged
@@ -39,9 +39,8 @@ async def test_a_run_is_judged_by_a_model_behind_the_usual_settings(tmp_path: Pa
         async with judge_model(settings, MODEL) as model:
             budget = JudgingBudget(calls=100, tokens=100_000)
             with Run.begin(path, Run.read(path).head) as going:
-                why = await judge_all(
-                    made.cases, going, measures, [EvaluationJudge(model, MODEL, budget, "fence", pause=0.01)]
-                )
+                judges = [EvaluationJudge(model, MODEL, budget, "fence", pause=0.01)]
+                why = await AsyncEvaluator(measures, judges).judge(made.cases, going)
     group = judged(made, Run.read(path), measures, MODEL).parts[0].groups["all"]
     assert (why, group.judged, group.of) == ("", 3, 4)
     assert round(group.figures["judge right"].mean, 3) == 0.667

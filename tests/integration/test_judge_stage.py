@@ -56,10 +56,10 @@ async def settings(engine: Servers) -> AsyncIterator[Settings]:
 
 
 def judges(body: dict[str, Any]) -> Reply:
-    """One claim of two is borne out, and the only source helps."""
+    """One claim of two is borne out, and the only source was needed."""
     asked = body["messages"][0]["content"]
-    if "relevant" in asked:
-        said: dict[str, Any] = {"relevant": [1]}
+    if "needed" in asked:
+        said: dict[str, Any] = {"needed": [1]}
     elif "bear it out" in asked:
         said = {"verdicts": [{"n": 1, "relation": "entailed"}, {"n": 2, "relation": "neither"}]}
     else:

@@ -21,7 +21,7 @@ from pipelines.evaluate.measures import MEASURES
 from pipelines.runtime.errors import WrongUse
 from schemas.base import SiteId, problems
 from schemas.flow import FlowParts
-from schemas.trial import TrialSettings
+from schemas.trial import TrialChoices, TrialSettings
 
 MAX_ARMS = 200
 BASE = "base"
@@ -35,12 +35,18 @@ SETTINGS = {
     "temperature": "temperature",
     "shots": "examples",
     "order": "order",
+    "shot_choice": "shot_choice",
+    "short": "short",
+    "self_consistency": "samples",
     "think": "think",
     "rerank": "rerank",
     "sure_threshold": "sure_threshold",
     "index": "index",
 }
-OF_A_MODEL = frozenset({"prompt", "model", "temperature", "examples", "order", "think", "sentence_check"})
+OF_A_MODEL = (
+    *("prompt", "model", "temperature", "examples", "order", "shot_choice", "short", "samples", "think"),
+    "sentence_check",
+)
 # What a question cannot bring along, and the command that makes an index of it.
 IN_AN_INDEX = {
     "chunk_size": "pagewire rebuild SITE --from changes --chunk-size 800",
@@ -75,7 +81,7 @@ class Grid(BaseModel):
     site: SiteId
     dataset: Path  # from the grid's folder
     base: Mapping[str, Any] = {}  # what all arms are compared with; what it does not say is as the site has it
-    vary: Mapping[str, tuple[Any, ...]] = Field(min_length=1)
+    vary: Mapping[str, tuple[Any, ...]]
     only: tuple[Rule, ...] = ()  # an arm is kept that one of these is true of
     without: tuple[Rule, ...] = Field(default=(), validation_alias=AliasChoices("except", "without"))
     measures: tuple[str, ...] = Field(default=("right",), min_length=1)  # that decide
@@ -119,13 +125,15 @@ def load_grid(path: Path) -> Grid:
         raise BadGrid(f"{path}: cannot be read as a grid: {err}") from err
     except ValidationError as err:
         raise BadGrid(f"{path}: {problems(err)}") from err
+    if not grid.vary:
+        raise BadGrid(f"{path}: vary: nothing is varied")
     for rule in (*grid.only, *grid.without):
         if unknown := [name for name in rule if name not in SETTINGS]:
             raise BadGrid(f"{path}: a rule names {unknown[0]!r}; there are {', '.join(SETTINGS)}")
     return grid.model_copy(update={"dataset": path.parent / grid.dataset})
 
 
-def arms(grid: Grid, folder: Path) -> tuple[Arm, ...]:
+def arms(grid: Grid, folder: Path, fewest: int = 2) -> tuple[Arm, ...]:
     """The base first, then the others in the order of the grid; of arms that come to the same only the first.
 
     Args:
@@ -143,11 +151,30 @@ def arms(grid: Grid, folder: Path) -> tuple[Arm, ...]:
     unlike: dict[str, Arm] = {}
     for arm in made:
         unlike.setdefault(arm.settings.model_dump_json(), arm)
-    if len(unlike) < 2:
+    if len(unlike) < fewest:
         raise BadGrid("no arm is left beside the base")
     if len(unlike) > MAX_ARMS:
         raise BadGrid(f"{len(unlike):,} arms; at most {MAX_ARMS}: leave some out with `only` and `except`")
     return tuple(unlike.values())
+
+
+def can_be_tried(arms_: Sequence[Arm], choices: TrialChoices) -> None:
+    """Raises: WrongUse: a site cannot apply the settings of an arm."""
+    for arm in arms_:
+        wanted = arm.settings
+        model = wanted.strategy not in (None, "quote") or wanted.prompt or wanted.model or wanted.think or wanted.short
+        if model and not choices.models:
+            raise WrongUse(f"{arm.name}: no model is configured there; only `strategy: quote` can be tried")
+        if wanted.model is not None and wanted.model not in choices.models:
+            raise WrongUse(f"{arm.name}: pagewire.yaml names no model {wanted.model}, but {', '.join(choices.models)}")
+        if wanted.rerank and not choices.reranker:
+            raise WrongUse(f"{arm.name}: no reranker is configured there (PAGEWIRE_RERANKER)")
+        if wanted.index not in (None, "candidate", *choices.indexes):
+            there = ", ".join(choices.indexes) or "(none)"
+            raise WrongUse(
+                f"{arm.name}: site {choices.site} has no index {wanted.index}; there are: {there}. "
+                f"`pagewire rebuild {choices.site}` makes one, with --chunk-size or --embedder"
+            )
 
 
 def _kept(written: Mapping[str, Any], grid: Grid) -> bool:
@@ -180,7 +207,7 @@ def _that_matter(settings: TrialSettings) -> TrialSettings:
     if settings.strategy == "quote":
         changes = dict.fromkeys(OF_A_MODEL)
     elif settings.examples is not None and settings.examples < 2:
-        changes = {"order": None}
+        changes = dict.fromkeys(("order", "shot_choice") if settings.examples == 0 else ("order",))
     if settings.index == "live":
         changes["index"] = None
     return settings.model_copy(update=changes)

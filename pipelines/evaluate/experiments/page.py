@@ -112,8 +112,9 @@ def _tables(report: ExperimentReport) -> Iterator[str]:
     yield _table(columns, [_difference(each) for arm in report.arms for each in arm.differences])
     yield "## All arms"
     shown = report.shown
-    figures = ("arm", "asked", *shown, "ms, median", "ms, 95th", "tokens", "calls", "failed")
-    yield _table(figures, [_arm(arm, shown) for arm in report.arms])
+    bleu = tuple(report.arms[0].bleu)
+    figures = ("arm", "asked", *shown, *bleu, "ms, median", "ms, 95th", "tokens", "calls", "failed")
+    yield _table(figures, [_arm(arm, shown, bleu) for arm in report.arms])
     yield (
         f"Only {_cell(' and '.join(report.measures))} decides; of other figures nothing is said. Tokens and calls of "
         "the model are means of a question. Times hang on what else the machine did."
@@ -141,11 +142,12 @@ def _difference(each: ArmDifference) -> tuple[str, ...]:
     )
 
 
-def _arm(arm: ArmReport, shown: Sequence[str]) -> tuple[str, ...]:
+def _arm(arm: ArmReport, shown: Sequence[str], bleu: Sequence[str]) -> tuple[str, ...]:
     return (
         arm.name,
         f"{arm.asked:,}",
         *(f"{arm.figures[name].mean:.3f}" if name in arm.figures else "" for name in shown),
+        *(f"{arm.bleu[name]:.3f}" if name in arm.bleu else "" for name in bleu),
         f"{arm.latency_ms['p50']:,.0f}",
         f"{arm.latency_ms['p95']:,.0f}",
         f"{arm.tokens:,.0f}",

@@ -140,6 +140,7 @@ class ArmReport(BaseModel):
     figures: Mapping[str, MeanFigure]  # of all cases, by measure
     differences: tuple[ArmDifference, ...]  # from the base; none of the base itself, nor of an arm that is not finished
     latency_ms: Mapping[str, float]
+    bleu: Mapping[str, float]  # of all answers together
     tokens: float  # read and written for a question, on average
     calls: float  # of the model, likewise
 
@@ -227,6 +228,7 @@ def _arm(planned: PlannedArm, run: Run, dataset: Dataset, found: Sequence[ArmDif
         figures=told.groups[WHOLE],
         differences=tuple(each for each in found if each.arm == planned.arm.name),
         latency_ms=told.latency_ms,
+        bleu=told.bleu,
         tokens=sum(told.tokens.values()) / told.asked,
         calls=sum(each.calls for each in run.observed.values()) / told.asked,
     )

@@ -16,9 +16,10 @@ from datetime import datetime
 from pathlib import Path
 
 from pipelines.evaluate.dataset import Case, Dataset, digest
+from pipelines.evaluate.evaluator import AT_ONCE, AsyncEvaluator
 from pipelines.evaluate.experiments.grid import Arm
 from pipelines.evaluate.measures import Observed
-from pipelines.evaluate.run import AT_ONCE, AskCase, Run, RunHead, ask_all, askable
+from pipelines.evaluate.run import AskCase, Run, RunHead, askable
 from pipelines.runtime.errors import PagewireError
 from schemas.trial import TrialChoices, TrialSettings
 
@@ -110,7 +111,8 @@ def most_calls(case: Case, settings: TrialSettings, choices: TrialChoices) -> in
     if settings.think is not None and strategy != "quote":
         answer += settings.think - (strategy == "chain-of-thought")
     asked = len(case.history) + 1
-    return asked * answer + len(case.history)  # each but the first is rephrased
+    # Each but the first is rephrased; of self-consistency all is asked so many times.
+    return (asked * answer + len(case.history)) * (settings.samples or 1)
 
 
 def left(planned: Sequence[PlannedArm], cases: Sequence[Case], choices: TrialChoices) -> tuple[int, int]:
@@ -145,16 +147,16 @@ async def ask_arms(
     for each in planned:
         name = each.arm.name
         cases = askable(dataset, each.head.site)
-        within = _Within(under(each.arm.settings), each.arm.settings, choices, allowance)
+        within = WithinBudget(under(each.arm.settings), each.arm.settings, choices, allowance)
 
         def told(done: int, name: str = name) -> None:
             asked(name, done)
 
         with Run.begin(each.path, each.head) as run:
-            await ask_all(cases, within.ask, run, told, at_once)
+            await AsyncEvaluator(at_once=at_once).ask(cases, within.ask, run, told)
 
 
-class _Within:
+class WithinBudget:
     """A system within an allowance."""
 
     def __init__(

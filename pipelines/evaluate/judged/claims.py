@@ -2,42 +2,51 @@
 
 answer ─▶ ClaimExtractor ─▶ claims ─▶ EntailmentAnalyzer ◀─ reference answer ─▶ precision ┐
 reference ─▶ ClaimExtractor ─▶ claims ─▶ EntailmentAnalyzer ◀─ answer ─▶ recall ──────────┴▶ F1      (ClaimsFC)
-answer ─▶ ClaimExtractor ─▶ claims ─▶ held against the sources ─▶ share that they bear out           (Faithfulness)
+answer ─▶ ClaimExtractor ─▶ claims ─▶ held against all sources at once ─▶ share that they bear out   (Faithfulness)
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Coroutine, Sequence
 from functools import partial
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, StringConstraints
 
 from pipelines.evaluate.dataset import Case
 from pipelines.evaluate.judged.judge import Decided, EvaluationJudge, parsed
-from pipelines.evaluate.judged.measure import Judgement, asked, fenced, numbered, readable, said
+from pipelines.evaluate.judged.measure import JudgedMeasure, Judgement, asked, fenced, numbered, readable, said
 from pipelines.evaluate.measures import Observed
+from schemas.evaluation import JudgeNumbers
 
 MOST_CLAIMS = 60  # of one text; who finds more has not understood
-MOST_REFERENCES = 3  # of a case; each costs three calls
+MOST_REFERENCES = 3  # of a case; each costs calls for its claims and for the answer's
 CLAIMS_TOKENS = 2_000
+DECISION_TOKENS = 60
 VERDICT_TOKENS = 24  # for each claim
 
-Relation = Literal["entailed", "contradicted", "neither"]
-_NEITHER: Relation = "neither"
+Relation = Literal["entailed", "contradicted", "independent"]
+Borne = Literal["entailed", "contradicted", "neither"]
 Claim = Annotated[str, StringConstraints(min_length=1)]
-First = TypeVar("First")
-Second = TypeVar("Second")
+Result = TypeVar("Result")
 
 
 class _Claims(Decided):
     claims: Annotated[tuple[Claim, ...], Field(max_length=MOST_CLAIMS)]
 
 
+class _Follows(Decided):
+    follows: bool
+
+
+class _Contradicts(Decided):
+    contradicts: bool
+
+
 class _Verdict(Decided):
     n: int
-    relation: Relation
+    relation: Borne
 
 
 class _Verdicts(Decided):
@@ -59,36 +68,47 @@ class ClaimExtractor:
 
 
 class EntailmentAnalyzer:
-    """What follows from a text for claims."""
+    """Whether a text entails a statement, contradicts it, or neither: two calls side by side."""
 
-    prompt = "entailment"
+    prompts = ("follows", "contradicts")
+
+    async def relation(self, question: str, text: str, statement: str, judge: EvaluationJudge) -> Relation:
+        """A judge that says both has decided neither. Raises: Unjudged, PagewireError."""
+        if not text.strip():
+            return "independent"
+        values = {"question": question, "text": text, "statement": statement}
+        follows, contradicts = await side_by_side(
+            judge.ask("follows", values, lambda text: parsed(_Follows, text).follows, DECISION_TOKENS),
+            judge.ask("contradicts", values, lambda text: parsed(_Contradicts, text).contradicts, DECISION_TOKENS),
+        )
+        if follows == contradicts:
+            return "independent"
+        return "entailed" if follows else "contradicted"
 
     async def relations(
-        self, question: str, text: str, claims: Sequence[str], judge: EvaluationJudge
+        self, question: str, text: str, statements: Sequence[str], judge: EvaluationJudge
     ) -> tuple[Relation, ...]:
-        """One for each claim. Raises: Unjudged, PagewireError."""
-        if not text.strip():
-            return tuple(_NEITHER for _ in claims)
-        return await related(judge, self.prompt, {"question": question, "text": text}, claims)
-
-    async def both(
-        self, question: str, text: str, claims: Sequence[str], other: str, others: Sequence[str], judge: EvaluationJudge
-    ) -> tuple[tuple[Relation, ...], tuple[Relation, ...]]:
-        """The claims of each text held against the other one, side by side."""
-        return await side_by_side(
-            self.relations(question, other, claims, judge), self.relations(question, text, others, judge)
-        )
+        """One for each statement, side by side."""
+        return await side_by_side(*(self.relation(question, text, each, judge) for each in statements))
 
 
-class ClaimsFC:
-    """Factual correctness: the claims of the answer against those of a reference answer."""
+class ClaimsFC(JudgedMeasure):
+    """Factual correctness: the claims of the answer against those of a reference answer.
+
+    An entailed claim is worth 1, a contradicted one 0, an independent one `f`; precision is the mean over the answer's
+    claims, recall over the reference's.
+    """
 
     name = "claims"
     about = "claims of the answer that a reference answer bears out, and the other way round"
     figures = ("claims precision", "claims recall", "claims F1")
-    prompts = (ClaimExtractor.prompt, EntailmentAnalyzer.prompt)
+    prompts = (ClaimExtractor.prompt, *EntailmentAnalyzer.prompts)
+    calls = 18  # typical: four claims on each side
 
-    def __init__(self) -> None:
+    def __init__(self, numbers: JudgeNumbers = JudgeNumbers()) -> None:
+        self.variant = numbers.label("f")
+        self.rounded_from = numbers.rounded_from
+        self._worth: dict[Relation, float] = {"entailed": 1.0, "contradicted": 0.0, "independent": numbers.f}
         self._extractor = ClaimExtractor()
         self._analyzer = EntailmentAnalyzer()
 
@@ -110,20 +130,64 @@ class ClaimsFC:
         )
         if not theirs:
             return Judgement(reason="the reference answer claims nothing")
-        forth, back = await self._analyzer.both(question, text, ours, reference, theirs, judge)
+        forth, back = await side_by_side(
+            self._analyzer.relations(question, reference, ours, judge),
+            self._analyzer.relations(question, text, theirs, judge),
+        )
         return Judgement(
-            precision_recall(forth, back),
+            self._precision_recall(forth, back),
             told(("not in the reference", ours, forth), ("not in the answer", theirs, back)),
         )
 
+    def _precision_recall(self, forth: Sequence[Relation], back: Sequence[Relation]) -> dict[str, float]:
+        """Of the answer's claims, and of the reference's, at least one; an answer without claims has no precision."""
+        recall = self._mean(back)
+        if not forth:
+            return {"claims recall": recall, "claims F1": 0.0}
+        precision = self._mean(forth)
+        f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+        return {"claims precision": precision, "claims recall": recall, "claims F1": f1}
 
-class Faithfulness:
+    def _mean(self, relations: Sequence[Relation]) -> float:
+        return sum(self._worth[relation] for relation in relations) / len(relations)
+
+
+class Statements(JudgedMeasure):
+    """The statements of a case, `must_say` and `must_not_say`, held against the answer."""
+
+    name = "statements"
+    about = "share of the statements that the answer must make and makes, or must not make and does not"
+    figures = ("statements", "must say", "must not say")
+    prompts = EntailmentAnalyzer.prompts
+    calls = 4
+
+    def applies(self, case: Case, observed: Observed) -> bool:
+        return bool(case.must_say or case.must_not_say)
+
+    async def of(self, case: Case, observed: Observed, judge: EvaluationJudge) -> Judgement:
+        """What cites nothing makes no statement that it must make, but may make one that it must not.
+
+        Raises: Unjudged, PagewireError."""
+        required, forbidden = await side_by_side(
+            EntailmentAnalyzer().relations(asked(case), said(observed), case.must_say, judge),
+            EntailmentAnalyzer().relations(asked(case), observed.answer, case.must_not_say, judge),
+        )
+        made = [float(relation == "entailed") for relation in required]
+        avoided = [float(relation != "entailed") for relation in forbidden]
+        sides = {"statements": [*made, *avoided], "must say": made, "must not say": avoided}
+        wrong = [f"lacking: {each}" for each, value in zip(case.must_say, made, strict=True) if not value]
+        wrong += [f"said: {each}" for each, value in zip(case.must_not_say, avoided, strict=True) if not value]
+        return Judgement({name: sum(some) / len(some) for name, some in sides.items() if some}, " | ".join(wrong))
+
+
+class Faithfulness(JudgedMeasure):
     """Whether the answer says what its sources say."""
 
     name = "faithfulness"
     about = "share of the answer's claims that its sources bear out"
     figures = ("faithfulness",)
     prompts = (ClaimExtractor.prompt, "faithfulness")
+    calls = 2
 
     def __init__(self) -> None:
         self._extractor = ClaimExtractor()
@@ -142,43 +206,25 @@ class Faithfulness:
         return Judgement({"faithfulness": share}, told(("not borne out", claims, relations)))
 
 
-def precision_recall(forth: Sequence[Relation], back: Sequence[Relation]) -> dict[str, float]:
-    """Figures of claims: of the answer's what the reference bears out, of the reference's what the answer does.
-
-    Args:
-        forth: of the answer's claims; without any there is no precision. back: of the reference's, at least one.
-    """
-    recall = back.count("entailed") / len(back)
-    if not forth:
-        return {"claims recall": recall, "claims F1": 0.0}
-    precision = forth.count("entailed") / len(forth)
-    f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-    return {"claims precision": precision, "claims recall": recall, "claims F1": f1}
-
-
 async def related(
     judge: EvaluationJudge, prompt: str, values: dict[str, str], claims: Sequence[str]
-) -> tuple[Relation, ...]:
+) -> tuple[Borne, ...]:
     """One relation for each claim; an answer that leaves one out is not readable."""
     if not claims:
         return ()
 
-    def read(text: str) -> tuple[Relation, ...]:
+    def read(text: str) -> tuple[Borne, ...]:
         verdicts = parsed(_Verdicts, text).verdicts
-        return in_order({each.n: each.relation for each in verdicts}, [each.n for each in verdicts], len(claims))
+        numbers = sorted(each.n for each in verdicts)
+        if numbers != list(range(1, len(claims) + 1)):
+            raise ValueError(f"verdicts on {numbers}, not on each of 1 to {len(claims)} once")
+        return tuple(each.relation for each in sorted(verdicts, key=lambda each: each.n))
 
     asked_for = VERDICT_TOKENS * (len(claims) + 2)
     return await judge.ask(prompt, {**values, "claims": numbered(claims)}, read, asked_for)
 
 
-def in_order(found: dict[int, First], numbers: Sequence[int], count: int) -> tuple[First, ...]:
-    """What was said of each of so many. Raises: ValueError: of one nothing, or twice."""
-    if sorted(numbers) != list(range(1, count + 1)):
-        raise ValueError(f"verdicts on {sorted(numbers)}, not on each of 1 to {count} once")
-    return tuple(found[n] for n in range(1, count + 1))
-
-
-def told(*sides: tuple[str, Sequence[str], Sequence[Relation]]) -> str:
+def told(*sides: tuple[str, Sequence[str], Sequence[str]]) -> str:
     """The claims that do not follow, for people."""
     lacking = (
         (what, [claim for claim, relation in zip(claims, relations, strict=True) if relation != "entailed"])
@@ -187,11 +233,10 @@ def told(*sides: tuple[str, Sequence[str], Sequence[Relation]]) -> str:
     return "; ".join(f"{what}: {' | '.join(claims)}" for what, claims in lacking if claims)
 
 
-async def side_by_side(first: Awaitable[First], second: Awaitable[Second]) -> tuple[First, Second]:
-    """Both; when one fails, after the other has come to its end."""
-    one, other = await asyncio.gather(first, second, return_exceptions=True)
-    if isinstance(one, BaseException):
-        raise one
-    if isinstance(other, BaseException):
-        raise other
-    return one, other
+async def side_by_side(*work: Coroutine[Any, Any, Result]) -> tuple[Result, ...]:
+    """The results; when one fails, its error after all others have come to their end."""
+    results = await asyncio.gather(*work, return_exceptions=True)
+    for each in results:
+        if isinstance(each, BaseException):
+            raise each
+    return tuple(each for each in results if not isinstance(each, BaseException))

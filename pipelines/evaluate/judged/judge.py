@@ -7,6 +7,7 @@ prompt, values ─▶ budget left? ─▶ model ─▶ JSON of the right shape? 
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from prompts.loader import ChatMessage, load, table
 from schemas.answer import Usage
 from schemas.base import problems
 
+AT_ONCE = 8  # calls side by side: some measures ask several questions of one answer
 TRIES = 3  # of a call, while the model is away or busy
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 20.0  # seconds between two of them
 GIVE_UP = 20  # calls in a row without an answer, after which the judge counts as gone
@@ -126,6 +128,7 @@ class EvaluationJudge:
         self._budget = budget
         self._pause = pause
         self._failures = 0
+        self._turns = asyncio.Semaphore(AT_ONCE)
         self._again = table("evaluate/again")["unreadable"]
         self._known: LRUCache[tuple[str, tuple[tuple[str, str], ...]], object] = LRUCache(KNOWN)
 
@@ -166,7 +169,8 @@ class EvaluationJudge:
         if self._failures >= GIVE_UP:
             raise JudgeGone(f"{self.name}: no answer {GIVE_UP} times in a row")
         try:
-            said = await patiently(partial(self._call, messages, max_tokens), self._wait)
+            async with self._turns:
+                said = await patiently(partial(self._call, messages, max_tokens), self._wait)
         except Unjudged:
             raise
         except PagewireError:

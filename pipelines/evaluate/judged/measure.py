@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from pipelines.evaluate.dataset import Case
 from pipelines.evaluate.judged.judge import EvaluationJudge
@@ -46,30 +46,24 @@ class Judgement:
     reason: str = ""
 
 
-class JudgedMeasure(Protocol):
+class JudgedMeasure(ABC):
     """One question to the judge, or a few that belong together."""
 
-    @property
-    def name(self) -> str: ...
+    name: str
+    about: str
+    figures: tuple[str, ...]
+    prompts: tuple[str, ...]  # in prompts/evaluate
+    calls: int  # of the judge, for a typical answer
+    variant: str = ""  # the numbers that are not the usual ones: another variant has verdicts of its own
+    rounded_from: float | None = None  # from here on a figure counts as 1 in the view that rounds; None: none does
 
-    @property
-    def about(self) -> str: ...
-
-    @property
-    def figures(self) -> tuple[str, ...]: ...
-
-    @property
-    def prompts(self) -> tuple[str, ...]:
-        """In prompts/evaluate."""
-        ...
-
+    @abstractmethod
     def applies(self, case: Case, observed: Observed) -> bool:
         """Whether this answer to this case can be judged by it: those count in the denominator."""
-        ...
 
+    @abstractmethod
     async def of(self, case: Case, observed: Observed, judge: EvaluationJudge) -> Judgement:
         """Raises: Unjudged, PagewireError: there is no judgement."""
-        ...
 
 
 def said(observed: Observed) -> str:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
 from pipelines.evaluate.dataset import Case
-from pipelines.evaluate.judged.claims import ClaimsFC, Faithfulness, in_order
+from pipelines.evaluate.judged.claims import MOST_REFERENCES, ClaimsFC, Faithfulness, Statements
 from pipelines.evaluate.judged.judge import Decided, EvaluationJudge, parsed
-from pipelines.evaluate.judged.measure import JudgedMeasure, Judgement, asked, fenced, numbered, readable, said
+from pipelines.evaluate.judged.measure import JudgedMeasure, Judgement, asked, fenced, readable, said
 from pipelines.evaluate.measures import Observed
 from pipelines.runtime.errors import WrongUse
+from schemas.evaluation import JudgeNumbers
 
 BEST = 5.0
 RIGHT = 4.0  # from here on it is right
@@ -25,13 +26,14 @@ class _Score(Decided):
     score: Annotated[float, Field(ge=0, le=BEST)]
 
 
-class Score:
+class Score(JudgedMeasure):
     """A mark with its reason."""
 
     name = "score"
     about = f"a mark from 0 to {BEST:g} compared with the reference answers; right from {RIGHT:g} on"
     figures = ("judge score", "judge right")
     prompts = ("score",)
+    calls = 1
 
     def applies(self, case: Case, observed: Observed) -> bool:
         return bool(case.answers)
@@ -60,13 +62,14 @@ class _Informationless(Decided):
     informationless: bool
 
 
-class Informationless:
+class Informationless(JudgedMeasure):
     """Answers that leave the question open. The judge reads refusals, too: one may say something."""
 
     name = "informationless"
     about = "the answer says something of what was asked if it can be answered, and only then"
     figures = ("informative",)
     prompts = ("informationless",)
+    calls = 1
 
     def applies(self, case: Case, observed: Observed) -> bool:
         return case.expect in ("answer", "refuse")
@@ -83,131 +86,100 @@ class Informationless:
         return Judgement({"informative": float(found.informationless == wanted)}, found.reason)
 
 
-ENOUGH = 0.4  # share of the sources from which on more of them would be no better: answers need a few, not all
+class _Needed(Decided):
+    needed: tuple[int, ...]
 
 
-class _Relevant(Decided):
-    relevant: tuple[int, ...]
-
-
-class ContextRelevancy:
-    """Which of the sources hold a part of the answer."""
+class ContextRelevancy(JudgedMeasure):
+    """Which of the sources the answer to the question needed."""
 
     name = "context"
-    about = f"share of the sources that help to answer; {ENOUGH:g} and more count as 1"
+    about = "share of the sources that were needed for the answer"
     figures = ("context relevancy",)
     prompts = ("relevancy",)
+    calls = 1
 
     def applies(self, case: Case, observed: Observed) -> bool:
         return case.expect == "answer" or (case.expect is None and bool(observed.sources))
 
     async def of(self, case: Case, observed: Observed, judge: EvaluationJudge) -> Judgement:
         """Raises: Unjudged, PagewireError."""
-        sources = readable(observed.sources)
-        if not sources:
-            return Judgement({"context relevancy": 0.0}, "nothing was found")
+        sources, text = readable(observed.sources), said(observed)
+        if not sources or not text.strip():
+            return Judgement({"context relevancy": 0.0}, "nothing was answered" if sources else "nothing was found")
 
-        def read(text: str) -> frozenset[int]:
-            numbers = parsed(_Relevant, text).relevant
+        def read(written: str) -> frozenset[int]:
+            numbers = parsed(_Needed, written).needed
             if unknown := sorted(set(numbers) - set(range(1, len(sources) + 1))):
                 raise ValueError(f"there are no passages {unknown}")
             return frozenset(numbers)
 
         values = {
             "question": asked(case),
+            "answer": text,
             "sources": fenced("source", (source.text for source in sources), judge.fence),
         }
-        relevant = await judge.ask(self.prompts[0], values, read, TOKENS)
-        return Judgement({"context relevancy": rounded(len(relevant) / len(sources))})
+        needed = await judge.ask(self.prompts[0], values, read, TOKENS)
+        return Judgement({"context relevancy": len(needed) / len(sources)})
 
 
-def rounded(share: float) -> float:
-    """The figure of a share of sources."""
-    return 1.0 if share >= ENOUGH else share
+class _Relation(Decided):
+    reason: str
+    relation: Literal["equivalent", "subset", "superset", "contradiction", "independent"]
 
 
-VERDICT_TOKENS = 24  # for each statement
-
-Relation = Literal["says", "implies", "partly", "contradicts", "not said"]
-_NOT_SAID: Relation = "not said"
-REQUIRED: dict[Relation, float] = {"says": 1.0, "implies": 1.0, "partly": 0.5, "contradicts": 0.0, "not said": 0.0}
-FORBIDDEN: dict[Relation, float] = {relation: 1.0 - value for relation, value in REQUIRED.items()}
-
-
-class _Verdict(Decided):
-    n: int
-    relation: Relation
-
-
-class _Verdicts(Decided):
-    verdicts: tuple[_Verdict, ...]
-
-
-class RubricsFC:
-    """The statements of a case, `must_say` and `must_not_say`, held against the answer."""
+class RubricsFC(JudgedMeasure):
+    """Factual correctness by one choice: how the answer relates to a reference answer."""
 
     name = "rubrics"
-    about = "share of the statements that the answer must make and makes, or must not make and does not"
-    figures = ("rubrics", "must say", "must not say")
+    about = "what answer and reference answer are to each other: equivalent, subset, superset, contradiction, ..."
+    figures = ("rubrics",)
     prompts = ("rubrics",)
+    calls = 1
+
+    def __init__(self, numbers: JudgeNumbers = JudgeNumbers()) -> None:
+        self._numbers = numbers
+        self.variant = numbers.label(*get_args(_Relation.model_fields["relation"].annotation))
 
     def applies(self, case: Case, observed: Observed) -> bool:
-        return bool(case.must_say or case.must_not_say)
+        return bool(case.answers)
 
     async def of(self, case: Case, observed: Observed, judge: EvaluationJudge) -> Judgement:
-        """Raises: Unjudged, PagewireError."""
-        # What cites nothing says nothing of what it must; what it must not say it must not say there either.
-        required = case.must_say if said(observed).strip() else ()
-        statements = (*required, *case.must_not_say)
-        relations: tuple[Relation, ...] = tuple(_NOT_SAID for _ in statements)
-        if statements and observed.answer.strip():
-            relations = await self._relations(case, observed.answer, statements, judge)
-        if not required:
-            relations = (*(_NOT_SAID for _ in case.must_say), *relations)
-        return weighed(case, relations)
-
-    async def _relations(
-        self, case: Case, text: str, statements: tuple[str, ...], judge: EvaluationJudge
-    ) -> tuple[Relation, ...]:
-        def read(written: str) -> tuple[Relation, ...]:
-            verdicts = parsed(_Verdicts, written).verdicts
-            found = {each.n: each.relation for each in verdicts}
-            return in_order(found, [each.n for each in verdicts], len(statements))
-
-        values = {"question": asked(case), "answer": text, "statements": numbered(statements)}
-        return await judge.ask(self.prompts[0], values, read, VERDICT_TOKENS * (len(statements) + 2))
-
-
-def weighed(case: Case, relations: tuple[Relation, ...]) -> Judgement:
-    """The figures, from the relations of the statements that must be said and of those that must not."""
-    required = [REQUIRED[relation] for relation in relations[: len(case.must_say)]]
-    forbidden = [FORBIDDEN[relation] for relation in relations[len(case.must_say) :]]
-    sides = {"rubrics": [*required, *forbidden], "must say": required, "must not say": forbidden}
-    figures = {name: sum(values) / len(values) for name, values in sides.items() if values}
-    wrong = [
-        f"{relation}: {statement}"
-        for statement, relation, value in zip(
-            (*case.must_say, *case.must_not_say), relations, (*required, *forbidden), strict=True
-        )
-        if value < 1
-    ]
-    return Judgement(figures, " | ".join(wrong))
+        """Of several reference answers the best counts. Raises: Unjudged, PagewireError."""
+        text = said(observed)
+        if not text.strip():
+            return Judgement({"rubrics": 0.0}, "nothing was answered")
+        found = []
+        for reference in case.answers[:MOST_REFERENCES]:
+            values = {"question": asked(case), "answer": text, "reference": reference}
+            each = await judge.ask(self.prompts[0], values, partial(parsed, _Relation), TOKENS)
+            worth: float = getattr(self._numbers, each.relation)
+            found.append(Judgement({"rubrics": worth}, f"{each.relation}: {each.reason}"))
+        return max(found, key=lambda one: one.figures["rubrics"])
 
 
 ALL = "all"
-JUDGED: tuple[JudgedMeasure, ...] = (
-    Score(),
-    ClaimsFC(),
-    Faithfulness(),
-    ContextRelevancy(),
-    RubricsFC(),
-    Informationless(),
-)
 
 
-def named(names: Sequence[str]) -> tuple[JudgedMeasure, ...]:
+def measures(numbers: JudgeNumbers = JudgeNumbers()) -> tuple[JudgedMeasure, ...]:
+    """All of them, in our order."""
+    return (
+        Score(),
+        ClaimsFC(numbers),
+        Faithfulness(),
+        ContextRelevancy(),
+        RubricsFC(numbers),
+        Statements(),
+        Informationless(),
+    )
+
+
+JUDGED = measures()
+
+
+def named(names: Sequence[str], numbers: JudgeNumbers = JudgeNumbers()) -> tuple[JudgedMeasure, ...]:
     """The measures of these names, in our order. Raises: WrongUse: there is no such."""
     known = {measure.name for measure in JUDGED}
     if unknown := [name for name in names if name not in {*known, ALL}]:
         raise WrongUse(f"no judged measure {unknown[0]!r}; there are {', '.join((ALL, *sorted(known)))}")
-    return tuple(measure for measure in JUDGED if ALL in names or measure.name in names)
+    return tuple(measure for measure in measures(numbers) if ALL in names or measure.name in names)

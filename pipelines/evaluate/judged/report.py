@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from pydantic import BaseModel, ConfigDict
 
 from pipelines.evaluate.comparison import WHOLE
 from pipelines.evaluate.dataset import Case, Dataset
 from pipelines.evaluate.evaluation import MeanFigure, figure
-from pipelines.evaluate.judged.evaluator import applying, fingerprint, key
 from pipelines.evaluate.judged.measure import JudgedMeasure
+from pipelines.evaluate.judged.verdicts import applying, fingerprint, key
 from pipelines.evaluate.non_inferiority import MARGIN, Paired, paired
 from pipelines.evaluate.run import CaseVerdict, Run, askable
 
@@ -24,6 +25,7 @@ class JudgedFigure(MeanFigure):
 
     at_worst: float  # if every answer that was not judged were worth 0
     at_best: float  # if each were worth 1
+    rounded: float | None = None  # where each figure from a bound on counts as 1; None: the measure has no bound
 
 
 class JudgedGroup(BaseModel):
@@ -99,7 +101,7 @@ def advice(
 def _part(dataset: Dataset, cases: Sequence[Case], run: Run, measure: JudgedMeasure, judge: str) -> JudgedPart:
     verdicts = {case.id: _verdict(run, case, measure, judge) for case in applying(cases, run, measure)}
     members = {WHOLE: frozenset(verdicts), **dataset.groups()}
-    groups = {name: _group(verdicts, ids, measure.figures) for name, ids in members.items()}
+    groups = {name: _group(verdicts, ids, measure) for name, ids in members.items()}
     return JudgedPart(
         measure=measure.name,
         prompts=fingerprint(measure),
@@ -108,23 +110,23 @@ def _part(dataset: Dataset, cases: Sequence[Case], run: Run, measure: JudgedMeas
     )
 
 
-def _group(verdicts: Mapping[str, CaseVerdict], ids: Collection[str], names: Sequence[str]) -> JudgedGroup:
+def _group(verdicts: Mapping[str, CaseVerdict], ids: Collection[str], measure: JudgedMeasure) -> JudgedGroup:
     some = [verdict for id, verdict in verdicts.items() if id in ids]
     decided = [verdict for verdict in some if verdict.unjudged is None]
-    values = {name: [each.figures[name] for each in decided if name in each.figures] for name in names}
+    values = {name: [each.figures[name] for each in decided if name in each.figures] for name in measure.figures}
     lacking = len(some) - len(decided)
     return JudgedGroup(
         judged=len(decided),
         of=len(some),
-        figures={name: _figure(found, lacking) for name, found in values.items() if found},
+        figures={name: _figure(found, lacking, measure.rounded_from) for name, found in values.items() if found},
     )
 
 
-def _figure(values: Sequence[float], lacking: int) -> JudgedFigure:
+def _figure(values: Sequence[float], lacking: int, rounded_from: float | None) -> JudgedFigure:
     total = len(values) + lacking
-    return JudgedFigure(
-        **figure(values).model_dump(), at_worst=sum(values) / total, at_best=(sum(values) + lacking) / total
-    )
+    rounded = None if rounded_from is None else fmean(1.0 if each >= rounded_from else each for each in values)
+    bounds = {"at_worst": sum(values) / total, "at_best": (sum(values) + lacking) / total, "rounded": rounded}
+    return JudgedFigure(**figure(values).model_dump(), **bounds)
 
 
 def _verdict(run: Run, case: Case, measure: JudgedMeasure, judge: str) -> CaseVerdict:

@@ -37,6 +37,7 @@ PROMPTS = (
     "react",
     "rephrase",
     "self-ask",
+    "short",
     "think",
     "title",
     "tools",
@@ -130,8 +131,10 @@ class SitePrompts:
 
     def asked(self, request: Question, name: str) -> Prompt:
         """A prompt for a question: what its trial has in its place, else what its site says. Raises: PromptNotTried."""
-        own = self.of(request.site).prompts[name]
         trial = request.trial
+        if name == "answer" and trial is not None and trial.short:
+            name = "short"
+        own = self.of(request.site).prompts[name]
         if trial is None or trial.prompt is None or trial.prompt_name != name:
             return own
         try:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 from xml.etree.ElementTree import fromstring
 
 import pytest
-from sacrebleu import corpus_bleu
+from sacrebleu import BLEU, corpus_bleu
 
 from pipelines.evaluate.dataset import Case, Dataset
 from pipelines.evaluate.evaluation import ReportLine, against, bleu, evaluate, figure, junit
@@ -65,16 +66,20 @@ def test_bleu_is_sacrebleus(tmp_path: Path) -> None:
     seen = {id: cited.model_copy(update={"case": id, "answer": text}) for id, text in said.items()} | {
         "c": Observed(case="c", at=AT, ms=1.0)
     }
-    theirs = corpus_bleu(
+    texts: Any = (
         ["A card costs 18 euros a month.", "The bath is open from nine to five."],
         [
             ["A card costs 18 euros a year.", "The bath is open from nine to noon."],
-            ["It is 18 euros a year for adults.", None],  # type: ignore[list-item]
+            ["It is 18 euros a year for adults.", None],
         ],
     )
-    assert bleu(cases, seen) == pytest.approx(theirs.score / 100)
-    assert 0.5 < theirs.score / 100 < 0.9
-    assert bleu(cases[2:], seen) is None
+    found = bleu(cases, seen)
+    assert found["BLEU-4"] == pytest.approx(corpus_bleu(*texts).score / 100)
+    assert found == {f"BLEU-{n}": BLEU(max_ngram_order=n).corpus_score(*texts).score / 100 for n in (1, 2, 3, 4)}
+    # Of 17 words and full stops all but "month" and "five" stand in a reference, and each answer is as long as one.
+    assert found["BLEU-1"] == pytest.approx(15 / 17)
+    assert found["BLEU-1"] > found["BLEU-2"] > found["BLEU-3"] > found["BLEU-4"] > 0.5
+    assert bleu(cases[2:], seen) == {}
 
 
 def test_two_runs_are_compared(tmp_path: Path) -> None:
@@ -104,7 +109,7 @@ def test_what_cannot_be_compared_is_told_plainly(tmp_path: Path) -> None:
 def test_cases_that_measure_nothing_have_no_group(tmp_path: Path) -> None:
     made = Dataset("x", (Case(id="a", question="a", tags=("new",)),))
     told = evaluate(made, run(tmp_path / "r", Dataset("x", made.cases), {}))
-    assert (told.asked, told.groups, told.bleu) == (1, {}, None)
+    assert (told.asked, told.groups, told.bleu) == (1, {}, {})
     assert told.refusals.false_refusals is None
 
 

@@ -10,8 +10,9 @@ import pytest
 
 from pipelines.evaluate.dataset import Case, Dataset
 from pipelines.evaluate.evaluation import evaluate
+from pipelines.evaluate.evaluator import AsyncEvaluator
 from pipelines.evaluate.measures import Observed
-from pipelines.evaluate.run import BadRun, Run, RunHead, ask_all, askable
+from pipelines.evaluate.run import BadRun, Run, RunHead, askable
 from pipelines.runtime.errors import Retryable
 from tests.unit.evaluate.runs import AT, dataset, right, run
 
@@ -37,7 +38,7 @@ HEAD = RunHead.of(dataset(12), "town", "http://x", AT)
 async def test_every_case_is_asked_once(tmp_path: Path) -> None:
     made, system, done = dataset(12), Scripted(), list[int]()
     with Run.begin(tmp_path / "r.ndjson", HEAD) as going:
-        await ask_all(made.cases, system.ask, going, done.append)
+        await AsyncEvaluator().ask(made.cases, system.ask, going, done.append)
     assert sorted(system.asked) == sorted(case.id for case in made.cases)
     assert done == list(range(13))
     assert going.complete
@@ -47,7 +48,7 @@ async def test_every_case_is_asked_once(tmp_path: Path) -> None:
 async def test_a_run_goes_on_where_it_was_and_says_the_same(tmp_path: Path) -> None:
     made, path = dataset(12), tmp_path / "r.ndjson"
     with Run.begin(path, HEAD) as first, pytest.raises(Retryable):
-        await ask_all(made.cases, Scripted(until=7).ask, first, at_once=2)
+        await AsyncEvaluator(at_once=2).ask(made.cases, Scripted(until=7).ask, first)
     assert not first.complete
     with path.open("ab") as file:  # killed while it wrote, within a letter
         file.write('{"case": "c9", "answer": "für'.encode()[:-1])
@@ -55,7 +56,7 @@ async def test_a_run_goes_on_where_it_was_and_says_the_same(tmp_path: Path) -> N
     system = Scripted()
     later = HEAD.model_copy(update={"begun": AT + timedelta(hours=1), "version": "2"})
     with Run.begin(path, later) as second:
-        await ask_all(made.cases, system.ask, second)
+        await AsyncEvaluator().ask(made.cases, system.ask, second)
     assert len(system.asked) == 5
     assert second.head.begun == AT
     whole = run(tmp_path / "whole.ndjson", made)

@@ -417,7 +417,7 @@ async def test_a_question_shows_what_a_judge_finds_of_its_answer(operator: httpx
         return dict(zip(said(page, ".facts dt"), said(page, ".facts dd"), strict=True))
 
     faithful = "Share of its claims that the sources bear out: 0.50"
-    relevant = "Share of its sources that help, from 0.4 on counted as 1: 1.00"
+    relevant = "Share of its sources that it needed: 1.00"
     assert (await found())["Judged by small"] == faithful + relevant
     facts = await found(faithfulness=None, unjudged="judge-unreadable")
     assert facts["Judged by small"] == relevant + "Something was not judged, with the code judge-unreadable."

@@ -15,7 +15,7 @@ from gateway.fakes import FakePorts, Step, plain_answer
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.settings import StrategyName
 from prompts.loader import written
-from schemas.answer import Answered, Failed, PromptMessage, TrialFindings
+from schemas.answer import Answered, Failed, PromptMessage, TrialFindings, Usage
 from schemas.query import Gate, Question, Trial, Tuned
 from schemas.rebuild import RebuildOrder
 from schemas.trial import TrialStrategy
@@ -67,6 +67,25 @@ async def test_a_question_is_asked_under_each_of_the_settings(client: httpx.Asyn
         assert each["findings"]["gate"]["score"] == 0.9
         assert each["findings"]["prompt"] == [{"role": "user", "text": "When?"}]
         assert (each["error"], 0 <= each["first_token_ms"] <= each["ms"]) == (None, True)
+
+
+async def test_of_several_samples_the_answer_is_the_one_they_agree_on(
+    client: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    said = iter(["18 euros", "90 euros", "unknown", "18 euros", "18 euro"])
+
+    def script(question: Question) -> Sequence[Step]:
+        *before, answer, done = telling(question)
+        assert isinstance(answer, Answered)
+        usage = Usage(prompt_tokens=10, completion_tokens=2)
+        return [*before, answer.model_copy(update={"text": next(said), "usage": usage}), done]
+
+    fakes.answers.script = script
+    told = await report(client, trials=[{"samples": 5, "temperature": 0.7, "short": True}])
+    [answer] = [each["answer"] for each in told["trials"]]
+    assert (answer["answer"], answer["usage"]["prompt_tokens"]) == ("18 euros", 50)
+    assert len({question.request_id for question in fakes.answers.asked}) == 5
+    assert {question.trial for question in fakes.answers.asked} == {Trial(temperature=0.7, short=True)}
 
 
 async def test_no_conversation_keeps_it_and_no_stage_logs_it(client: httpx.AsyncClient, fakes: FakePorts) -> None:

@@ -17,7 +17,7 @@ from pipelines.query.examples import KINDS, ExampleComparison, Examples
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.runtime.embedder import Matrix32
 from pipelines.runtime.errors import Retryable
-from prompts.loader import Example, fence
+from prompts.loader import Example, fence, load
 from schemas.example import ExampleKind, ExampleSource, NewExample, WorkedExample
 from schemas.query import Question, Trial, Tuned, Turn
 from tests.asking import question
@@ -86,6 +86,24 @@ async def test_a_trial_puts_the_examples_of_the_answer_in_another_order() -> Non
     assert len({tuple(order) for order in orders}) == 2
     assert await told("answer", examples=3, order=5) == orders[5]
     assert await told("rephrase", order=5) == await told("rephrase")  # only the answer is tried
+
+
+async def test_a_trial_may_show_the_first_answers_for_every_question_and_short_ones() -> None:
+    """Fixed: those of the file, in its order, whatever is asked. Short: by the prompt for short answers, which has six
+    of its own; operators' answers, whole sentences, are not among them."""
+    examples = Examples(SITE_PROMPTS, Store(answered(DOGS, "It costs 90 euros [1].", FEE)), Models(), 15)
+
+    async def told(asked: str, **trial: Any) -> list[str]:
+        request = question(asked).model_copy(update={"trial": Trial.model_validate(trial)})
+        return [example.title for example in await examples.pick("answer", request, "en", asked)]
+
+    titles = [example.title for example in load("short").examples["en"]]
+    assert len(titles) == 6
+    for asked in (DOGS, "When is the summer festival?"):
+        assert await told(asked, short=True, shot_choice="fixed", examples=5) == titles[:5]
+    near = await told("When is the summer festival?", short=True, examples=2)
+    assert near[-1] == "A date"
+    assert set(await told(DOGS, short=True, examples=6)) == set(titles)
 
 
 async def test_the_example_most_like_the_question_comes_last() -> None:

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from pipelines.evaluate.dataset import Case, Dataset
-from pipelines.evaluate.judged.evaluator import judge_all
+from pipelines.evaluate.evaluator import AsyncEvaluator
 from pipelines.evaluate.judged.judge import GIVE_UP
 from pipelines.evaluate.judged.measure import JudgedMeasure
 from pipelines.evaluate.judged.registry import named
 from pipelines.evaluate.judged.report import Judged, JudgedGroup, advice, judged
 from pipelines.evaluate.run import BadRun, Run
 from pipelines.runtime.errors import Permanent
+from schemas.evaluation import JudgeNumbers
 from tests.unit.evaluate import runs
 from tests.unit.evaluate.judged.judges import Reply, Script, Written, judge
 
@@ -53,7 +54,7 @@ async def judge_run(
     """Of a run that is asked already."""
     with Run.begin(path, Run.read(path).head) as run:
         judges = [judge(model, **budget) for _ in range(repeats)]
-        return run, await judge_all(dataset.cases, run, measures, judges, at_once=at_once)
+        return run, await AsyncEvaluator(measures, judges, at_once).judge(dataset.cases, run)
 
 
 def asked(path: Path, dataset: Dataset, answers: dict[str, dict[str, Any]] | None = None) -> Path:
@@ -88,6 +89,25 @@ async def test_a_report_by_hand(tmp_path: Path) -> None:
     assert (reasons["c4"], reasons["c10"], reasons["c7"]) == ("worth 3", "nothing was answered", "")
 
 
+async def test_claims_are_kept_as_they_are_and_rounded(tmp_path: Path) -> None:
+    """Eight answers: four whose only claim is entailed, four whose claim is independent and worth f = .4. The mean is
+    .7; rounded from .4 on it is 1, and the verdicts keep what was said."""
+    made = answerable(12)
+    path = asked(tmp_path / "r.ndjson", made)
+    model = Script(
+        claims=lambda text: {"claims": [text.split("<text-f3nc3>\n")[1].split("\n")[0]]},
+        follows=lambda text: {"follows": int(text.split("What does ")[1].split()[0]) % 2 == 0},
+        contradicts={"contradicts": False},
+    )
+    for rounded_from, rounded in ((0.4, 1.0), (0.5, 0.7)):
+        measures = named(["claims"], JudgeNumbers(f=0.4, rounded_from=rounded_from))
+        run, _ = await judge_run(path, made, model, measures)
+        figure = whole(judged(made, run, measures, JUDGE)).figures["claims F1"]
+        assert (figure.mean, figure.rounded) == (pytest.approx(0.7), pytest.approx(rounded))
+    assert sorted({verdict.figures["claims F1"] for verdict in run.verdicts.values()}) == [pytest.approx(0.4), 1.0]
+    assert whole(judged(made, run, SCORE, JUDGE)).figures == {}
+
+
 async def test_what_is_decided_is_not_asked_again_and_what_is_not_is(tmp_path: Path) -> None:
     made = answerable(12)
     path = asked(tmp_path / "r", made)
@@ -104,7 +124,7 @@ async def test_another_judge_or_wording_is_another_verdict(tmp_path: Path, monke
     path = asked(tmp_path / "r", made)
     run, _ = await judge_run(path, made, marks(lambda _: mark(5)))
     assert whole(judged(made, run, SCORE, "another")).judged == 0
-    monkeypatch.setattr("pipelines.evaluate.judged.evaluator._fingerprint", lambda _: "score-2-0")
+    monkeypatch.setattr("pipelines.evaluate.judged.verdicts._fingerprint", lambda _: "score-2-0")
     other = whole(judged(made, run, SCORE, JUDGE))
     assert (other.judged, other.of, other.figures) == (0, 8, {})
 

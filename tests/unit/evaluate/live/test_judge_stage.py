@@ -12,7 +12,7 @@ from prometheus_client import REGISTRY
 
 from adapters.fake_outcomes import FakeOutcomes
 from adapters.fakes import FakeSender
-from pipelines.evaluate.judged.evaluator import fingerprint
+from pipelines.evaluate.judged.verdicts import fingerprint
 from pipelines.evaluate.live.allowance import SampleAllowance
 from pipelines.evaluate.live.handler import MEASURES, InLine, Named, begin_counting, judge_handler
 from pipelines.query.log.handler import verdict_handler
@@ -35,7 +35,7 @@ MINUTE = timedelta(minutes=1)
 GOOD: dict[str, Any] = {
     "claims": {"claims": ["It costs 18 euros.", "It lasts a year."]},
     "faithfulness": verdicts("entailed", "neither"),
-    "relevancy": {"relevant": [1]},
+    "relevancy": {"needed": [1]},
 }
 
 
@@ -383,9 +383,9 @@ async def test_a_judge_that_is_away_pauses_the_stage(error: PagewireError, way: 
     [
         ({"claims": ContentFiltered("no")}, (None, 0.25, "content-filtered")),
         ({"claims": "I like it."}, (None, 0.25, "judge-unreadable")),
-        ({"relevancy": {"relevant": [7]}}, (0.5, None, "judge-unreadable")),
+        ({"relevancy": {"needed": [7]}}, (0.5, None, "judge-unreadable")),
         ({"claims": {"claims": []}}, (None, 0.25, None)),  # claims nothing: there is no figure
-        ({"relevancy": {"relevant": [1, 2]}}, (0.5, 1.0, None)),
+        ({"relevancy": {"needed": [1, 2]}}, (0.5, 0.5, None)),
     ],
 )
 async def test_what_cannot_be_judged_says_so_and_keeps_the_rest(

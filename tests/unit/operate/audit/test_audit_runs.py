@@ -9,9 +9,10 @@ import pytest
 
 from adapters.fake_states import FakeStates
 from gateway.fakes import FakeAudits
-from pipelines.operate.audit import runs
+from pipelines.operate import site_runs
 from pipelines.operate.audit.repair import AuditRunning
-from pipelines.operate.audit.runs import LEASE, AuditOrder, AuditRun, AuditRuns
+from pipelines.operate.audit.runs import AuditOrder, AuditRun, AuditRuns
+from pipelines.operate.site_runs import LEASE
 from pipelines.runtime.errors import Retryable
 from schemas.base import Wire
 
@@ -41,7 +42,7 @@ class World:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(runs, "BEAT", 0.001)
+    monkeypatch.setattr(site_runs, "BEAT", 0.001)
     return World()
 
 
@@ -101,7 +102,7 @@ async def test_the_run_of_a_gateway_that_died_is_broken_off_and_another_may_begi
     dead, alive = world.gateway(), world.gateway()
     world.audits.holds = asyncio.Event()
     await dead.start("town", AUDIT, "admin")
-    [task] = dead._tasks
+    [task] = dead._runs._tasks
     frozen = dict(world.states.kept)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -122,7 +123,7 @@ async def test_who_has_lost_the_claim_stops_and_leaves_the_other_alone(world: Wo
     slow, other = world.gateway(), world.gateway()
     world.audits.holds = asyncio.Event()
     begun = await slow.start("town", AUDIT, "admin")
-    [task] = slow._tasks
+    [task] = slow._runs._tasks
     taken = begun.model_copy(update={"by": "another", "began_at": NOON + timedelta(minutes=1)})
     await world.states.put("audit-run", "town", taken)
     async with asyncio.timeout(60):

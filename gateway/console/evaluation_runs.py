@@ -1,0 +1,142 @@
+"""An evaluation ordered in the console: what is asked under which settings, its cost, and how far it is.
+
+GET evaluations/new ─▶ POST, do=plan ─▶ the cost ─▶ POST, do=start ─▶ evaluations/run: it looks again by itself
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from fastapi import APIRouter, Response
+from fastapi.responses import RedirectResponse
+from pydantic import ValidationError
+
+from gateway.console.view import ConsoleRoute, Editor, OnSite, View, form_of
+from gateway.edge.problems import Problem
+from gateway.operators.evaluation_runs import begun, last_evaluation, list_datasets, ordered, stopped_run
+from gateway.operators.trials import list_choices
+from pipelines.evaluate.comparison import GATED
+from pipelines.evaluate.experiments.grid import BASE
+from pipelines.evaluate.judged.registry import JUDGED
+from pipelines.runtime.errors import Permanent
+from schemas.base import problems
+from schemas.evaluation_run import MAX_DATASET, EvaluationOrder, EvaluationPlan
+from schemas.flow import Retriever
+from schemas.trial import TrialStrategy
+
+MAX_FORM = 3 * MAX_DATASET  # bytes: percent-encoded
+AGAIN = 3  # seconds until the page looks again while one is at work
+BADGES = {"running": "fair", "broken-off": "bad", "failed": "bad", "done": "calm"}
+CHOSEN: Mapping[str, tuple[str, ...]] = {"retriever": get_args(Retriever), "strategy": get_args(TrialStrategy)}
+NUMBERS = ("hits", "shots", "self_consistency")  # several of each, with commas between them
+
+router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
+
+
+@router.get("/evaluations/new")
+async def show_form(view: Editor) -> Response:
+    """What can be ordered."""
+    return await _form(view, {"corrections": "yes"})
+
+
+@router.post("/evaluations/new")
+async def take_order(view: Editor) -> Response:
+    """`do=plan` shows what it would cost, `do=start` begins."""
+    assert view.caller is not None
+    form = await form_of(view, limit=MAX_FORM)
+    try:
+        made = await ordered(view.edge, view.caller, view.site, _order(form))
+        if form.get("do") != "start":
+            plan = await asyncio.to_thread(lambda: made.plan)
+            return await _form(view, form, plan=plan)
+        await begun(view.edge, view.caller, made, str(view.request.base_url), "console")
+    except ValidationError as err:
+        return await _form(view, form, refused=problems(err))
+    except (Permanent, Problem) as err:
+        return await _form(view, form, refused=getattr(err, "detail", "") or str(err))
+    return RedirectResponse(f"/console/evaluations/run?site={view.site}", 303)
+
+
+@router.get("/evaluations/run")
+async def show_progress(view: OnSite) -> Response:
+    """The evaluation at work, or the last one."""
+    assert view.caller is not None
+    last = await last_evaluation(view.edge, view.site)
+    shown = [name for name in GATED if last.run and any(name in arm.figures for arm in last.run.arms)]
+    response = view.page(
+        "evaluation_run.html",
+        run=last.run,
+        state=last.state,
+        measures=shown,
+        badges=BADGES,
+        base=BASE,
+        may_edit=view.caller.may("edit"),
+    )
+    if last.state == "running":
+        response.headers["Refresh"] = str(AGAIN)
+    return response
+
+
+@router.post("/evaluations/run/stop")
+async def stop_run(view: Editor) -> Response:
+    assert view.caller is not None
+    await form_of(view)
+    await stopped_run(view.edge, view.caller, view.site, "console")
+    return RedirectResponse(f"/console/evaluations/run?site={view.site}", 303)
+
+
+async def _form(
+    view: View, form: Mapping[str, str], *, plan: EvaluationPlan | None = None, refused: str = ""
+) -> Response:
+    assert view.caller is not None
+    datasets, choices = await asyncio.gather(
+        list_datasets(view.site, view.caller, view.edge), list_choices(view.site, view.caller, view.edge)
+    )
+    judge = view.edge.settings.judge_of_answers
+    return view.page(
+        "evaluation_new.html",
+        form=form,
+        datasets=datasets,
+        chosen=CHOSEN,
+        numbers=NUMBERS,
+        models=choices.models,
+        judge=judge,
+        judged=[measure.name for measure in JUDGED],
+        plan=plan,
+        refused=refused,
+    )
+
+
+def _order(form: Mapping[str, str]) -> EvaluationOrder:
+    """Raises: ValidationError."""
+    vary: dict[str, Any] = {
+        name: [value for value in values if form.get(f"{name}-{value}")] for name, values in CHOSEN.items()
+    }
+    vary |= {name: [_number(one) for one in form.get(name, "").split(",") if one.strip()] for name in NUMBERS}
+    if form.get("think"):
+        vary["think"] = [False, True]
+    base: dict[str, Any] = {name: values[0] for name, values in vary.items() if len(values) == 1}
+    if form.get("short"):
+        base["short"] = True
+    if form.get("model"):
+        base["model"] = form["model"]
+    if form.get("temperature", "").strip():
+        base["temperature"] = form["temperature"].strip()
+    return EvaluationOrder.model_validate(
+        {
+            "dataset": form.get("dataset", ""),
+            "content": form.get("content", "").replace("\r\n", "\n"),
+            "corrections": form.get("corrections") == "yes",
+            "base": base,
+            "vary": {name: values for name, values in vary.items() if len(values) > 1},
+            "judge": [measure.name for measure in JUDGED if form.get(f"judge-{measure.name}")],
+            **{name: form[name] for name in ("calls", "judge_calls", "note") if form.get(name, "").strip()},
+        }
+    )
+
+
+def _number(text: str) -> int | str:
+    """What is no number the grid refuses, by name."""
+    return int(text) if text.strip().isdecimal() else text.strip()
