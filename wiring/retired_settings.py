@@ -1,4 +1,5 @@
-"""Settings of earlier versions: a start goes on without them, and says what to do instead."""
+"""Settings of earlier versions. One that has a successor is refused, since its value would be lost; without the others a
+start goes on, with a warning."""
 
 from __future__ import annotations
 
@@ -13,13 +14,22 @@ log = logging.getLogger(__name__)  # at a start nothing is configured yet: Pytho
 
 RENAMED = {"content_hits": "hits"}  # still read, until the next release
 _FIXED = "it is no setting any more"
-_OF_STEPS = "use steps.answer.max_tokens"
-# The place in pagewire.yaml (`*`: any name), and what to do instead.
+# The place in pagewire.yaml (`*`: any name), and what to set instead.
+SUCCESSORS: Mapping[str, str] = {
+    "answer_tokens": "steps.answer.max_tokens",
+    "attachment_folder": "sites.SITE.attachment_folder",
+    "llm_small_model": "steps.rephrase.model, steps.translate.model and steps.title.model",
+    "steps.*.context_chars": "context_chars",
+    "sites.*.answer_tokens": "steps.answer.max_tokens of the site",
+    "sites.*.judge": "judge (PAGEWIRE_JUDGE), for all sites",
+    "sites.*.shards": "shards (PAGEWIRE_SHARDS); small sites share indexes by `index: shared`",
+    "sites.*.steps.*.context_chars": "context_chars of the site",
+    "sites.*.tool_calls": "tool_calls (PAGEWIRE_TOOL_CALLS), for all sites",
+}
+# Those without: why.
 RETIRED: Mapping[str, str] = {
-    "answer_tokens": _OF_STEPS,
     "answers_at_once": f"{_FIXED}; llm_at_once limits the calls of a process",
     "attachment_budget": _FIXED,
-    "attachment_folder": "use sites.SITE.attachment_folder",
     "attachment_memory": _FIXED,
     "attachment_text": _FIXED,
     "attachment_timeout": _FIXED,
@@ -31,7 +41,6 @@ RETIRED: Mapping[str, str] = {
     "judge_seconds": _FIXED,
     "llm_failures": _FIXED,
     "llm_rest": _FIXED,
-    "llm_small_model": "use steps.rephrase.model, steps.translate.model and steps.title.model",
     "llm_token_chars": _FIXED,
     "metrics_sites": _FIXED,
     "question_patience": _FIXED,
@@ -44,35 +53,35 @@ RETIRED: Mapping[str, str] = {
     "tries": _FIXED,
     "try_timeout": _FIXED,
     "window": _FIXED,
-    "steps.*.context_chars": "use context_chars",
-    "sites.*.answer_tokens": "use steps.answer.max_tokens of the site",
     "sites.*.chat.titles": _FIXED,
     "sites.*.connectors.*.concurrency": f"{_FIXED}; delay sets the pace",
     "sites.*.connectors.*.max_depth": f"{_FIXED}; max_pages limits a crawl",
-    "sites.*.judge": "use judge (PAGEWIRE_JUDGE), for all sites",
     "sites.*.judging.again": _FIXED,
-    "sites.*.shards": "use shards (PAGEWIRE_SHARDS); small sites share indexes by `index: shared`",
-    "sites.*.steps.*.context_chars": "use context_chars of the site",
-    "sites.*.tool_calls": "use tool_calls (PAGEWIRE_TOOL_CALLS), for all sites",
 }
 
 
 def without_retired(values: dict[str, Any]) -> dict[str, Any]:
-    """The settings by today's names; each retired one is logged as a warning and left out.
+    """The settings by today's names; each retired one without a successor is logged as a warning and left out.
 
     Raises:
-        SettingsError: a setting has its earlier name and today's.
+        SettingsError: a setting has its earlier name and today's, or a successor.
     """
     for old, new in RENAMED.items():
         if old in values and new in values:
             raise SettingsError(f"{old} is called {new} now: set one of them")
     values = {RENAMED.get(name, name): value for name, value in values.items()}
-    for pattern, instead in RETIRED.items():
+    for pattern, successor in SUCCESSORS.items():
+        for place, _, _ in _places(values, pattern.split(".")):
+            raise SettingsError(f"{_shown(place)} is no setting any more: set {successor}")
+    for pattern, why in RETIRED.items():
         for place, holder, name in list(_places(values, pattern.split("."))):
-            shown = place if "." in place else f"{place} ({variable(place)})"
-            log.warning("%s is ignored: %s", shown, instead)
+            log.warning("%s is ignored: %s", _shown(place), why)
             del holder[name]
     return values
+
+
+def _shown(place: str) -> str:
+    return place if "." in place else f"{place} ({variable(place)})"
 
 
 def _places(holder: Any, parts: list[str], above: str = "") -> Iterator[tuple[str, dict[str, Any], str]]:

@@ -212,7 +212,7 @@ async def test_pages_of_a_group_are_named_to_keys_with_the_group_alone(
     )
     # By somebody with groups, by an earlier version, and by everybody.
     for n, restricted in enumerate((True, None, False)):
-        await logged(fakes, n, outcome(n, hits=hits, became="refused", restricted=restricted))
+        await logged(fakes, n, outcome(n, hits=hits, became="page", restricted=restricted))
     everything = ["pool", "leave", "unknown", "gone"]
     keys = app.state.edge.ports.keys
     staff = (await keys.create(NewKey(name="staff", scopes=("view",), site="town", groups=("staff",)), "admin")).key

@@ -370,23 +370,37 @@ def test_a_site_says_where_its_index_is_to_be_else_all_do(file: Path) -> None:
 def test_a_retired_setting_is_left_out_with_a_warning(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     file.write_text(
         "tries: 3\n"
-        "steps: {answer: {context_chars: 900, max_tokens: 80}}\n"
-        "sites: {town: {shards: 3, chat: {titles: false}, connectors: {web: {kind: sitemap, url: 'https://a.example', "
+        "steps: {answer: {max_tokens: 80}}\n"
+        "sites: {town: {chat: {titles: false}, connectors: {web: {kind: sitemap, url: 'https://a.example', "
         "max_depth: 3}}}}"
     )
     settings = load({"PAGEWIRE_WINDOW": "8"})
     assert settings.steps == {"answer": StepSettings(max_tokens=80)}
     warned = caplog.messages
-    assert len(warned) == 6
+    assert len(warned) == 4
     for told in (
         "tries (PAGEWIRE_TRIES) is ignored",
         "window (PAGEWIRE_WINDOW) is ignored",
-        "steps.answer.context_chars is ignored: use context_chars",
-        "sites.town.shards is ignored: use shards (PAGEWIRE_SHARDS)",
         "sites.town.chat.titles is ignored",
         "sites.town.connectors.web.max_depth is ignored",
     ):
         assert any(line.startswith(told) for line in warned), told
+
+
+def test_a_retired_setting_whose_value_would_be_lost_is_refused(file: Path) -> None:
+    for yaml, told in (
+        (
+            "answer_tokens: 80",
+            "answer_tokens (PAGEWIRE_ANSWER_TOKENS) is no setting any more: set steps.answer.max_tokens",
+        ),
+        (
+            "steps: {answer: {context_chars: 900}}",
+            "steps.answer.context_chars is no setting any more: set context_chars",
+        ),
+        ("sites: {town: {shards: 3}}", "sites.town.shards is no setting any more: set shards (PAGEWIRE_SHARDS)"),
+    ):
+        assert refused(file, yaml).startswith(told)
+    assert "steps.rephrase.model" in refused(file, "", PAGEWIRE_LLM_SMALL_MODEL="small")
 
 
 def test_nothing_that_is_set_today_is_retired() -> None:
