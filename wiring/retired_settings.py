@@ -1,4 +1,4 @@
-"""Settings of earlier versions. One that has a successor is refused, since its value would be lost; without the others a
+"""Settings of earlier versions. One that has a successor is refused, since its value would be lost. Without the others a
 start goes on, with a warning."""
 
 from __future__ import annotations

@@ -388,7 +388,7 @@ def test_a_retired_setting_is_left_out_with_a_warning(file: Path, caplog: pytest
 
 
 def test_a_retired_setting_whose_value_would_be_lost_is_refused(file: Path) -> None:
-    for yaml, told in (
+    for written, told in (
         (
             "answer_tokens: 80",
             "answer_tokens (PAGEWIRE_ANSWER_TOKENS) is no setting any more: set steps.answer.max_tokens",
@@ -399,7 +399,7 @@ def test_a_retired_setting_whose_value_would_be_lost_is_refused(file: Path) -> N
         ),
         ("sites: {town: {shards: 3}}", "sites.town.shards is no setting any more: set shards (PAGEWIRE_SHARDS)"),
     ):
-        assert refused(file, yaml).startswith(told)
+        assert refused(file, written).startswith(told)
     assert "steps.rephrase.model" in refused(file, "", PAGEWIRE_LLM_SMALL_MODEL="small")
 
 
