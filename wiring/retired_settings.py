@@ -1,5 +1,5 @@
-"""Settings of earlier versions. One that has a successor is refused, since its value would be lost. Without the others a
-start goes on, with a warning."""
+"""Settings of earlier versions. One that has a successor is refused, since its value would be lost; another one is
+ignored, with a warning."""
 
 from __future__ import annotations
 
