@@ -50,6 +50,9 @@ class FakeOutcomes:
         match event.event:
             case Outcome() as outcome:
                 kept = self._of(event.site, event.request_id, outcome.asked_at)
+                if kept.outcome and not (outcome.calls or outcome.doubted):  # said again by a worker that has neither
+                    earlier = {"calls": kept.outcome.calls, "doubted": kept.outcome.doubted}
+                    outcome = outcome.model_copy(update=earlier)
                 kept.outcome, kept.conversation = outcome, event.conversation
             case Rated(feedback=feedback):
                 self._of(event.site, event.request_id, feedback.at).feedback = feedback
@@ -143,7 +146,7 @@ class FakeOutcomes:
 
 def _erase(kept: _Kept) -> None:
     if kept.outcome is not None:
-        kept.outcome = kept.outcome.model_copy(update=dict.fromkeys(("question", "rephrased", "answer", "vector")))
+        kept.outcome = kept.outcome.wordless
     if kept.feedback is not None:
         kept.feedback = kept.feedback.model_copy(update={"comment": None})
 

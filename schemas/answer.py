@@ -10,6 +10,7 @@ from pydantic import Field
 
 from schemas.base import Message, SiteId, Wire
 from schemas.query import Became, FoundPage, Gate, Grade, RequestId, SearchMode, Source, Sure
+from schemas.query import PromptMessage as PromptMessage
 from schemas.query import Usage as Usage
 
 
@@ -104,13 +105,6 @@ class QuestionMeaning(Wire):
 
     label: str = Field(description="To be shown: a page's title, or a heading on it.")
     question: str = Field(description="To be asked when it is chosen.")
-
-
-class PromptMessage(Wire):
-    """A message in the model's prompt."""
-
-    role: str
-    text: str
 
 
 class TrialFindings(Wire):

@@ -7,12 +7,22 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, ConfigDict, Field
 
-from schemas.answer import GeneratedBy
+from schemas.answer import DoubtKind, GeneratedBy
 from schemas.base import Lang, Message, PageId, SiteId, Wire
 from schemas.conversation import Feedback
 from schemas.page import FieldName
 from schemas.query import Became as Became
-from schemas.query import CorrectedBy, CourtesyKind, Gate, Grade, QuestionVector, RequestId, SearchMode, Sure
+from schemas.query import (
+    CorrectedBy,
+    CourtesyKind,
+    Gate,
+    Grade,
+    ModelCall,
+    QuestionVector,
+    RequestId,
+    SearchMode,
+    Sure,
+)
 
 
 class OutcomeSource(Wire):
@@ -27,6 +37,16 @@ class OutcomeSource(Wire):
     score: float = Field(description="Fused score.")
     cosine: float | None = Field(default=None, description="Null if found by keywords alone.")
     cited: bool = False
+
+
+class DoubtedSentence(Wire):
+    """A sentence of a model that its sources do not bear out, and why."""
+
+    sentence: str = Field(description="As the model wrote it, without its citations.")
+    kind: DoubtKind
+    said: str = Field(description="What of it the sources do not say.")
+    cited: tuple[int, ...] = Field(default=(), description="Numbers of the sources it cites; none: all were read.")
+    marked: bool = Field(default=False, description="The visitor saw it, with a note; else it was left out.")
 
 
 class Outcome(Wire):
@@ -76,10 +96,27 @@ class Outcome(Wire):
         description="What its visitor read, masked but for what the pages say; null as `question`, and where the "
         "visitor may read pages that not everybody may.",
     )
+    calls: tuple[ModelCall, ...] = Field(
+        default=(),
+        exclude_if=lambda calls: not calls,
+        description="Of models, in order, masked as `answer`, and not kept where that is not; only of a site with "
+        "`log_prompts`.",
+    )
+    doubted: tuple[DoubtedSentence, ...] = Field(
+        default=(),
+        exclude_if=lambda doubted: not doubted,
+        description="Sentences of all tries to answer that the sources do not bear out; kept as `calls`.",
+    )
     vector: QuestionVector | None = Field(
         default=None,
         description="Of `rephrased`. Null where that is null or was masked: a vector tells much of its words.",
     )
+
+    @property
+    def wordless(self) -> Outcome:
+        """Without anybody's words."""
+        nothing = dict.fromkeys(("question", "rephrased", "answer", "vector")) | dict.fromkeys(("calls", "doubted"), ())
+        return self.model_copy(update=nothing)
 
 
 class Rated(Wire):

@@ -207,6 +207,24 @@ class Usage(Wire):
         )
 
 
+class PromptMessage(Wire):
+    """A message in the model's prompt."""
+
+    role: str
+    text: str
+
+
+class ModelCall(Wire):
+    """A call of a model for a question: the messages as sent, and the reply."""
+
+    step: str = Field(description="As in the setting `steps`: `rephrase`, `think`, `answer`, `judge` ...")
+    model: str | None = Field(default=None, description="As its server names it; null: it did not reply.")
+    messages: tuple[PromptMessage, ...] = Field(description="As sent, the sources in them as the model read them.")
+    reply: str = Field(default="", description="As the model wrote it, its calls of tools last.")
+    failed: str | None = Field(default=None, description="Code of the error that ended it.")
+    not_kept: int = Field(default=0, ge=0, description="Characters of messages and reply that are left out here.")
+
+
 class Rephrased(Message):
     """`query.rephrased`: the question that is searched and answered."""
 
@@ -216,6 +234,11 @@ class Rephrased(Message):
     mode: SearchMode
     courtesy: CourtesyKind | None = Field(default=None, description="Of a courtesy; null: something is asked.")
     person: bool = Field(default=False, description="Somebody to talk to is asked for; `courtesy` is `about` then.")
+    calls: tuple[ModelCall, ...] = Field(
+        default=(),
+        exclude_if=lambda calls: not calls,
+        description="Of models, so far; only of a site with `log_prompts`.",
+    )
     usage: Usage = Field(default=Usage(), description="So far.")
     timings_ms: dict[str, float] = Field(default_factory=dict)
 
@@ -344,6 +367,9 @@ class Retrieved(Message):
     )
     found: tuple[FoundPage, ...] = Field(
         default=(), description="Of a trial, or with `ranked`: the pages found, the best first."
+    )
+    calls: tuple[ModelCall, ...] = Field(
+        default=(), exclude_if=lambda calls: not calls, description="As in `query.rephrased`."
     )
     usage: Usage = Field(default=Usage(), description="So far.")
     timings_ms: dict[str, float] = Field(default_factory=dict)

@@ -25,10 +25,10 @@ from schemas.conversation import Feedback
 from schemas.example import ExampleKind, NewExample, WorkedExample
 from schemas.http import IndexedChunk, IndexedPage, SiteStatus, StageStatus, SystemStatus
 from schemas.keys import page_key
-from schemas.outcome import Outcome, OutcomeEvent, OutcomeSource, Rated
+from schemas.outcome import DoubtedSentence, Outcome, OutcomeEvent, OutcomeSource, Rated
 from schemas.page import PageDocument
 from schemas.quality_gate import KeptGateReport, Measure, Rank
-from schemas.query import Gate, Question, Source, Sure
+from schemas.query import Gate, ModelCall, Question, Source, Sure
 from schemas.rebuild import Generation, RebuildState
 from schemas.text_version import TextVersion
 from tests.asking import NOON
@@ -59,6 +59,32 @@ def _hit(
     )
 
 
+CALLS = (
+    ModelCall(
+        step="rephrase",
+        model="gpt-oss-20b",
+        messages=(
+            PromptMessage(role="system", text="You prepare questions for the search of a website."),
+            PromptMessage(role="user", text="What does a library card cost for adults?"),
+        ),
+        reply="What does a library card of the town library cost for adults?",
+    ),
+    ModelCall(
+        step="answer",
+        model="gpt-oss-20b",
+        messages=(
+            PromptMessage(role="system", text="Answer from the sources alone. Cite them as [1]."),
+            PromptMessage(role="user", text=f'<source-3f n="1">\nTitle: {EVIL}\n\n18 euros a year.\n</source-3f>'),
+        ),
+        reply="A card costs 18 euros a year [1]. A card costs 99 euros [1][2].",
+        not_kept=1204,
+    ),
+    ModelCall(
+        step="judge",
+        messages=(PromptMessage(role="user", text="1: A card costs 18 euros a year. [1]"),),
+        failed="model-down",
+    ),
+)
 OUTCOMES = {
     CARD: Outcome(
         restricted=False,
@@ -93,6 +119,11 @@ OUTCOMES = {
         timings_ms={"rephrase": 212.4, "retrieve": 96.1, "answer": 1830.0},
         first_token_ms=640.2,
         left_out=1,
+        calls=CALLS,
+        doubted=(
+            DoubtedSentence(sentence="A card costs 99 euros.", kind="figure", said="99 euros", cited=(1, 2)),
+            DoubtedSentence(sentence=f"Ask {EVIL}.", kind="name", said=EVIL, marked=True),
+        ),
     ),
     SAUNA: Outcome(
         restricted=False,

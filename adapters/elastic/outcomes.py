@@ -44,9 +44,11 @@ LABELS = "labels"  # within `outcome`: what raters said of the answer, in logs o
 ERASED: dict[str, Any] = {
     "forgotten": True,
     "labelled_by": None,
-    "outcome": {"vector": None, "answer": None, LABELS: None},
+    "outcome": {"vector": None, "answer": None, "calls": [], "doubted": [], LABELS: None},
 } | dict.fromkeys(WORDS)
-LENGTHY = ("outcome.vector", "outcome.answer", f"outcome.{LABELS}")  # fields that no list shows
+LENGTHY = tuple(
+    f"outcome.{name}" for name in ("vector", "answer", "calls", "doubted", LABELS)
+)  # fields that no list shows
 # The fields for grouping questions
 GROUPED = (
     *("request_id", "asked_at", "asked_in", "question", "rephrased", "became", "rating"),

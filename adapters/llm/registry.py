@@ -1,7 +1,7 @@
 """Chooses model and parameters for a step of a site. All steps with the same model share its connection.
 
 site, step ─▶ steps of the site ─▶ steps of all sites ─▶ PAGEWIRE_LLM_* ─▶ model, temperature, thinking tokens
-                                                                └▶ StepChat: its limit, and its usage
+                                                                └▶ StepChat: its limit, its usage, and its record
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from typing import NamedTuple
 from adapters.llm.guarded import FAILURES, GuardedChat
 from adapters.llm.openai_chat import OpenAIChat
 from adapters.llm.settings import ModelSettings
+from pipelines.query.model_calls import begun
 from pipelines.query.ports import ChatModel, Completion, Delta, ToolSpec
 from pipelines.query.settings import QuerySettings
 from pipelines.query.spending import Spending, estimated, written
+from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.settings import ROOMY, StepName, StepSettings
 from prompts.loader import ChatMessage
 from schemas.answer import Usage
@@ -132,10 +134,10 @@ class StepChat:
         """Raises: ModelError; TokensSpent, QuestionSpent: before the model is asked."""
         reading = estimated(messages, tools)
         room = self._spending.open(self._site, self._question, reading, self._limit or max_tokens)
-        used, said, begun = Usage(), 0, False
+        used, said, began, call = Usage(), 0, False, begun(self._step, messages)
 
         def counted() -> Usage:
-            if not begun or used.prompt_tokens or used.completion_tokens:
+            if not began or used.prompt_tokens or used.completion_tokens:
                 return used
             # An interrupted call, or a server that sends no usage.
             return Usage(model=used.model, prompt_tokens=reading, completion_tokens=written(said))
@@ -143,9 +145,14 @@ class StepChat:
         try:
             async with aclosing(self._model.stream(messages, max_tokens=room, tools=tools)) as deltas:
                 async for delta in deltas:
-                    begun = True
+                    began = True
+                    call.add(delta.text, delta.calls)
                     said += len(delta.text.encode()) + sum(len(call.arguments) for call in delta.calls)
                     used = delta.usage or used
                     yield delta if delta.usage is None else replace(delta, usage=counted())
+        except PagewireError as err:
+            call.failed = err.code
+            raise
         finally:
+            call.model = used.model
             self._spending.close(self._site, self._step, self._question, reading, counted())

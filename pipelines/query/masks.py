@@ -37,6 +37,11 @@ class Masks:
         rules = self._privacy.of(site)
         return rules is not None and rules.log_questions == "on"
 
+    def logs_prompts(self, site: str) -> bool:
+        """Whether it keeps what models read and wrote as well, masked."""
+        known = self._sites.get(site)
+        return known is not None and known.log_prompts and self.logs_words(site)
+
     def kept(self, site: str, text: str | None, public: Iterable[str] = ()) -> str | None:
         """The text without what identifies a person; None where the site keeps no words.
 

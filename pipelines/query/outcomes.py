@@ -16,6 +16,7 @@ from typing import get_args
 
 from pipelines.query.live.site_privacy import SitePrivacy
 from pipelines.query.masks import Masks
+from pipelines.query.model_calls import AnswerRecord, bounded
 from pipelines.query.publish import Published
 from pipelines.query.settings import QuerySettings
 from pipelines.runtime import tracing
@@ -23,7 +24,7 @@ from pipelines.runtime.metrics import ANSWER_SECONDS, ANSWERS, FIRST_WORD_SECOND
 from pipelines.runtime.stage import Sender
 from schemas.answer import Answered, Failed
 from schemas.outcome import Became, Outcome, OutcomeEvent, OutcomeSource
-from schemas.query import Question, Rephrased, Retrieved, Source
+from schemas.query import ModelCall, Question, Rephrased, Retrieved, Source
 from schemas.topics import OUTCOMES
 from text.language import language_of
 
@@ -31,6 +32,7 @@ Known = Question | Rephrased | Retrieved  # what the stages have found out of a 
 
 
 ANSWER_CHARS = 8_000  # of an answer, that are kept
+MOST_DOUBTED = 40  # doubted sentences of an answer that are kept
 
 
 class Outcomes:
@@ -44,9 +46,12 @@ class Outcomes:
                 ANSWERS.labels(site, got)
         self._masks = Masks(settings.sites, privacy)
 
-    async def say(self, known: Known, told: Published, sender: Sender, *, again: bool = False) -> None:
+    async def say(
+        self, known: Known, told: Published, sender: Sender, *, again: bool = False, made: AnswerRecord | None = None
+    ) -> None:
         """
         Args:
+            made: how the answer came about; None: not known here.
             again: the answer had ended before this try, and was counted by whoever ended it.
 
         Raises:
@@ -61,6 +66,9 @@ class Outcomes:
             return
         # A thread: numbers of many regions are looked for in a question, an answer and all passages that it cites.
         event = await asyncio.to_thread(self._event, known, told.end, told.first_word_at, request.logged_as)
+        # Who says an outcome again knows only the first calls of its models: the log may have all of them.
+        if not again and not request.groups and self._masks.logs_prompts(request.site):
+            event = await asyncio.to_thread(self._explained, event, known, told.end, made or AnswerRecord())
         await sender.send(OUTCOMES, event.key, event)
 
     def _event(
@@ -84,6 +92,26 @@ class Outcomes:
             conversation=logged_as,
             event=said.model_copy(update={**words, "answer": answer, "vector": vector}),
         )
+
+    def _explained(self, event: OutcomeEvent, known: Known, end: Answered | Failed, made: AnswerRecord) -> OutcomeEvent:
+        """With the calls of models and the doubted sentences, masked but for what the pages say."""
+        first = () if isinstance(known, Question) else known.calls
+        sources = end.sources if isinstance(end, Answered) else known.sources if isinstance(known, Retrieved) else ()
+        public = [source.text for source in sources]
+
+        def kept(text: str) -> str:
+            return self._masks.kept(event.site, text, public) or ""
+
+        def masked(call: ModelCall) -> ModelCall:
+            messages = tuple(one.model_copy(update={"text": kept(one.text)}) for one in call.messages)
+            return call.model_copy(update={"messages": messages, "reply": kept(call.reply)})
+
+        calls = tuple(masked(call) for call in (*first, *bounded(made.calls)))
+        doubted = tuple(
+            each.model_copy(update={"sentence": kept(each.sentence), "said": kept(each.said)})
+            for each in made.doubted[:MOST_DOUBTED]
+        )
+        return event.model_copy(update={"event": event.event.model_copy(update={"calls": calls, "doubted": doubted})})
 
 
 def _count(known: Known, told: Published, label: Callable[[str], str]) -> None:

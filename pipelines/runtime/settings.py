@@ -175,6 +175,11 @@ class Site(FlowParts, SettingsGroup):
         "`without-text` (languages, outcomes, pages and figures, but no words of visitors), or `off`. Like `retention` "
         "it can be changed while the system runs (docs/privacy.md).",
     )
+    log_prompts: bool = Field(
+        default=False,
+        description="Whether the question log also keeps, with `log_questions: on`, what models read and wrote for an "
+        "answer, and which of their sentences were doubted (docs/howto/questions.md).",
+    )
     retention: RetentionSettings = Field(
         default=RetentionSettings(), description="How long what its visitors said is kept, see below."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 
 from adapters.llm.settings import TOKEN_CHARS
 from pipelines.query.answer.prompt import OUTPUT_TOKENS as ANSWER_TOKENS
@@ -73,6 +75,9 @@ def modelled(
         settings = {"PAGEWIRE_LLM_MODEL": MODEL, "OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none"}
         settings["PAGEWIRE_GATE"] = "false"  # a site of one page; this is about the model
         instance = Instance(tmp_path_factory.mktemp("model"), engine, sites=2, **settings)
+        config = yaml.safe_load((instance.home / "pagewire.yaml").read_text("utf-8"))
+        config["sites"] = {name: {**site, "log_prompts": True} for name, site in config["sites"].items()}
+        (instance.home / "pagewire.yaml").write_text(yaml.safe_dump(config, allow_unicode=True), "utf-8")
         with instance.started("up") as up, instance.client(up.url) as site:
             put(site, "boats", "<p>A rowing boat costs 7 euros an hour. The pier opens at ten.</p>", title="Boats")
             yield model, site, instance, up
@@ -91,6 +96,43 @@ def test_markers_become_checked_citations(modelled: tuple[Model, httpx.Client, I
     prompt = str(model.seen[-1]["messages"])
     assert "A rowing boat costs 7 euros an hour." in prompt
     assert "What does a boat cost per hour?" in prompt
+
+
+def test_an_operator_sees_what_models_read_and_wrote_until_its_visitor_deletes_it(
+    modelled: tuple[Model, httpx.Client, Instance, Started],
+) -> None:
+    model, site, instance, up = modelled
+    model.reply = Reply(["A boat costs 7 euros an hour [1]. ", "It costs 9 euros on Sundays [1]."])
+    mine = "What does a boat cost? I am anna@mail.example."
+    answer = site.post("/chat", json={"question": mine}).json()
+    assert answer["answer"].startswith("A boat costs 7 euros an hour. It costs 9 euros on Sundays. *(")
+    sent = [model.rephrasing, model.seen[-1]["messages"]]
+    assert "anna@mail.example" in str(sent[0])
+    assert "anna@mail.example" in str(sent[1])
+    path = f"{up.url}/v1/admin/sites/{instance.site}/questions/{answer['request_id']}"
+    eventually(lambda: site.get(path).status_code == 200)
+    outcome = site.get(path).json()["outcome"]
+    assert [(call["step"], call["model"]) for call in outcome["calls"]] == [("rephrase", MODEL), ("answer", MODEL)]
+    for call, messages in zip(outcome["calls"], sent, strict=True):
+        as_sent = [message["content"].replace("anna@mail.example", "[e-mail]") for message in messages]
+        assert [message["text"] for message in call["messages"]] == as_sent
+    assert outcome["calls"][1]["reply"] == "A boat costs 7 euros an hour [1]. It costs 9 euros on Sundays [1]."
+    assert outcome["doubted"] == [
+        {
+            "sentence": "It costs 9 euros on Sundays.",
+            "kind": "figure",
+            "said": "9 euros",
+            "cited": [1],
+            "marked": True,
+        }
+    ]
+    command = json.loads(instance.run("questions", instance.site, answer["request_id"]).stdout)
+    assert command["outcome"]["calls"] == outcome["calls"]
+    assert site.delete(f"/conversations/{answer['conversation_id']}").status_code == 204
+    erased = site.get(path).json()
+    assert erased["erased"]
+    assert not {"calls", "doubted"} & erased["outcome"].keys()
+    assert "boat costs" not in json.dumps(erased)
 
 
 def test_a_model_that_breaks_down_half_way_is_replaced_by_quotes(

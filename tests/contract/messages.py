@@ -45,7 +45,17 @@ from schemas.ingest import (
     ReceiptEvent,
     WordCounts,
 )
-from schemas.outcome import Forgotten, Outcome, OutcomeEvent, OutcomeSource, Rated, SecondVerdict, Verdict, VerdictEvent
+from schemas.outcome import (
+    DoubtedSentence,
+    Forgotten,
+    Outcome,
+    OutcomeEvent,
+    OutcomeSource,
+    Rated,
+    SecondVerdict,
+    Verdict,
+    VerdictEvent,
+)
 from schemas.page import Attachment, AttachmentPlace, PageChange, PageDocument, PageMeta
 from schemas.page_order import PageBuilt, PageOrder
 from schemas.quality_gate import KeptGateReport, Measure, Rank
@@ -56,6 +66,7 @@ from schemas.query import (
     FoundPage,
     Gate,
     LogPlace,
+    ModelCall,
     Part,
     Question,
     QuestionVector,
@@ -84,6 +95,14 @@ _READING = Reading(reader="1", words=WordCounts(visible=12, indexed=9, left_out=
 _PLACE = AttachmentPlace(file=1, title="Fees as PDF", url="/fees.pdf")
 _UNIT = ChunkUnit(
     start=3, text="Free.", kind="row", headings=("Fees",), intro="What it costs:", header="| Who | Fee |", block=1
+)
+_CALL = ModelCall(
+    step="answer",
+    model="small",
+    messages=(PromptMessage(role="user", text="When?"),),
+    reply="At 9 [1].",
+    failed="model-cut",
+    not_kept=7,
 )
 _TURN = Turn(question="When is it open?", answer="Daily.", lang="en", pages=("town:en:pool",))
 _MEASURE = Measure(
@@ -300,6 +319,8 @@ _OUTCOMES = (
         left_out=1,
         failed="timeout",
         answer="At 9.",
+        calls=(_CALL,),
+        doubted=(DoubtedSentence(sentence="At 8.", kind="figure", said="8", cited=(1,), marked=True),),
         vector=_ASKED_VECTOR,
     ),
     Rated(feedback=Feedback(rating="down", comment="Wrong day.", at=NOON)),
@@ -449,6 +470,7 @@ MESSAGES: dict[str, Message] = {
             signs=Signs(leans=True, opens=True, refers=True, named=1),
         ),
         mode="semantic",
+        calls=(_CALL,),
         usage=Usage(prompt_tokens=11, completion_tokens=7),
         timings_ms={"rephrase": 1.5},
     ),
@@ -470,6 +492,7 @@ MESSAGES: dict[str, Message] = {
         corrected=Corrected(ids=("3f9a1c20b7de",), kind="answer", text="From 9."),
         index="pagewire-town-000002",
         found=(FoundPage(page_id="pool", lang="en"),),
+        calls=(_CALL,),
         usage=Usage(prompt_tokens=11, completion_tokens=7),
         timings_ms={"retrieve": 2.5},
     ),

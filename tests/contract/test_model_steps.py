@@ -11,6 +11,7 @@ import pytest
 from adapters.llm.guarded import FAILURES
 from adapters.llm.registry import ChatRegistry
 from pipelines.query.live.site_prompts import SitePrompts
+from pipelines.query.model_calls import bounded, recorded
 from pipelines.query.ports import ModelDown, TokensSpent
 from pipelines.query.spending import Spending
 from pipelines.query.titles import ModelTitles
@@ -148,3 +149,18 @@ async def test_a_conversation_gets_its_title_from_the_model_of_that_step() -> No
 async def test_a_model_that_fails_gives_no_title(reply: Reply) -> None:
     async with registry(reply) as (models, _, _):
         assert await ModelTitles(models, SitePrompts()).write("village", "en", "When?", "Daily.") is None
+
+
+async def test_a_call_is_recorded_as_it_was_sent_also_where_it_fails() -> None:
+    replies = (Reply(["Open ", "daily."], calls=[("search", '{"q": "pool"}')]), Reply(["Op"], cut=True))
+    async with registry(*replies) as (models, _, server):
+        with recorded() as calls:
+            await models.of("town", "answer").complete(ASKED)
+            with pytest.raises(ModelDown):
+                await models.of("town", "decide").complete(ASKED)
+        whole, broken = bounded(calls)
+        sent = [(message["role"], message["content"]) for message in server.requests[0]["messages"]]
+        assert [(message.role, message.text) for message in whole.messages] == sent
+        assert (whole.step, whole.model, whole.failed) == ("answer", "scripted", None)
+        assert whole.reply == 'Open daily.\nsearch({"q": "pool"})'
+        assert (broken.step, broken.reply, broken.failed) == ("decide", "Op", "model-cut")

@@ -17,6 +17,7 @@ from adapters.fake_outcomes import FakeOutcomes
 from pipelines.query.log.ports import BadCursor, OutcomeStore, QuestionReader
 from schemas.conversation import Feedback
 from schemas.outcome import (
+    DoubtedSentence,
     Forgotten,
     Outcome,
     OutcomeEvent,
@@ -27,7 +28,7 @@ from schemas.outcome import (
     Verdict,
     VerdictEvent,
 )
-from schemas.query import Gate, QuestionVector
+from schemas.query import Gate, ModelCall, PromptMessage, QuestionVector
 from tests.asking import NOON
 from tests.engine_fixture import Servers
 from wiring.settings import Settings
@@ -152,6 +153,25 @@ async def test_a_verdict_brings_no_words_back(store: Store, site: str) -> None:
     assert (kept.erased, kept.outcome.question) == (True, None)
     assert kept.verdict is not None
     assert kept.verdict.unjudged == "judge-unreadable"
+
+
+async def test_what_models_read_is_shown_with_its_question_and_forgotten_with_it(store: Store, site: str) -> None:
+    call = ModelCall(step="answer", messages=(PromptMessage(role="user", text="When?"),), reply="At 8. At 9.")
+    doubted = DoubtedSentence(sentence="At 8.", kind="figure", said="8", cited=(1,))
+    whole = outcome(answer="At 9.", calls=(call,), doubted=(doubted,))
+    await store.put(happened(site, 1, whole))
+    await store.put(happened(site, 1, outcome(answer="At 9.")))  # said again by a worker that has not seen them
+    await store.put(happened(site, 2, whole, conversation="c2"))
+    assert (await listed(store, site, 2)).questions[0].question == whole.question
+    kept = await store.get(site, "request-0001")
+    assert kept is not None
+    assert kept.outcome == whole
+    await store.put(happened(site, 1, Forgotten(at=NOON, requests=("request-0001",))))
+    await store.put(happened(site, 1, whole))  # delivered again
+    for n, (calls, doubts) in enumerate([((), ()), ((call,), (doubted,))], 1):
+        kept = await store.get(site, f"request-{n:04}")
+        assert kept is not None
+        assert (kept.outcome.calls, kept.outcome.doubted) == (calls, doubts)
 
 
 async def test_feedback_alone_is_no_question(store: Store, site: str) -> None:

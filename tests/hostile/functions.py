@@ -38,6 +38,8 @@ from pipelines.query.extractive.quote import by_words
 from pipelines.query.extractive.ranking import weigh
 from pipelines.query.live.corrections import CorrectionSet, Kept, SiteCorrections
 from pipelines.query.masks import Masks
+from pipelines.query.model_calls import Call as ModelCall
+from pipelines.query.model_calls import bounded
 from pipelines.query.ports import Completion
 from pipelines.query.rephrase import rewrite
 from pipelines.query.retrieve.alike import AskedQuestion, alike
@@ -45,7 +47,7 @@ from pipelines.query.retrieve.corrected import Corrector
 from pipelines.query.search.ports import Candidates
 from pipelines.query.search.search import Retrieval
 from pipelines.query.search.widen import passages
-from prompts.loader import load
+from prompts.loader import ChatMessage, load
 from schemas.answer import Usage
 from schemas.correction import Correction
 from schemas.ingest import Chunk, Chunker, ChunkUnit, PageChunks
@@ -206,6 +208,12 @@ def _decoded(text: str) -> object:
     return decoded(text.encode("utf-8", "replace"), page=True)
 
 
+def _recorded(text: str) -> object:
+    call = ModelCall("answer", (ChatMessage("user", text), ChatMessage("user", text * 6)))
+    call.add(text)
+    return bounded([call])
+
+
 CALLS: Mapping[str, Call] = {
     "gateway.openai.chunks.CompletionChunks.text": lambda text: CompletionChunks(
         "request-0001", "town", usage=False
@@ -231,6 +239,7 @@ CALLS: Mapping[str, Call] = {
         retrieved(*(source(n, "", title=text) for n in range(1, 9)), text=text).model_copy(update={"grade": 1})
     ),
     "pipelines.query.answer.prompt.chat": _prompted,
+    "pipelines.query.model_calls.Call.add": _recorded,
     "pipelines.query.extractive.quote.by_words": lambda text: by_words(text, [source(n, text) for n in range(1, 4)]),
     "pipelines.query.extractive.quotation.answering": lambda text: quotation.answering(_evidence(text), text),
     "pipelines.query.extractive.certainty.certain": lambda text: certainty.certain(
@@ -302,6 +311,7 @@ LEFT_OUT: Mapping[str, str] = {
     "pipelines.ingest.embedding_plan.embed_hash": "a hash",
     "gateway.openai.refusals.refused": "our own words",
     "gateway.chat.chat.new_question": "text.language reads the question there",
+    "pipelines.query.model_calls.begun": "our own name of a step",
     "pipelines.query.answer.amounts.nearly": "with Grounds.doubt",
     "pipelines.query.answer.amounts.unfigured": "with claims.passage",
     "pipelines.query.answer.judging.Refuted.doubt": "as Grounds.doubt",

@@ -9,7 +9,7 @@ query.retrieved ─▶ rephrased, sources ─▶ token, citation ... ─▶ answ
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -39,6 +39,7 @@ from pipelines.query.extractive.quote import OwnWords, quote
 from pipelines.query.extractive.replies import narrower, refused, reply
 from pipelines.query.live.glossary import terms
 from pipelines.query.live.site_prompts import SitePrompts
+from pipelines.query.model_calls import AnswerRecord, recorded
 from pipelines.query.outcomes import became
 from pipelines.query.ports import ContentFiltered, ExamplePicker, ModelError, TokensSpent
 from pipelines.query.publish import Publication
@@ -66,6 +67,7 @@ from schemas.answer import (
     Usage,
     WholeTable,
 )
+from schemas.outcome import DoubtedSentence
 from schemas.query import HISTORY_MESSAGES, Corrected, CourtesyKind, Question, Retrieved, Source
 from text.markdown import as_text
 
@@ -88,6 +90,7 @@ class _Made:
     cut: bool = False
     left_out: int = 0
     doubted: tuple[Doubted, ...] = ()
+    reasons: list[DoubtedSentence] = field(default_factory=list)  # of doubts, those of earlier tries too
     tables: list[WholeTable] = field(default_factory=list)
     prompt: tuple[ChatMessage, ...] = ()
     usage: Usage = field(default_factory=Usage)
@@ -138,15 +141,23 @@ class Answering:
         self._examples = examples
         self._spending = spending
 
-    async def answer(self, retrieved: Retrieved, to: Publication, stopped: asyncio.Event) -> None:
+    async def answer(self, retrieved: Retrieved, to: Publication, stopped: asyncio.Event) -> AnswerRecord:
         """Publish the whole answer, `rephrased` to `done`.
 
         Args:
             stopped: set when the visitor wants no more: then the answer ends with what there is of it.
 
+        Returns:
+            How the answer came about.
+
         Raises:
             Retryable: the broker is away.
         """
+        with recorded() as calls:
+            reasons = await self._answer(retrieved, to, stopped)
+        return AnswerRecord(tuple(calls), tuple(dict.fromkeys(reasons)))
+
+    async def _answer(self, retrieved: Retrieved, to: Publication, stopped: asyncio.Event) -> Sequence[DoubtedSentence]:
         began = perf_counter()
         request, retrieved = retrieved.request, with_whole_links(retrieved)
         await to.put(
@@ -170,7 +181,7 @@ class Answering:
             if to.text:
                 await to.restart()
             await to.put(Failed(code=failed, message=self._phrases(request).error(failed, request.lang)), Done())
-            return
+            return made.reasons
         sources = used_sources(made.sources, to.citations)
         answered = Answered(
             text=to.text,
@@ -208,6 +219,7 @@ class Answering:
             doubted=len(made.doubted),
             ms=round(ms),
         )
+        return made.reasons
 
     def _phrases(self, request: Question) -> Phrases:
         return self._prompts.of(request.site).phrases
@@ -414,6 +426,7 @@ async def _publish(piece: Piece, made: _Made, to: Publication) -> None:
             made.cut = True
         case LeftOut():
             made.left_out, made.doubted = piece.sentences, piece.marked
+            made.reasons += piece.reasons
         case TakenBack():
             await to.restart()
         case WholeTable():

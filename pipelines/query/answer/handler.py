@@ -30,7 +30,7 @@ def answer_handler(answering: Answering, log: LogReader, stops: Stops, outcomes:
             await outcomes.say(retrieved, publication, sender, again=True)
             return
         async with stops.watch(retrieved.request) as stopped:
-            await answering.answer(retrieved, publication, stopped)
-        await outcomes.say(retrieved, publication.published, sender)
+            made = await answering.answer(retrieved, publication, stopped)
+        await outcomes.say(retrieved, publication.published, sender, made=made)
 
     return handle

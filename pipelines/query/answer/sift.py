@@ -19,6 +19,7 @@ from pipelines.query.answer.grounding import Doubt
 from pipelines.query.answer.judging import Check
 from pipelines.query.answer.links import LinkFilter
 from schemas.answer import Citation, Doubted, Token
+from schemas.outcome import DoubtedSentence
 from schemas.query import Source
 from text.sentences import ended, split
 
@@ -35,8 +36,9 @@ class Sifter:
     However it is cut, what comes out is the same, but where a later line makes another thing of those above it, such as
     a term of a definition list.
 
-    `text` is the answer so far, `citations` point into it; `left_out` are the sentences that are not in it, and why,
-    `doubted` those that are marked in it; `stated` all others, with the numbers that they cite.
+    `text` is the answer so far, `citations` point into it; `reasons` are the sentences in doubt, and why: `left_out`
+    those that are not in the text, `doubted` where in it the others are; `stated` all others, with the numbers that
+    they cite.
 
     Args:
         grounds: None: nothing is checked.
@@ -53,8 +55,8 @@ class Sifter:
         self._said: list[str] = []  # what is shown
         self._length = 0  # characters of that
         self.citations: list[Citation] = []
-        self.left_out: list[tuple[str, Doubt]] = []
         self.doubted: list[Doubted] = []
+        self.reasons: list[DoubtedSentence] = []
         self.stated: list[tuple[str, tuple[int, ...]]] = []
         self._decided = 0  # so much of the parser's text is shown or left out
         self._in_prose = True  # what was decided last
@@ -66,6 +68,10 @@ class Sifter:
     @property
     def text(self) -> str:
         return "".join(self._said)
+
+    @property
+    def left_out(self) -> list[DoubtedSentence]:
+        return [each for each in self.reasons if not each.marked]
 
     @property
     def founded(self) -> bool:
@@ -143,10 +149,18 @@ class Sifter:
         open_ones = self._parser.citations[self._given :]  # all others end before
         cited = [c.n for c in open_ones if c.start < end and c.end > start]
         doubt = self._grounds(said, cited) if self._grounds else None
+        if doubt is not None:
+            reason = DoubtedSentence(
+                sentence=said,
+                kind=doubt.kind,
+                said=doubt.said,
+                cited=tuple(dict.fromkeys(cited)),
+                marked=bool(self._note),
+            )
+            self.reasons.append(reason)
         if doubt is not None and self._note:
             self._mark(said, start, end, doubt, events)
         elif doubt is not None:
-            self.left_out.append((said, doubt))
             gap = self._parser.part(self._decided, start)
             self._gap = max(self._gap, gap, key=lambda white: white.count("\n"))
             self._decided = end

@@ -39,7 +39,7 @@ def _wordless(event: OutcomeEvent) -> OutcomeEvent:
     if isinstance(said, Rated):
         said = Rated(feedback=said.feedback.model_copy(update={"comment": None}))
     elif isinstance(said, Outcome):
-        said = said.model_copy(update=dict.fromkeys(("question", "rephrased", "answer", "vector")))
+        said = said.wordless
     return event.model_copy(update={"event": said})
 
 

@@ -19,6 +19,7 @@ from pipelines.query.extractive.follow_ups import earlier
 from pipelines.query.giving_up import in_time
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.live.tuning import SiteTuning
+from pipelines.query.model_calls import Call, bounded, recorded
 from pipelines.query.rephrase.rewrite import Rewriter, rewrite, search_mode
 from pipelines.query.settings import QuerySettings
 from pipelines.runtime.record import Record
@@ -59,6 +60,7 @@ def rephrase_handler(
             kind = None  # the pages may name somebody
         mode = search_mode(question, flow.short_question_words)
         before, spent = None, Usage()
+        calls: Sequence[Call] = ()
         if kind is not None:
             mode, request = "courtesy", request.model_copy(update={"lang": understood.lang})
         else:
@@ -66,7 +68,8 @@ def rephrase_handler(
             rewritten = None
             # The original looks a word or two up as they are, whatever was said before.
             if mode == "semantic" or (asked.history and flow.retriever != "original"):
-                rewritten, spent = await rewrite(asked, settings, flow, site_prompts, rewriter)
+                with recorded() as calls:
+                    rewritten, spent = await rewrite(asked, settings, flow, site_prompts, rewriter)
             if rewritten is None and flow.retriever == "original":
                 pass  # it is searched as it is
             elif rewritten is None:
@@ -82,6 +85,7 @@ def rephrase_handler(
             mode=mode,
             courtesy="about" if kind == "person" else kind,
             person=kind == "person",
+            calls=bounded(calls) if calls and request.logged_as and settings.site(request.site).log_prompts else (),
             usage=Usage().and_for(spent),
             timings_ms=timings,
         )

@@ -148,6 +148,7 @@ def _retrieved(asked: Rephrased, laps: _Laps, **what: Any) -> Retrieved:
         question=asked.question,
         mode=asked.mode,
         person=asked.person,
+        calls=asked.calls,
         usage=asked.usage,
         timings_ms=laps.ms,
         **what,

@@ -385,13 +385,24 @@ async def test_one_question_is_shown_whole(operator: httpx.AsyncClient, fakes: F
         "https://www.town.example/library",
         "https://www.town.example/fees",
     ]
+    doubts = said(page, ".chunks .hint")
+    assert doubts[0] == "The figure “99 euros” is not in the cited sources (1, 2). Left out."
+    assert doubts[1].endswith("is not in the sources. Shown with a note.")
     assert said(page, "details summary") == [
         "For operators",
+        "1. rephrase · gpt-oss-20b",
+        "2. answer · gpt-oss-20b",
+        "3. judge · model-down",
         "The gate’s signals",
         "The signals of sureness",
         "Make a case of this question",
         "Erase this conversation",
     ]
+    prompts = said(page, "pre")
+    assert EVIL in prompts[4]  # as text
+    assert not page.select("pre *")
+    assert len(prompts) == 7
+    assert "Characters that are not kept: 1,204" in said(page, "details .hint")
     assert said(page, "main > section:has(.samples) a[lang]") == ["Town library", "Fees and charges", EVIL]
     one(page, ".machine").decompose()
     words = one(page, "main").get_text().casefold()

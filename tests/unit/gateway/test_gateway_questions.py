@@ -18,7 +18,8 @@ from pipelines.runtime.settings import Site
 from schemas.access_key import NewKey
 from schemas.conversation import Feedback
 from schemas.http import IndexedChunk, IndexedPage
-from schemas.outcome import Outcome, OutcomeEvent, OutcomeSource, QuestionRow, Rated
+from schemas.outcome import DoubtedSentence, Outcome, OutcomeEvent, OutcomeSource, QuestionRow, Rated
+from schemas.query import ModelCall, PromptMessage
 from tests.asking import NOON
 from tests.edge import ADMIN, CHAT_ANYWHERE, EVERYTHING_TOWN, assert_problem, bearer
 from wiring.settings import Settings
@@ -71,8 +72,14 @@ async def test_questions_are_listed_counted_and_filtered(client: httpx.AsyncClie
 
 
 async def test_one_question_is_shown_whole(client: httpx.AsyncClient, fakes: FakePorts) -> None:
-    await logged(fakes, 1, outcome())
+    doubted = DoubtedSentence(sentence="At 8.", kind="figure", said="8", cited=(1,))
+    call = ModelCall(step="answer", messages=(PromptMessage(role="user", text="As sent."),), reply="At 8.")
+    await logged(fakes, 1, outcome(calls=(call,), doubted=(doubted,)))
+    for kind in ("json", "csv", "ndjson"):
+        assert "As sent." not in (await client.get(QUESTIONS, params={"format": kind})).text
     shown = (await client.get(f"{QUESTIONS}/request-0001")).json()
+    assert shown["outcome"]["calls"] == [call.dumped()]
+    assert shown["outcome"]["doubted"] == [doubted.dumped()]
     assert shown["outcome"]["hits"][0]["page_id"] == "pool"
     assert (shown["conversation"], shown["feedback"], shown["erased"]) == ("c1", None, False)
     assert_problem(await client.get(f"{QUESTIONS}/request-0009"), 404, "unknown-question")

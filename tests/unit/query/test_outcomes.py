@@ -17,15 +17,17 @@ from pipelines.query.answer.handler import answer_handler
 from pipelines.query.answer.stops import Stops
 from pipelines.query.giving_up import apology, with_deadline
 from pipelines.query.live.site_prompts import SitePrompts
+from pipelines.query.model_calls import AnswerRecord, Call, bounded
 from pipelines.query.outcomes import Known, Outcomes, became, outcome
 from pipelines.query.publish import Published
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from pipelines.runtime.settings import QuestionLogging
+from prompts.loader import ChatMessage
 from schemas.answer import Answered, AnswerEvent, Done, Failed, Token, Usage
 from schemas.base import Message
-from schemas.outcome import Outcome, OutcomeEvent
+from schemas.outcome import DoubtedSentence, Outcome, OutcomeEvent
 from schemas.query import (
     Became,
     Evidence,
@@ -48,8 +50,8 @@ LOGGED = question().model_copy(update={"logged_as": "hash"})
 CONTACT = {"en": "The town hall: 030 23125-100 or hall@town.example."}
 
 
-def settings(log_questions: QuestionLogging = "on") -> Settings:
-    site = SiteSettings(title="Town", timezone="Europe/Berlin", contact=CONTACT, log_questions=log_questions)
+def settings(log_questions: QuestionLogging = "on", **more: Any) -> Settings:
+    site = SiteSettings(title="Town", timezone="Europe/Berlin", contact=CONTACT, log_questions=log_questions, **more)
     return Settings(sites={"town": site})
 
 
@@ -233,6 +235,47 @@ async def test_the_answer_is_kept_with_the_numbers_of_its_pages_unless_not_every
     assert event is not None
     assert isinstance(event.event, Outcome)
     assert event.event.answer == (None if groups else "Ring 030 5550123, not [phone].")
+
+
+def call(step: str, said: str, reply: str) -> Call:
+    made = Call(step, (ChatMessage("system", "Be brief."), ChatMessage("user", said)), model="small")
+    made.add(reply)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("site", "groups", "again", "kept"),
+    [
+        ({"log_prompts": True}, (), False, True),
+        ({}, (), False, False),
+        ({"log_prompts": True, "log_questions": "without-text"}, (), False, False),
+        ({"log_prompts": True}, ("staff",), False, False),  # who may read the log may not read all pages
+        ({"log_prompts": True}, (), True, False),  # the log has it from who said it first
+    ],
+)
+async def test_what_models_read_is_kept_masked_where_the_site_wants_it(
+    site: dict[str, Any], groups: tuple[str, ...], again: bool, kept: bool
+) -> None:
+    page = cited().model_copy(update={"text": "Ring 030 5550123."})
+    first = bounded([call("rephrase", "I am anna@mail.example.", "Who is anna@mail.example?")])
+    asked = passages().request.model_copy(update={"groups": groups})
+    known = passages(request=asked, calls=first)
+    doubted = DoubtedSentence(sentence="Ring 0171 2345678.", kind="figure", said="0171 2345678", cited=(1,))
+    made = AnswerRecord((call("answer", "Ring 030 5550123 or 0171 2345678.", "Ring 030 5550123."),), (doubted,))
+    sender = FakeSender()
+    await Outcomes(settings(**site)).say(known, Published(answered(page), None), sender, again=again, made=made)
+    [event] = logged(sender)
+    assert isinstance(event.event, Outcome)
+    if not kept:
+        assert (event.event.calls, event.event.doubted) == ((), ())
+        assert "calls" not in event.dumped()["event"]  # what is there already stays
+        return
+    read = [(one.step, one.messages[-1].text, one.reply) for one in event.event.calls]
+    assert read == [
+        ("rephrase", "I am [e-mail].", "Who is [e-mail]?"),
+        ("answer", "Ring 030 5550123 or [phone].", "Ring 030 5550123."),  # the page's own number stays
+    ]
+    assert [(one.sentence, one.said) for one in event.event.doubted] == [("Ring [phone].", "[phone]")]
 
 
 async def test_a_site_can_do_without_words_or_without_the_log() -> None:

@@ -39,6 +39,7 @@ from pipelines.runtime.settings import JudgeName, StepName, StepSettings, ToolCa
 from prompts.loader import ChatMessage, Example, Prompt, fence
 from schemas.answer import Citation, Doubted, SourcesFound, Step, StepKind, Token, Usage, WholeTable
 from schemas.flow import SentenceCheck
+from schemas.outcome import DoubtedSentence
 from schemas.page import FieldName
 from schemas.query import Retrieved, Source
 
@@ -65,6 +66,7 @@ class LeftOut:
 
     sentences: int
     marked: tuple[Doubted, ...] = ()
+    reasons: tuple[DoubtedSentence, ...] = ()  # of all of them
 
 
 @dataclass(frozen=True)
@@ -341,7 +343,7 @@ async def cited(
             for again in [TakenBack(), *kept] if sifter.founded else ():
                 yield again
     if sifter.left_out or sifter.doubted:
-        yield LeftOut(len(sifter.left_out), tuple(sifter.doubted))
+        yield LeftOut(len(sifter.left_out), tuple(sifter.doubted), tuple(sifter.reasons))
         yield step("model", "check", _reasons(sifter), began)
         if not sifter.founded:
             raise ModelUnfounded(f"nothing that its sources bear out: {_reasons(sifter)}")
@@ -378,6 +380,5 @@ async def _refuted(
 
 
 def _reasons(sifter: Sifter) -> str:
-    doubts = [f"{each.kind} {each.said!r}" for each in sifter.doubted]
-    doubts += [f"{doubt.kind} {doubt.said!r}" for _, doubt in sifter.left_out]
+    doubts = [f"{each.kind} {each.said!r}" for each in sifter.reasons]
     return shortened(f"{'left out' if sifter.left_out else 'marked'}: {'; '.join(doubts)}")

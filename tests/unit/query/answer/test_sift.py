@@ -153,3 +153,15 @@ def test_however_it_is_cut_the_answer_is_the_same(said: str, size: int) -> None:
     whole, pieces = sifted(said), sifted(*(said[i : i + size] for i in range(0, len(said), size)))
     assert (whole.text, whole.citations, whole.left_out) == (pieces.text, pieces.citations, pieces.left_out)
     assert all(0 <= c.start < c.end <= len(whole.text) for c in whole.citations)
+
+
+def test_why_sentences_are_in_doubt_is_said_with_the_sources_that_they_cite() -> None:
+    said = "A card costs 12 euros [1]. A card costs 99 euros [1]. A pool costs 98 euros."
+    for note in ("", "not on the page"):
+        sifter = Sifter([CARD], Grounds([CARD], "", "en").doubt, "en", note)
+        sifter.feed(said)
+        sifter.finish()
+        assert [(each.sentence, each.kind, each.cited, each.marked) for each in sifter.reasons] == [
+            ("A card costs 99 euros.", "figure", (1,), bool(note)),
+            ("A pool costs 98 euros.", "figure", (), bool(note)),
+        ]

@@ -26,8 +26,9 @@ from pipelines.query.masks import Masks
 from pipelines.runtime.record import Record
 from pipelines.runtime.settings import RetentionSettings
 from schemas.conversation import Feedback
-from schemas.outcome import LoggedQuestion, Outcome, OutcomeEvent, Rated
+from schemas.outcome import DoubtedSentence, LoggedQuestion, Outcome, OutcomeEvent, Rated
 from schemas.privacy import PrivacyRules
+from schemas.query import ModelCall, PromptMessage
 from schemas.text_version import TextKind, TextVersion
 from tests.asking import NOON, question
 from tests.published_runs import run
@@ -40,7 +41,11 @@ SITES = {
 
 
 def outcome(site: str, asked_at: datetime = NOON) -> OutcomeEvent:
-    said = Outcome(asked_at=asked_at, asked_in="en", lang="en", question="?", became="refused")
+    call = ModelCall(step="answer", messages=(PromptMessage(role="user", text="?"),))
+    doubted = (DoubtedSentence(sentence="At 8.", kind="figure", said="8"),)
+    said = Outcome(
+        asked_at=asked_at, asked_in="en", lang="en", question="?", became="refused", calls=(call,), doubted=doubted
+    )
     return OutcomeEvent(site=site, request_id="request-0001", conversation="c1", event=said)
 
 
@@ -192,9 +197,11 @@ async def test_what_waited_is_kept_as_its_site_wants_it_by_now() -> None:
     found = await logged({"log_questions": "on"}, outcome("town"), rated)
     assert found is not None
     assert (found.outcome.question, found.feedback and found.feedback.comment) == ("?", "Call me.")
+    assert (len(found.outcome.calls), len(found.outcome.doubted)) == (1, 1)
     found = await logged({"log_questions": "without-text"}, outcome("town"), rated)
     assert found is not None
     assert (found.outcome.question, found.feedback and found.feedback.comment) == (None, None)
+    assert (found.outcome.calls, found.outcome.doubted) == ((), ())
     assert found.feedback is not None
     assert found.feedback.rating == "down"
     assert await logged({"log_questions": "off"}, outcome("town"), rated) is None
