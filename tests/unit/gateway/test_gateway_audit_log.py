@@ -24,7 +24,8 @@ EXAMPLE = {"question": "And on Sundays?", "output": "Is it open on Sundays?"}
 # What is sent, and what is noted: action, site, target.
 SYNONYM, CORRECTION = {"kind": "synonym", "word": "card", "means": "ticket"}, f"{TOWN}/corrections/0a1b"
 ASKS = {
-    ("post", f"{SITE}/{asked}") for asked in ("trials", "cases", "examples:like", "corrections:try", "evaluation-run:plan")
+    ("post", f"{SITE}/{asked}")
+    for asked in ("trials", "cases", "examples:like", "corrections:try", "evaluation-run:plan")
 }  # and change nothing
 CHANGES: dict[tuple[str, str], tuple[str, dict[str, Any], tuple[str, str | None, str]]] = {
     ("post", "/v1/admin/keys"): (
