@@ -12,10 +12,12 @@ import httpx
 from pydantic import SecretStr
 
 from adapters.http_gateway import HttpGateway, code_of, parse
-from pipelines.evaluate.dataset import Case
+from pipelines.evaluate.corrected_cases import corrected_cases
+from pipelines.evaluate.dataset import Case, Dataset
 from pipelines.evaluate.experiments.tried import passages_of
 from pipelines.evaluate.measures import DEPTH, AnswerPassage, Observed
 from pipelines.runtime.errors import Permanent, WrongUse
+from schemas.correction import CorrectionList
 from schemas.evaluation import ListedRun, NewRun
 from schemas.http import ChatResponse
 from schemas.query import RANKING
@@ -34,7 +36,7 @@ class HttpSite:
         transport: httpx.AsyncBaseTransport | None = None,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._runs = f"{url.rstrip('/')}/v1/admin/sites/{site}/evaluations"
+        self._admin = f"{url.rstrip('/')}/v1/admin/sites/{site}"
         self._gateway = HttpGateway(f"{url.rstrip('/')}/v1/sites/{site}", key, transport, pause)
 
     async def __aenter__(self) -> HttpSite:
@@ -90,10 +92,22 @@ class HttpSite:
         """
         # Unset fields are left out, so that an older gateway accepts the run.
         body = {"content": run.model_dump_json(exclude_defaults=True), "headers": {"Content-Type": "application/json"}}
-        response = await self._gateway.send("POST", self._runs, **body)
+        return parse(ListedRun, await self._administer("POST", "evaluations", **body))
+
+    async def corrected(self) -> Dataset:
+        """The cases of the site's corrections in force.
+
+        Raises:
+            Retryable: the gateway is unreachable for a minute.
+            WrongUse: it refuses the request; the key needs the scope `view`.
+        """
+        return corrected_cases(parse(CorrectionList, await self._administer("GET", "corrections")))
+
+    async def _administer(self, method: str, path: str, **more: Any) -> httpx.Response:
+        response = await self._gateway.send(method, f"{self._admin}/{path}", **more)
         if response.is_error:
-            raise Permanent(f"{self._runs}: {response.status_code} {code_of(response)}")
-        return parse(ListedRun, response)
+            raise Permanent(f"{self._admin}/{path}: {response.status_code} {code_of(response)}")
+        return response
 
     async def _forget(self, conversation: str) -> None:
         """Delete an evaluation's conversation. One that cannot be deleted expires like any other."""

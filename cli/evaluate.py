@@ -75,6 +75,12 @@ def evaluate_site(
         typer.Option(help="Exit code 1 when a figure of all cases is lower, as `right=0.8`; may be repeated."),
     ] = None,
     at_once: Annotated[int, typer.Option(min=1, max=64, help="Cases asked side by side.")] = AT_ONCE,
+    corrections: Annotated[
+        bool,
+        typer.Option(
+            help="Also ask the questions of the site's corrections in force, for which the key needs the scope view."
+        ),
+    ] = True,
     judge: Annotated[
         list[str] | None,
         typer.Option(
@@ -116,7 +122,8 @@ def evaluate_site(
     """Ask every case of a dataset as a visitor would, and measure pages, answers, citations, refusals and time. Needs
     no model, but for `--judge`. Exit code 1 when a figure is too low or the comparison does not pass.
 
-    Stopped or killed, the same command goes on where it was. Its questions are not logged; only those of a case with
+    The questions of the site's corrections are asked, too: what an editor has put right stays right. Stopped or killed,
+    the same command goes on where it was. Its questions are not logged; only those of a case with
     others before it count in the question log, without words.
 
     Example: pagewire eval run town --dataset town.yaml --run live.ndjson
@@ -135,12 +142,15 @@ def evaluate_site(
         numbers = _numbers(judge_number or ())
         wanted, model = named(judge or (), numbers), judge_model or settings.judge_of_answers
         judging = Judging(model, wanted, judge_calls, judge_tokens, judge_repeats) if wanted and model else None
+        where = address(settings, url)
+        secret = key_for(settings, where, key)
         cases = load_dataset(dataset)
         if not askable(cases, site):
             raise BadDataset(f"{dataset}: no case for site {site} that can be asked at any time")
-        head = RunHead.of(cases, site, address(settings, url), datetime.now(UTC))
+        if corrections:
+            cases = asyncio.run(_with_corrections(cases, where, site, secret))
+        head = RunHead.of(cases, site, where, datetime.now(UTC))
         _warn(head, margin if before else None)
-        secret = key_for(settings, head.url, key)
         folder, unfinished = settings.home / "evaluations", _unfinished(cases, judging)
         made = Run.begin(run or kept_at(folder, head, unfinished), head)
         asyncio.run(_ask(cases, head, secret, made, at_once))
@@ -193,6 +203,18 @@ def kept_at(folder: Path, head: RunHead, unfinished: Callable[[Run], bool] = lam
 
 def _unfinished(cases: Dataset, judging: Judging | None) -> Callable[[Run], bool]:
     return lambda run: not run.complete or (judging is not None and judging.unfinished(cases, run))
+
+
+async def _with_corrections(cases: Dataset, url: str, site: str, key: SecretStr) -> Dataset:
+    """A key that may not read them asks without them, as before there were any; that is printed."""
+    from adapters.http_site import HttpSite
+
+    async with HttpSite(url, site, key) as system:
+        try:
+            return cases.joined(await system.corrected())
+        except WrongUse as refused:
+            err.print(f"the questions of corrections are left out: {refused}", markup=False, soft_wrap=True)
+            return cases
 
 
 async def _ask(cases: Dataset, head: RunHead, key: SecretStr, run: Run, at_once: int) -> None:

@@ -17,6 +17,8 @@ PICTURE_OF = {
     "/console/corrections/{correction}": "correction",
     "/console/handovers": "handovers",
     "/console/evaluations": "evaluations",
+    "/console/evaluations/new": "new-evaluation",
+    "/console/evaluations/run": "evaluation-run",
     "/console/evaluations/compare": "evaluation-pair",
     "/console/evaluations/{run}": "evaluation",
     "/console/page": "page",

@@ -21,6 +21,7 @@ from schemas.completion import CompletionChunk, CompletionRequest
 from schemas.conversation import FeedbackOrder, Rename
 from schemas.correction import NewCorrection
 from schemas.evaluation import NewRun
+from schemas.evaluation_run import EvaluationOrder
 from schemas.example import NewExample
 from schemas.handover import HandoverOrder
 from schemas.http import BulkLine, ChatRequest, VisitorTokenOrder
@@ -55,6 +56,7 @@ HAND_READ: tuple[type[BaseModel], ...] = (
     TextChange,
     PrivacyOrder,
     PrivacyChange,
+    EvaluationOrder,
     NewRun,
     AuditOrder,
     ChatOrder,

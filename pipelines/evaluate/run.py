@@ -142,8 +142,8 @@ class Run:
             found = cls.read(path)
             if not found.head.same(head):
                 raise BadRun(
-                    f"{path}: a run of {found.head.dataset} ({found.head.fingerprint}) on {found.head.site} at "
-                    f"{found.head.url}, not of this; name another file"
+                    f"{path}: a run of {found.head.dataset} ({found.head.fingerprint}, {found.head.cases} cases) on "
+                    f"{found.head.site} at {found.head.url}, not of this ({head.cases} cases); name another file"
                 )
             return found
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -159,6 +159,7 @@ async def test_pictures_of_the_console(browser: Browser, instance: Instance, dem
         await page.goto(demo + path)
         await page.locator(whole).first.wait_for()
         await camera.take(name)
+    await _evaluation(page, camera, demo)
     await page.goto(f"{demo}/console/dlq")
     await page.locator(".rows .question a").first.click()
     await page.locator("pre").first.wait_for()
@@ -215,6 +216,20 @@ async def _from_a_question_to_its_page(page: Page, camera: Camera) -> None:
     await page.locator(".chunks .seen").first.wait_for()
     assert "€18" in await page.locator(".chunks").inner_text()
     await camera.take("page")
+
+
+async def _evaluation(page: Page, camera: Camera, demo: str) -> None:
+    """Ordered with two settings to compare, its cost shown first, and read when it is finished."""
+    await page.goto(f"{demo}/console/evaluations?site=demo")
+    await page.get_by_role("link", name="Start an evaluation").click()
+    await page.locator("#dataset").select_option("questions")
+    await page.locator("#hits").fill("1, 5")
+    await page.get_by_role("button", name="Show what it costs").click()
+    await page.locator(".well .facts").wait_for()
+    await camera.take("new-evaluation", whole=True)
+    await page.get_by_role("button", name="Start", exact=True).click()
+    await page.get_by_text("finished", exact=True).wait_for(timeout=120_000)  # the page looks again by itself
+    await camera.take("evaluation-run")
 
 
 async def _made_by_programs(demo: str) -> dict[str, tuple[str, str]]:

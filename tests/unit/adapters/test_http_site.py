@@ -19,7 +19,7 @@ from pipelines.runtime.errors import Permanent, Retryable, WrongUse
 from schemas.answer import Answered, Done, Failed, QuestionRephrased, SourcesFound, Usage
 from schemas.query import RANKING, FoundPage, Question
 from tests.asking import source
-from tests.edge import ADMIN, edge_settings
+from tests.edge import ADMIN, CHAT_ANYWHERE, bearer, edge_settings
 
 CASE = Case(id="card", question="And for adults?", lang="en", history=("What does a card cost?",), pages=("p1",))
 LIBRARY = source(1, "A card costs 18 euros. " * 300).model_copy(update={"cited": True})
@@ -149,3 +149,18 @@ async def test_something_else_behind_the_address_is_told_plainly() -> None:
     async with Flaky(httpx.Response(200, text="<html>hello")).site() as site:
         with pytest.raises(Permanent, match="no answer that we know"):
             await site.ask(CASE)
+
+
+async def test_the_cases_of_corrections_are_read(tmp_path: Path) -> None:
+    app = create_app(edge_settings(tmp_path), fakes().ports)
+    transport = httpx.ASGITransport(app)
+    told = {"kind": "refusal", "lang": "en", "questions": ["Is a card free?"], "text": "Ask the library."}
+    async with httpx.AsyncClient(base_url="http://gateway.test", headers=bearer(ADMIN), transport=transport) as client:
+        made = await client.post("/v1/admin/sites/town/corrections", json=told)
+    assert made.is_success, made.text
+    async with HttpSite("http://gateway.test/", "town", SecretStr(ADMIN), transport) as site:
+        [case] = (await site.corrected()).cases
+    assert (case.question, case.expect, case.tags) == ("Is a card free?", "refuse", ("corrected",))
+    async with HttpSite("http://gateway.test/", "town", SecretStr(CHAT_ANYWHERE), transport) as site:
+        with pytest.raises(WrongUse, match="403 forbidden"):
+            await site.corrected()

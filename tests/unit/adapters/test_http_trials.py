@@ -57,7 +57,7 @@ async def test_a_case_and_what_was_asked_before_it_are_tried_under_the_settings(
     ports = fakes()
     async with town(ports, tmp_path, llm_model="m") as site:
         assert (await site.choices()).models == ("m",)
-        seen = await site.under(TrialSettings(hits=3)).ask(CASE)
+        seen = await site.under(TrialSettings(hits=3))(CASE)
     assert [question.trial for question in ports.answers.asked] == [Trial(hits=3)] * 2
     first, second = ports.answers.asked
     assert (first.history, second.question) == ((), "And for adults?")
@@ -73,19 +73,19 @@ async def test_a_case_and_what_was_asked_before_it_are_tried_under_the_settings(
 async def test_without_a_model_nothing_is_rephrased_by_one(tmp_path: Path) -> None:
     async with town(fakes(), tmp_path) as site:
         assert (await site.choices()).strategy == "quote"
-        assert (await site.under(TrialSettings()).ask(CASE)).calls == 4
+        assert (await site.under(TrialSettings())(CASE)).calls == 4
 
 
 async def test_a_question_that_fails_is_kept_with_its_code(tmp_path: Path) -> None:
     async with town(fakes(lambda _: [Failed(code="model-denied", message="No.")]), tmp_path) as site:
-        seen = await site.under(TrialSettings()).ask(CASE)
+        seen = await site.under(TrialSettings())(CASE)
     assert (seen.failed, seen.answer, seen.grade) == ("model-denied", "", None)
 
 
 async def test_what_a_worker_cannot_follow_ends_the_experiment(tmp_path: Path) -> None:
     async with town(fakes(lambda _: [Failed(code="reranker-not-tried", message="none here")]), tmp_path) as site:
         with pytest.raises(WrongUse, match="reranker-not-tried: none here"):
-            await site.under(TrialSettings()).ask(CASE)
+            await site.under(TrialSettings())(CASE)
 
 
 async def test_a_worker_that_tries_nothing_out_ends_it_too(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ async def test_a_worker_that_tries_nothing_out_ends_it_too(tmp_path: Path) -> No
 
     async with town(fakes(as_ever), tmp_path) as site:
         with pytest.raises(WrongUse, match="earlier version"):
-            await site.under(TrialSettings()).ask(CASE)
+            await site.under(TrialSettings())(CASE)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ async def test_a_worker_that_tries_nothing_out_ends_it_too(tmp_path: Path) -> No
 async def test_who_is_refused_is_told_why(tmp_path: Path, where: Any, settings: Any, said: str) -> None:
     async with town(fakes(), tmp_path, **where) as site:
         with pytest.raises(WrongUse, match=said):
-            await site.under(TrialSettings.model_validate(settings)).ask(CASE)
+            await site.under(TrialSettings.model_validate(settings))(CASE)
 
 
 async def test_an_index_that_cannot_be_looked_up_is_a_reason_to_come_back(tmp_path: Path) -> None:
@@ -120,4 +120,4 @@ async def test_an_index_that_cannot_be_looked_up_is_a_reason_to_come_back(tmp_pa
     site = HttpTrials("http://x", "town", SecretStr("k"), httpx.MockTransport(away))
     async with site:
         with pytest.raises(Retryable, match="502"):
-            await site.under(TrialSettings()).ask(CASE)
+            await site.under(TrialSettings())(CASE)

@@ -14,12 +14,12 @@ from typer.testing import CliRunner, Result
 
 from cli import evaluate
 from cli.main import app
-from pipelines.evaluate.dataset import Case, dumped, load_dataset
+from pipelines.evaluate.dataset import Case, Dataset, dumped, load_dataset
 from pipelines.evaluate.measures import Observed
 from pipelines.evaluate.publication import published
 from pipelines.evaluate.run import Run, RunHead
 from pipelines.runtime import logs
-from pipelines.runtime.errors import Retryable
+from pipelines.runtime.errors import Retryable, WrongUse
 from schemas.evaluation import ListedRun, NewRun, PublishedRun
 from tests.edge import ADMIN
 from tests.unit.evaluate.runs import dataset, right
@@ -33,6 +33,7 @@ class Town:
     asked: list[str]
     answer: Callable[[Case], Observed]
     published: PublishedRun
+    corrections: Dataset | Exception
 
     def __init__(self, url: str, site: str, key: Any) -> None:
         pass
@@ -42,6 +43,11 @@ class Town:
 
     async def __aexit__(self, *_: object) -> None:
         pass
+
+    async def corrected(self) -> Dataset:
+        if isinstance(Town.corrections, Exception):
+            raise Town.corrections
+        return Town.corrections
 
     async def publish(self, run: NewRun) -> ListedRun:
         Town.published = published(run, "town", "admin", datetime.now(UTC))
@@ -64,7 +70,7 @@ def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Town]:
     monkeypatch.setattr(logs, "configure", lambda settings: None)
     monkeypatch.setattr("adapters.http_site.HttpSite", Town)
     Path("town.yaml").write_text(dumped(dataset(150), ".yaml"), encoding="utf-8")
-    Town.asked, Town.answer = [], staticmethod(right)
+    Town.asked, Town.answer, Town.corrections = [], staticmethod(right), Dataset("town-corrections", ())
     return Town
 
 
@@ -127,6 +133,29 @@ def test_what_is_too_low_fails_and_is_in_the_xml(town: type[Town]) -> None:
         "it is 0.933",
     )
     assert run("eval", "run", "town", "--dataset", "town.yaml", "--least", "facts=0.1").exit_code == 1  # not measured
+
+
+def test_questions_of_corrections_are_asked_unless_they_are_left_out(town: type[Town]) -> None:
+    """A run without them can still be the one that is compared with."""
+    corrected = Case(
+        id="corrected", question="Is a card free?", lang="en", pages=("p1",), answers=("yes",), tags=("x",)
+    )
+    town.corrections = Dataset("town-corrections", (corrected,))
+    command = ("eval", "run", "town", "--dataset", "town.yaml")
+    assert run(*command, "--no-corrections", "--run", "without.ndjson").exit_code == 0
+    assert len(town.asked) == 150
+    told = json.loads(run(*command, "--json", "--against", "without.ndjson", "--measure", "right").stdout)
+    assert (town.asked[150:].count("corrected"), len(town.asked)) == (1, 301)
+    assert told["report"]["run"]["fingerprint"] == dataset(150).fingerprint
+    assert told["report"]["groups"]["tag x"]["right"]["cases"] == 1
+    assert told["comparison"]["passed"]
+    other = run(*command, "--run", "without.ndjson")
+    assert "150 cases) on town" in other.stderr
+    assert "not of this (151 cases)" in other.stderr
+    town.corrections = WrongUse("403 forbidden: the key has not the scope view")
+    refused = run(*command, "--run", "refused.ndjson")
+    assert (refused.exit_code, len(town.asked)) == (0, 451)
+    assert "left out: 403 forbidden" in refused.stderr
 
 
 def test_against_an_earlier_run(town: type[Town]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cli.main import app
-from pipelines.evaluate.dataset import Case, dumped
+from pipelines.evaluate.dataset import Case, Dataset, dumped
 from pipelines.evaluate.measures import Observed
 from pipelines.evaluate.publication import published
 from pipelines.evaluate.run import Run
@@ -41,6 +41,9 @@ class Town:
 
     async def __aexit__(self, *_: object) -> None:
         pass
+
+    async def corrected(self) -> Dataset:
+        return Dataset("town-corrections", ())
 
     async def publish(self, run: NewRun) -> ListedRun:
         Town.published = run

@@ -39,6 +39,10 @@ async def over(client: httpx.AsyncClient) -> httpx.Response:
     return shown
 
 
+def noted(fakes: FakePorts) -> list[tuple[str | None, ...]]:
+    return [(entry.via, entry.action, entry.site, entry.target, entry.outcome) for entry in fakes.audit_log.kept]
+
+
 async def test_an_evaluation_is_ordered_seen_and_read(
     editor: httpx.AsyncClient, fakes: FakePorts, app: FastAPI
 ) -> None:
@@ -58,6 +62,7 @@ async def test_an_evaluation_is_ordered_seen_and_read(
     begun = await editor.post(NEW, data={**form, "token": token, "do": "start"})
     assert (begun.status_code, begun.headers["location"]) == (303, RUN)
     page = page_of(await over(editor))
+    assert noted(fakes) == [("console", "evaluations.start", "town", "prices", "done")]  # neither plan nor refusal
     assert said(page, ".badge")[0] == "finished"
     right = said(page, "thead th").index("right")
     rows = [[cells[0], cells[1], cells[right]] for cells in (said(row, "th, td") for row in page.select("tbody tr"))]
@@ -74,3 +79,4 @@ async def test_a_run_is_stopped_from_its_page(editor: httpx.AsyncClient, fakes: 
     assert said(again, ".badge")[0] == "at work"
     await editor.post("/console/evaluations/run/stop?site=town", data={"token": token})
     assert said(page_of(await over(editor)), ".badge")[0] == "stopped"
+    assert noted(fakes)[1:] == [("console", "evaluations.stop", "town", "", "done")]

@@ -249,6 +249,8 @@ def test_every_form_that_changes_something_is_tried_here_or_where_it_stands() ->
         "/console/corrections/{correction}/remove",
         "/console/corrections/{correction}/undo",
         "/console/handovers/{reference}/redeliver",  # test_gateway_handovers
+        "/console/evaluations/new",  # test_console_evaluation_runs
+        "/console/evaluations/run/stop",
         "/console/evaluations/{run}/remove",  # test_gateway_evaluations
         "/console/texts/{kind}/{name}",  # test_console_text
         "/console/texts/{kind}/{name}/remove",

@@ -24,7 +24,8 @@ EXAMPLE = {"question": "And on Sundays?", "output": "Is it open on Sundays?"}
 # What is sent, and what is noted: action, site, target.
 SYNONYM, CORRECTION = {"kind": "synonym", "word": "card", "means": "ticket"}, f"{TOWN}/corrections/0a1b"
 ASKS = {
-    ("post", f"{SITE}/{asked}") for asked in ("trials", "cases", "examples:like", "corrections:try")
+    ("post", f"{SITE}/{asked}")
+    for asked in ("trials", "cases", "examples:like", "corrections:try", "evaluation-run:plan")
 }  # and change nothing
 CHANGES: dict[tuple[str, str], tuple[str, dict[str, Any], tuple[str, str | None, str]]] = {
     ("post", "/v1/admin/keys"): (
@@ -107,6 +108,12 @@ CHANGES: dict[tuple[str, str], tuple[str, dict[str, Any], tuple[str, str | None,
         {},
         ("evaluations.remove", "town", run().id),
     ),
+    ("post", f"{SITE}/evaluation-run"): (
+        f"{TOWN}/evaluation-run",
+        {"content": "- question: Open?"},
+        ("evaluations.start", "town", "pasted"),
+    ),
+    ("delete", f"{SITE}/evaluation-run"): (f"{TOWN}/evaluation-run", {}, ("evaluations.stop", "town", "")),
     ("put", f"{SITE}/privacy"): (f"{TOWN}/privacy", {"log_questions": "off"}, ("privacy.put", "town", "")),
     ("delete", f"{SITE}/privacy"): (f"{TOWN}/privacy", {}, ("privacy.remove", "town", "")),
     ("post", f"{SITE}/privacy/versions/{{version}}/restore"): (
@@ -114,6 +121,7 @@ CHANGES: dict[tuple[str, str], tuple[str, dict[str, Any], tuple[str, str | None,
         {},
         ("privacy.restore", "town", "1"),
     ),
+    ("post", f"{SITE}/privacy/rollback"): (f"{TOWN}/privacy/rollback", {}, ("privacy.rollback", "town", "")),
     ("put", f"{SITE}/chat"): (f"{TOWN}/chat", {"on": False}, ("chat.off", "town", "")),
     ("post", f"{SITE}/audit"): (f"{TOWN}/audit", {"repair": True}, ("index.repair", "town", "")),
     ("post", f"{SITE}/rebuilds"): (

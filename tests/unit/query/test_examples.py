@@ -91,7 +91,7 @@ async def test_a_trial_puts_the_examples_of_the_answer_in_another_order() -> Non
 async def test_a_trial_may_show_the_first_answers_for_every_question_and_short_ones() -> None:
     """Fixed: those of the file, in its order, whatever is asked. Short: by the prompt for short answers, which has six
     of its own; operators' answers, whole sentences, are not among them."""
-    examples = Examples(SITE_PROMPTS, Store(answered(DOGS, "It costs 90 euros [1].", FEE)), Models(), 15)
+    examples = Examples(SITE_PROMPTS, Store(answered(DOGS, "It costs 90 euros [1].", FEE)).of_site, Models())
 
     async def told(asked: str, **trial: Any) -> list[str]:
         request = question(asked).model_copy(update={"trial": Trial.model_validate(trial)})
