@@ -63,7 +63,7 @@ from pipelines.runtime.settings import JudgeName
 from pipelines.runtime.stage import Handler, Stage
 from prompts.loader import load
 from schemas.topics import ANSWERS, OUTCOMES, REPHRASED, REQUESTS, RETRIEVED, STOPS, VERDICTS
-from text import dictionary, words
+from text import words
 from text.language import identified, spoken
 from wiring.index_search import SiteIndexes
 from wiring.settings import Settings
@@ -291,7 +291,6 @@ def rehearse_words(langs: Iterable[str]) -> None:
     """Load these languages' word lists for the first question; it takes a second or two: call it in a thread."""
     langs = list(langs)
     words.ready(langs)
-    dictionary.ready(langs)
     identified(QUESTION)
     spoken(QUESTION)
     for lang in langs:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pipelines.query.extractive.confidence import FINE, NOT_SAID, NOTHING, GateInput, graded, judge, outside, sureness
 from pipelines.query.extractive.days import with_feasts_dates
 from pipelines.query.extractive.follow_ups import FollowUpResult, go_on, joined, stands_alone
-from pipelines.query.extractive.names import strange_names
 from pipelines.query.extractive.parts import AskedPart, by_part, parts
 from pipelines.query.extractive.ranking import Findings, weigh
 from pipelines.query.flow import Flow
@@ -22,8 +21,6 @@ from pipelines.query.live.glossary import Glossary, widened
 from pipelines.query.search.ports import Hit, Reranker, SearchIndex
 from pipelines.query.search.search import Retrieval
 from schemas.query import Gate, Grade, Rephrased, Sure
-
-NAMED = 0.66  # chance of a page, below which a name that no page knows says that the question is of something else
 
 Find = Callable[[str], Awaitable[Retrieval]]
 
@@ -137,15 +134,6 @@ async def answerable(
         read = GateInput(look.named, seen.dense, hits, seen.terms, seen.total, seen.by_language, units)
         grade, gate = await judge(read, model.profile.gate, model, flow.gate_threshold)
         far = sure is not None and look.followed is None and outside(read, gate, sure.signals["shared"])
-    if (
-        flow.gate
-        and not writes
-        and not far
-        and sure is not None
-        and (sure.page or 0.0) < NAMED
-        and look.followed is None
-    ):
-        far = bool(strange_names(look.named, (*look.found.hits, *look.found.near)))
     if flow.gate and sure is not None and weighed.hits:
         if far and not writes:
             return max(grade, NOT_SAID), gate, sure.model_copy(update={"of": "nothing"})
