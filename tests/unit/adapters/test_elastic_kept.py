@@ -40,10 +40,11 @@ def test_a_question_gets_what_it_lacks_and_keeps_its_newest_rating() -> None:
 def test_words_of_a_question_that_was_erased_do_not_come_back(erased_in: str) -> None:
     erased = {
         "site": "town", "request_id": "r1", "forgotten": True, "question": None, "rephrased": None, "comment": None,
-        "labelled_by": None, "outcome": {"vector": None, "answer": None, "labels": None},
+        "labelled_by": None,
+        "outcome": {"vector": None, "answer": None, "calls": [], "doubted": [], "labels": None},
     }  # fmt: skip
     said = LOGGED | {"comment": "I am Ada.", "rating": "up", "rated_at": MONDAY, "labelled_by": ["bo"]}
-    said = said | {"outcome": said["outcome"] | {"labels": {"given": [{"rater": "bo"}]}}}  # of before 0.3
+    said = said | {"outcome": said["outcome"] | {"labels": {"given": [{"rater": "bo"}]}, "calls": [{"step": "answer"}]}}
     found = whole_question(erased, said) if erased_in == "there" else whole_question(said, erased)
     assert found == said | erased | {"outcome": {"became": "answered"} | erased["outcome"]}
     assert whole_question(found, said) is None
