@@ -41,6 +41,8 @@ SCREENS = {
     "evaluations": "/console/evaluations",
     "evaluation": f"/console/evaluations/{run().id}",
     "evaluation-pair": f"/console/evaluations/compare?before={run().id}&after={run(1).id}",
+    "new-evaluation": "/console/evaluations/new?site=town",
+    "evaluation-run": "/console/evaluations/new?site=town",
     "page": "/console/page?id=library&of=en",
     "playground": f"/console/playground?again={CARD}",
     "examples": "/console/examples",
@@ -118,6 +120,11 @@ async def test_every_screen_in_every_dress(
         await page.goto(f"{url}{path}{'&' if '?' in path else '?'}ui={lang}")
         if name == "playground":
             await _try_out(page)
+        if name in ("new-evaluation", "evaluation-run"):
+            await _order(page)
+        if name == "evaluation-run":
+            await page.locator("[value=start]").click()
+            await page.locator(".badge.calm").wait_for()  # the page looks again by itself
         if name == "compared-text":
             await page.locator("#text").fill("Ring the town hall.")
             await page.locator("main .actions button").click()
@@ -143,6 +150,15 @@ async def test_every_screen_in_every_dress(
         assert await page.evaluate("document.documentElement.scrollWidth") == 320, (name, lang)
         await _keep(page, f"{name}-{lang}-phone")
     assert [each for each in browser.complaints if "status of 4" not in each] == []
+
+
+async def _order(page: Page) -> None:
+    """An evaluation, up to what it costs."""
+    await page.locator("details:has(#pasted) summary").click()
+    await page.locator("#pasted").fill("- {question: Card fees, lang: en, answers: 18 euros}")
+    await page.locator("#hits").fill("1, 5")
+    await page.locator("[value=plan]").click()
+    await page.locator(".well .facts").wait_for()
 
 
 async def _try_out(page: Page) -> None:

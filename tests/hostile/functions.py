@@ -115,6 +115,7 @@ VALUES: Mapping[str, Any] = {
     "short_words": 3,
     "site": "town",
     "source": SOURCES[0],
+    "today": date(2026, 5, 4),
     "token": "token",
     "url": "https://town.example/pool",
 }
@@ -308,6 +309,8 @@ UNHURRIED = frozenset(
 LEFT_OUT: Mapping[str, str] = {
     "connectors.cms.addresses.AddressFilter.permit": "names of servers",
     "connectors.cms.push.sign": "made by ourselves",
+    "connectors.cms.sitemap.others.is_cross_reference": "with read_page",
+    "connectors.cms.sitemap.others.may_be": "with read_page",
     "pipelines.ingest.embedding_plan.embed_hash": "a hash",
     "gateway.openai.refusals.refused": "our own words",
     "gateway.chat.chat.new_question": "text.language reads the question there",
