@@ -145,6 +145,10 @@ class SitemapConnector(_Connector):
     lang: Lang | None = Field(
         default=None, description="Language of pages that do not say theirs; default: the site's first."
     )
+    feeds: tuple[WebUrl, ...] = Field(
+        default=(), max_length=20, description="RSS or Atom feeds, whose new entries `pagewire watch` visits."
+    )
+    feed_interval: float = Field(default=300, ge=1, le=86_400, description="Seconds between two polls of the feeds.")
 
 
 Connector = Annotated[

@@ -54,10 +54,13 @@ def connected(engine: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iter
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(web)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     instance = Instance(home, engine, PAGEWIRE_FETCH_ALLOW="127.0.0.1", SHOP_SECRET=SECRET)
+    here = f"http://127.0.0.1:{server.server_port}"
+    feeds = [f"{here}/{name}.xml" for name in ("large", "bomb", "feed")]
     connectors = {
         "shop": {"kind": "push", "secret": "${SHOP_SECRET}"},
         "docs": {"kind": "folder", "path": str(docs)},
-        "web": {"kind": "sitemap", "url": f"http://127.0.0.1:{server.server_port}/", "crawl": True, "delay": 0},
+        "web": {"kind": "sitemap", "url": f"{here}/", "crawl": True, "delay": 0},
+        "news": {"kind": "sitemap", "url": here, "delay": 0, "feeds": feeds, "feed_interval": 1},
     }
     sites = {instance.site: {"languages": ["en", "de"], "connectors": connectors}}
     (home / "pagewire.yaml").write_text(yaml.safe_dump({"sites": sites}))
@@ -168,6 +171,32 @@ def test_a_website_is_crawled_and_followed(connected: Connected) -> None:
     eventually(lambda: shown(site, "magenta") == [])
     code, done = connected.reconciled("web")
     assert (code, done["sent"], done["deleted"]) == (0, 0, 0)
+
+
+def test_new_entries_of_a_feed_are_searched_and_bad_feeds_stop_no_other(connected: Connected) -> None:
+    web, site, instance = connected.web, connected.site, connected.instance
+    (web / "robots.txt").unlink(missing_ok=True)
+
+    def publish(*names: str) -> None:
+        for name in names:
+            (web / name).write_text(f"<html><title>News</title><main>The {name} festival begins.</main></html>")
+        items = [f"<item><link>{link}</link></item>" for link in (*map("/{}".format, names), "http://127.0.0.1:1/x")]
+        (web / "feed.xml").write_text(f"<rss version='2.0'><channel>{''.join(items)}</channel></rss>")
+
+    (web / "large.xml").write_bytes(b"<rss><channel>" + b"<item/>" * 1_500_000 + b"</channel></rss>")
+    (web / "bomb.xml").write_text("<!DOCTYPE rss [<!ENTITY a '&b;&b;'><!ENTITY b '&a;'>]><rss><channel>&a;</rss>")
+    publish("beryllium")
+    with instance.started("watch", instance.site, "news") as watching:
+        eventually(lambda: shown(site, "beryllium") == ["/beryllium"])
+        publish("scandium")  # the older entry is not in the feed any more, and stays searchable
+        eventually(lambda: shown(site, "scandium") == ["/scandium"])
+        assert watching.stop() == 0
+    said = watching.log.read_text()
+    assert "large.xml" in said
+    assert "bomb.xml: not XML" in said
+    assert found(site, "beryllium", "keyword") == ["/beryllium"]
+    refused = instance.run("watch", instance.site, "web")
+    assert (refused.returncode, "sitemaps with `feeds`" in refused.stderr) == (2, True)
 
 
 def test_audit_agrees_in_the_end(connected: Connected) -> None:

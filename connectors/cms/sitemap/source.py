@@ -13,10 +13,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from more_itertools import chunked
@@ -28,6 +28,7 @@ from connectors.cms.frame import Listed, Omitted, UnreadablePage
 from connectors.cms.own_thread import OwnThread
 from connectors.cms.settings import SitemapConnector
 from connectors.cms.sitemap.discover import Broken, Location, NotASitemap, Robots, locations, read_robots, same_site
+from connectors.cms.sitemap.feeds import FEED_LIMIT, entries_of
 from connectors.cms.sitemap.pace import HostPace
 from connectors.cms.sitemap.page import WebPage, language_of, normal, page_id, read_page
 from connectors.cms.sitemap.visits import Visit, Visits
@@ -48,6 +49,14 @@ OTHER_FILES = (
 TOGETHER = 64  # addresses visited between two reports
 FAILURES = 10  # in a row, after which the server counts as down
 GONE = frozenset({404, 410})
+
+
+class FeedRead(NamedTuple):
+    """A feed that has changed."""
+
+    visit: Visit  # to keep
+    entries: dict[str, str]  # addresses of this website, by entry
+    new: tuple[str, ...]  # addresses of entries that were not there before
 
 
 class SitemapSource:
@@ -121,6 +130,31 @@ class SitemapSource:
                 if visit.kind == "moved" and self._wanted(visit.target) not in (None, own):
                     async for target in self._visit_all([Location(visit.target)], {visit.target}):
                         yield target.url, _listed(target)
+
+    async def read_feed(self, url: str) -> FeedRead | None:
+        """A feed, and those of its entries that are new or changed since `keep_feed`; None: it is unchanged.
+
+        Raises: NotASitemap, FetchRefused, ServerUnavailable.
+        """
+        name = _row(url)
+        before = await self._own.do(self._visits.get, name) or Visit(name, "nothing", why="a feed")
+        found = await self._pace.get(url, etag=before.etag, modified=before.modified, limit=FEED_LIMIT)
+        if found.unchanged:
+            await self._own.do(self._visits.seen, name, self._clock())
+            return None
+        entries = await asyncio.to_thread(entries_of, found.body, found.url)
+        own = {_entry(one): one.url for one in entries if self.is_own(one.url)}
+        new = dict.fromkeys(address for entry, address in own.items() if entry not in before.links)
+        visit = replace(before, etag=found.etag, modified=found.modified)
+        return FeedRead(visit, own, tuple(new))
+
+    async def keep_feed(self, read: FeedRead, failed: Collection[str]) -> None:
+        """Note the entries as known, but those of pages that `failed`, by id: the next read has them again."""
+        known = tuple(entry for entry, url in read.entries.items() if self.id_of(url) not in failed)
+        visit = replace(read.visit, links=known)
+        if len(known) < len(read.entries):
+            visit = replace(visit, etag=None, modified=None)
+        await self._keep(visit)
 
     def is_own(self, url: str) -> bool:
         """Whether the address is on this website."""
@@ -347,6 +381,15 @@ class SitemapSource:
     @staticmethod
     def _clock() -> int:
         return int(time.time() * 1000)
+
+
+def _row(feed: str) -> str:
+    """Under which a feed is kept: a crawl may visit the same address."""
+    return f"feed {feed}"
+
+
+def _entry(one: Location) -> str:
+    return f"{one.lastmod} {one.url}"
 
 
 def _listed(visit: Visit) -> Listed | str:
