@@ -145,6 +145,11 @@ class SitemapConnector(_Connector):
     lang: Lang | None = Field(
         default=None, description="Language of pages that do not say theirs; default: the site's first."
     )
+    linked_documents: bool = Field(
+        default=False,
+        description="Attach the PDF, DOCX and ODT files of this website that a page links to in its content, 20 at "
+        "most.",
+    )
     feeds: tuple[WebUrl, ...] = Field(
         default=(), max_length=20, description="RSS or Atom feeds, whose new entries `pagewire watch` visits."
     )

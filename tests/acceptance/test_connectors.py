@@ -18,6 +18,7 @@ import yaml
 from tests.acceptance.system import Instance, eventually
 from tests.acceptance.test_story import found
 from tests.engine_fixture import Servers
+from tests.office_files import odt
 from tests.signing import SECRET, signed
 
 pytestmark = pytest.mark.engine
@@ -60,6 +61,7 @@ def connected(engine: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iter
         "shop": {"kind": "push", "secret": "${SHOP_SECRET}"},
         "docs": {"kind": "folder", "path": str(docs)},
         "web": {"kind": "sitemap", "url": f"{here}/", "crawl": True, "delay": 0},
+        "library": {"kind": "sitemap", "url": f"{here}/library.xml", "delay": 0, "linked_documents": True},
         "news": {"kind": "sitemap", "url": here, "delay": 0, "feeds": feeds, "feed_interval": 1},
     }
     sites = {instance.site: {"languages": ["en", "de"], "connectors": connectors}}
@@ -171,6 +173,27 @@ def test_a_website_is_crawled_and_followed(connected: Connected) -> None:
     eventually(lambda: shown(site, "magenta") == [])
     code, done = connected.reconciled("web")
     assert (code, done["sent"], done["deleted"]) == (0, 0, 0)
+
+
+def test_a_linked_document_is_searched_with_its_page_and_gone_with_the_link(connected: Connected) -> None:
+    web, site = connected.web, connected.site
+    (web / "robots.txt").unlink(missing_ok=True)
+    (web / "library.xml").write_text("<urlset><url><loc>/library</loc></url></urlset>")
+    (web / "statute.odt").write_bytes(odt("<text:p>Readers pay a thorium fee.</text:p>"))
+    page = "<html><title>Library</title><main>The library is open. {}</main></html>"
+
+    def reconciled(link: str) -> tuple[int, int]:
+        (web / "library").write_text(page.format(link))
+        code, done = connected.reconciled("library")
+        return code, done["sent"]
+
+    assert reconciled("<a href='/statute.odt'>Statute</a>") == (0, 1)
+    eventually(lambda: shown(site, "thorium") == ["/library"])
+    [hit] = site.get("/search", params={"q": "thorium", "mode": "keyword"}).json()["hits"]
+    assert "Statute" in str(hit)
+    assert hit["url"].endswith("/statute.odt")
+    assert reconciled("The statute is withdrawn.") == (0, 1)
+    eventually(lambda: shown(site, "thorium") == [])
 
 
 def test_new_entries_of_a_feed_are_searched_and_bad_feeds_stop_no_other(connected: Connected) -> None:

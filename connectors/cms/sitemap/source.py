@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from connectors.cms.settings import SitemapConnector
 from connectors.cms.sitemap.discover import Broken, Location, NotASitemap, Robots, locations, read_robots, same_site
 from connectors.cms.sitemap.feeds import FEED_LIMIT, entries_of
 from connectors.cms.sitemap.pace import HostPace
-from connectors.cms.sitemap.page import WebPage, language_of, normal, page_id, read_page
+from connectors.cms.sitemap.page import WebPage, language_of, links_in, normal, page_id, read_page
 from connectors.cms.sitemap.visits import Visit, Visits
 from connectors.cms.together import together
 from schemas.base import problems
@@ -41,6 +41,8 @@ log = logging.getLogger(__name__)
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml", ""})
 FILE_TYPES = frozenset(OFFICE.values())
+LINKED = (".pdf", ".docx", ".odt")
+DOCUMENTS = 20  # that one page links to; a page may have 200 attachments
 # Not requested when crawling, since they have no text.
 OTHER_FILES = (
     ".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".ico", ".css", ".js", ".json", ".xml", ".zip", ".gz", ".mp3",
@@ -243,18 +245,22 @@ class SitemapSource:
             url = normal(url)
         except ValueError:
             return None
-        own = self._connector.url
-        assert self._robots
-        if not same_site(url, own):
+        if not same_site(url, self._connector.url):
             self._elsewhere = "{0.scheme}://{0.netloc}".format(urlsplit(url))
             return None
-        if not self._robots.allow(url):
-            self._forbidden[url] = "robots.txt forbids it"
-            return None
-        if urlsplit(url).path.startswith(tuple(self._connector.exclude)):
-            self._forbidden[url] = "the connector's `exclude`"
+        if why := self._why_forbidden(url):
+            self._forbidden[url] = why
             return None
         return url
+
+    def _why_forbidden(self, url: str) -> str:
+        """Why an address is not requested; empty: it may be."""
+        assert self._robots
+        if not self._robots.allow(url):
+            return "robots.txt forbids it"
+        if urlsplit(url).path.startswith(tuple(self._connector.exclude)):
+            return "the connector's `exclude`"
+        return ""
 
     def _check_number(self, seen: set[str]) -> None:
         if len(seen) > self._connector.max_pages:
@@ -338,7 +344,10 @@ class SitemapSource:
                     if page.until.timestamp() * 1000 <= self._clock():
                         return replace(visit, why=f"unavailable_after {page.until:%Y-%m-%d}"), None
                     visit = replace(visit, etag=None, modified=None, fetched_at=0)  # every run reads it again
-                document = self._document(url, page)
+                attached = self._linked(page)
+                # The crawl makes no pages of them as well.
+                visit = replace(visit, links=tuple(link for link in page.links if link not in attached))
+                document = self._document(url, page, attached)
             elif found.media_type in FILE_TYPES:
                 document = self._file(url, found.media_type)
             else:
@@ -354,7 +363,20 @@ class SitemapSource:
         lang = self._connector.lang or self._languages[0]
         return replace(visit, kind="page", etag=None, modified=None, page_id=page_id(visit.url), lang=lang, problem=why)
 
-    def _document(self, url: str, page: WebPage) -> PageDocument:
+    def _linked(self, page: WebPage) -> dict[str, Attachment]:
+        """The documents of this website that a page links to in its content, by address."""
+        found: dict[str, Attachment] = {}
+        for url, words in links_in(page) if self._connector.linked_documents else ():
+            path = urlsplit(url).path
+            suffix = path[path.rfind(".") :].lower()
+            if suffix not in LINKED or not same_site(url, self._connector.url) or self._why_forbidden(url):
+                continue
+            found.setdefault(url, Attachment(url=url, media_type=OFFICE[suffix], title=words or _file_name(url)))
+            if len(found) == DOCUMENTS:
+                break
+        return found
+
+    def _document(self, url: str, page: WebPage, attached: Mapping[str, Attachment]) -> PageDocument:
         said: dict[str, Any] = {
             "id": page_id(url),
             "lang": language_of(page.lang, self._languages) or self._connector.lang or self._languages[0],
@@ -364,11 +386,12 @@ class SitemapSource:
             "keywords": page.keywords,
             "content": page.content,
             "left_out": counted(page.left_out),
+            "attachments": tuple(attached.values()),
         }
         return PageDocument.model_validate(said)
 
     def _file(self, url: str, media_type: str) -> PageDocument:
-        name = unquote(urlsplit(url).path.rpartition("/")[2])
+        name = _file_name(url)
         attachment = Attachment(url=url, media_type=media_type, title=name)
         return PageDocument(
             id=page_id(url),
@@ -381,6 +404,10 @@ class SitemapSource:
     @staticmethod
     def _clock() -> int:
         return int(time.time() * 1000)
+
+
+def _file_name(url: str) -> str:
+    return unquote(urlsplit(url).path.rpartition("/")[2])
 
 
 def _row(feed: str) -> str:

@@ -27,7 +27,7 @@ from connectors.cms.sitemap import pace, visits
 from connectors.cms.sitemap.discover import Location, NotASitemap
 from connectors.cms.sitemap.feeds import ENTRIES, entries_of
 from connectors.cms.sitemap.follow import poll
-from connectors.cms.sitemap.source import FAILURES, SitemapSource
+from connectors.cms.sitemap.source import DOCUMENTS, FAILURES, SitemapSource
 from connectors.cms.sitemap.visits import Visit, Visits
 from schemas.http import ListedPage
 from schemas.page import PageDocument
@@ -583,6 +583,54 @@ async def test_addresses_that_have_changed_are_visited_at_once(
         ("failed", "it does not answer"),
         ("refused", "another website"),
     ]
+
+
+async def test_documents_that_a_page_links_to_are_attached(web: FakeWeb, made: Any) -> None:
+    def write(*anchors: str) -> None:
+        web.pages["/plan"] = f"<html><base href='/files/'><main>Plans. {' '.join(anchors)}</main>{menu}</html>"
+
+    async def attached(**how: Any) -> tuple[str, list[tuple[str, str, str]]]:
+        [page] = [one for one in await pages(made(**how)) if isinstance(one, PageDocument) and one.id == "/plan"]
+        revisions.append(page.revision or 0)
+        return page.id, [(str(one.url).removeprefix(HOST), one.title, one.media_type) for one in page.attachments]
+
+    revisions: list[int] = []
+    menu = "<nav><a href='/menu.pdf'>Menu</a></nav>"
+    web.pages["/robots.txt"] = "User-agent: *\nDisallow: /secret"
+    web.sitemap("/plan")
+    pdf = "<a href='fees.PDF?v=2#page=3'>All <b>fees</b></a>"
+    others = (
+        "<a href='http://169.254.169.254/x.pdf'>x</a><a href='https://cdn.example/x.pdf'>x</a>"
+        "<a href='https://www.town.example:8443/x.pdf'>x</a><a href='/secret/x.pdf'>x</a><a href='/old/x.pdf'>x</a>"
+        "<a rel='nofollow' href='/x.pdf'>x</a><a href='/x.exe'>x</a><a href='//[/x.pdf'>x</a>"
+    )
+    write(pdf, pdf, "<a href='/way.odt'></a>", others)
+    how = {"linked_documents": True, "exclude": ("/old/",)}
+    assert await attached() == ("/plan", [])
+    fees = ("/files/fees.PDF?v=2", "All fees", "application/pdf")
+    found = [fees, ("/way.odt", "way.odt", "application/vnd.oasis.opendocument.text")]
+    web.pages["/plan"] += " "  # another etag
+    assert await attached(**how) == ("/plan", found)
+    write(pdf)
+    assert await attached(**how) == ("/plan", [fees])
+    write(*(f"<a href='/{n}.docx'>{n}</a>" for n in range(300)))
+    assert len((await attached(**how))[1]) == DOCUMENTS
+    write("no links")
+    assert await attached(**how) == ("/plan", [])
+    assert revisions == sorted(set(revisions))
+
+
+async def test_a_crawl_makes_no_page_of_an_attached_document(web: FakeWeb, made: Any, tmp_path: Path) -> None:
+    web.page("/", links=("/a.pdf", "/b"))
+    web.page("/b")
+    web.pages["/a.pdf"] = b"%PDF"
+    web.headers["/a.pdf"] = {"content-type": "application/pdf"}
+    assert await listed(made(crawl=True)) == ["en /", "en /a.pdf", "en /b"]
+    assert await listed(made(crawl=True, linked_documents=True)) == ["en /", "en /a.pdf", "en /b"]  # 304
+    for documents in (True, True, False):
+        Visits(tmp_path / "crawls" / "visits.db", documents=documents).close()
+        expected = ["en /", "en /b"] if documents else ["en /", "en /a.pdf", "en /b"]
+        assert await listed(made(crawl=True, linked_documents=documents)) == expected
 
 
 FEED = f"{HOST}/feed"
