@@ -21,17 +21,19 @@ from tests.engine_fixture import Servers
 from tests.office_files import odt
 from tests.signing import SECRET, signed
 
+INDEXNOW = "0123456789abcdef"
 pytestmark = pytest.mark.engine
 
 
 @dataclass(frozen=True)
 class Connected:
-    """A running system with three connectors."""
+    """A running system with its connectors."""
 
     instance: Instance
     site: httpx.Client
     docs: Path
     web: Path
+    address: str  # of the website
 
     def reconciled(self, connector: str, *options: str) -> tuple[int, dict[str, Any]]:
         done = self.instance.run("reconcile", self.instance.site, connector, "--json", *options)
@@ -62,13 +64,14 @@ def connected(engine: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iter
         "docs": {"kind": "folder", "path": str(docs)},
         "web": {"kind": "sitemap", "url": f"{here}/", "crawl": True, "delay": 0},
         "library": {"kind": "sitemap", "url": f"{here}/library.xml", "delay": 0, "linked_documents": True},
+        "pushed": {"kind": "sitemap", "url": here, "delay": 0, "indexnow_key": INDEXNOW},
         "news": {"kind": "sitemap", "url": here, "delay": 0, "feeds": feeds, "feed_interval": 1},
     }
     sites = {instance.site: {"languages": ["en", "de"], "connectors": connectors}}
     (home / "pagewire.yaml").write_text(yaml.safe_dump({"sites": sites}))
     try:
         with instance.started("up") as up, instance.client(up.url) as client:
-            yield Connected(instance, client, docs, web)
+            yield Connected(instance, client, docs, web, here)
     finally:
         server.shutdown()
         server.server_close()
@@ -173,6 +176,27 @@ def test_a_website_is_crawled_and_followed(connected: Connected) -> None:
     eventually(lambda: shown(site, "magenta") == [])
     code, done = connected.reconciled("web")
     assert (code, done["sent"], done["deleted"]) == (0, 0, 0)
+
+
+def test_pages_that_indexnow_names_are_searched_or_gone(connected: Connected) -> None:
+    web, site = connected.web, connected.site
+    (web / "robots.txt").unlink(missing_ok=True)
+
+    def push(url: str, key: str = INDEXNOW) -> int:
+        order = {"host": site.base_url.host, "key": key, "keyLocation": f"{url}/{key}.txt", "urlList": [url]}
+        request = site.build_request("POST", "/connectors/pushed/indexnow", json=order)
+        del request.headers["Authorization"]
+        return site.send(request).status_code
+
+    (web / "tram").write_text("<html><title>News</title><main>The tram is of yttrium.</main></html>")
+    address = f"{connected.address}/tram"
+    assert push(address, "another-key") == 403
+    assert push("http://127.0.0.1:1/tram") == 422
+    assert push(address) == 202
+    eventually(lambda: shown(site, "yttrium") == ["/tram"])
+    (web / "tram").unlink()
+    assert push(address) == 202
+    eventually(lambda: shown(site, "yttrium") == [])
 
 
 def test_a_linked_document_is_searched_with_its_page_and_gone_with_the_link(connected: Connected) -> None:

@@ -16,6 +16,7 @@ from urllib.parse import urljoin, urlsplit
 from lxml import etree
 from protego import Protego
 
+from connectors.cms.addresses import same_site
 from connectors.cms.fetching import Fetched, FetchRefused, ServerUnavailable
 from connectors.cms.gzipped import MAGIC, Gunzip
 from connectors.cms.sitemap.pace import HostPace
@@ -101,12 +102,6 @@ async def read_robots(pace: HostPace, site: str) -> Robots:
 def is_sitemap(url: str) -> bool:
     """Whether a setting names a sitemap and not a site."""
     return urlsplit(url).path.lower().endswith(SUFFIXES)
-
-
-def same_site(one: str, other: str) -> bool:
-    """Whether host and port are the same, with https and http."""
-    a, b = urlsplit(one), urlsplit(other)
-    return (a.hostname, a.port) == (b.hostname, b.port)
 
 
 class Broken(NamedTuple):

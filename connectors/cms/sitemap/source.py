@@ -22,12 +22,13 @@ from urllib.parse import unquote, urlsplit
 from more_itertools import chunked
 from pydantic import ValidationError
 
+from connectors.cms.addresses import same_site
 from connectors.cms.documents import OFFICE
 from connectors.cms.fetching import Fetched, FetchRefused, SafeFetch, ServerUnavailable
 from connectors.cms.frame import Listed, Omitted, UnreadablePage
 from connectors.cms.own_thread import OwnThread
 from connectors.cms.settings import SitemapConnector
-from connectors.cms.sitemap.discover import Broken, Location, NotASitemap, Robots, locations, read_robots, same_site
+from connectors.cms.sitemap.discover import Broken, Location, NotASitemap, Robots, locations, read_robots
 from connectors.cms.sitemap.feeds import FEED_LIMIT, entries_of
 from connectors.cms.sitemap.pace import HostPace
 from connectors.cms.sitemap.page import WebPage, language_of, links_in, normal, page_id, read_page
