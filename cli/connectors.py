@@ -7,7 +7,7 @@ import logging
 import re
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from functools import partial
@@ -23,7 +23,7 @@ from cli.work import ready
 from connectors.cms.folder.source import FolderSource
 from connectors.cms.folder.watch import Watch
 from connectors.cms.reconcile import Reconciled, reconcile
-from connectors.cms.settings import FolderConnector, PushConnector
+from connectors.cms.settings import FolderConnector, PushConnector, SitemapConnector
 from connectors.cms.sources import configured, opened
 from connectors.cms.sync import AlreadyRunning, PageFailure, SyncOutcome, SyncProgress
 from pipelines.operate.connector_runs import ConnectorRunOutcome
@@ -73,19 +73,27 @@ def reconcile_site(
 
 def watch(
     site: Site,
-    connector: Annotated[str, typer.Argument(help="One of its connectors, of the kind folder.")],
+    connector: Annotated[str, typer.Argument(help="One of its connectors: a folder, or a sitemap with feeds.")],
 ) -> None:
     """Follow a folder: what is saved, renamed or deleted there is so in the search, seconds later. Ctrl-C ends it.
+
+    Of a website, follow the feeds: pages of new entries are visited and sent. Deletes are left to reconcile.
 
     Example: pagewire watch town handbook
     """
     with explained():
         settings = logged()
         logging.getLogger("watchfiles").setLevel(logging.WARNING)  # it tells of each event
-        folder = configured(settings, site, connector)
-        if not isinstance(folder, FolderConnector):
-            raise WrongUse(f"connector {connector!r} of site {site} is of the kind {folder.kind}; folders are watched")
-        asyncio.run(_until_stopped(settings, site, connector))
+        source = configured(settings, site, connector)
+        if isinstance(source, SitemapConnector) and source.feeds:
+            asyncio.run(_until_stopped(_follow(settings, site, connector, source)))
+        elif isinstance(source, FolderConnector):
+            asyncio.run(_until_stopped(_watch(settings, site, connector)))
+        else:
+            raise WrongUse(
+                f"connector {connector!r} of site {site} is of the kind {source.kind}; "
+                "folders are watched, and sitemaps with `feeds`"
+            )
 
 
 def _askable(settings: Settings, site: str) -> list[str]:
@@ -124,8 +132,8 @@ async def _reconcile(
     return done, failed
 
 
-async def _until_stopped(settings: Settings, site: str, name: str) -> None:
-    working = asyncio.create_task(_watch(settings, site, name))
+async def _until_stopped(work: Coroutine[None, None, None]) -> None:
+    working = asyncio.create_task(work)
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(signum, working.cancel)
@@ -153,18 +161,32 @@ async def _watch(settings: Settings, site: str, name: str) -> None:
         ready("watching", str(source.folder))
         seen = source.seen if source.seen is not None else await source.scan()
 
-        def tell(outcome: SyncOutcome) -> None:
-            came.sent += outcome.sent
-            came.deleted += outcome.deleted
-            came.failed += outcome.failed
-            _tell(outcome)
+        await Watch(source, site, name, intake, seen, partial(_add, came)).run(source.folder)
 
-        await Watch(source, site, name, intake, seen, tell).run(source.folder)
+
+async def _follow(settings: Settings, site: str, name: str, connector: SitemapConnector) -> None:
+    from connectors.cms.sitemap.follow import follow  # needs the extra `crawl`
+
+    async with (
+        opened(settings, site, name),  # raises what is missing, before the first poll
+        connected(settings) as clients,
+        (await clients.connector_runs()).run(site, name, "watch", user()) as came,
+    ):
+        intake = await clients.intake()
+        ready("following", ", ".join(connector.feeds))
+        await follow(connector, partial(opened, settings, site, name), site, name, intake, partial(_add, came))
 
 
 def _say(came: ConnectorRunOutcome, done: Reconciled) -> None:
     came.sent, came.deleted, came.left_out = done.sent, done.deleted, done.left_out
     came.failed, came.refused = done.failed, done.refused
+
+
+def _add(came: ConnectorRunOutcome, outcome: SyncOutcome) -> None:
+    came.sent += outcome.sent
+    came.deleted += outcome.deleted
+    came.failed += outcome.failed
+    _tell(outcome)
 
 
 def _tell(outcome: SyncOutcome) -> None:

@@ -16,7 +16,7 @@ from gateway.console import console
 from gateway.content import changed, content, webhooks
 from gateway.conversations import conversations, erasure, feedback
 from gateway.edge import metrics, openapi, problems
-from gateway.edge.at_once import AtOnce
+from gateway.edge.at_once import AtOnce, InTurn
 from gateway.edge.auth import Keys
 from gateway.edge.edge import Edge
 from gateway.edge.envelope import Envelope
@@ -73,6 +73,7 @@ API_VERSION = "1"
 READY_KEPT = 1.0  # seconds that what Kafka and Elasticsearch said of themselves is as good as asking again
 # Webhooks that are read before it is known who sends them, 8 MiB each at most; a CMS sends one after the other.
 DELIVERIES, DELIVERIES_OF_ONE = 32, 8
+VISITS, VISITS_OF_ONE = 64, 8  # IndexNow pushes that wait for their visits, of all connectors and of one
 MESSAGES = 10  # to a person, that a visitor may leave in a day (UTC)
 OPERATORS = (
     questions,
@@ -151,6 +152,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         readiness=Cached(ports.status.ready, READY_KEPT),
         exposition=Exposition(gauges),
         deliveries=AtOnce(DELIVERIES, DELIVERIES_OF_ONE),
+        visits=InTurn(VISITS, VISITS_OF_ONE),
     )
     problems.install(app, _refused)
     openapi.install(app)

@@ -19,6 +19,13 @@ class ChangedOrder(Wire):
     urlList: tuple[Address, ...] = Field(min_length=1, description="100 at most.")  # noqa: N815  # IndexNow's name
 
 
+class IndexNowOrder(ChangedOrder):
+    """What a website pushes to a search engine. `keyLocation` is ignored: the connector's `indexnow_key` counts."""
+
+    host: Annotated[str, StringConstraints(min_length=1, max_length=300)]
+    key: Annotated[str, StringConstraints(min_length=1, max_length=300)]
+
+
 class ChangedAddress(Wire):
     """The outcome for one address."""
 

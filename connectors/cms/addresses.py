@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from urllib.parse import urlsplit
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -49,6 +50,12 @@ class AddressFilter:
         if _plain(host) in self._hosts or any(found in network for network in self._networks):
             return True
         return is_public(found)
+
+
+def same_site(one: str, other: str) -> bool:
+    """Whether host and port are the same, with https and http."""
+    a, b = urlsplit(one), urlsplit(other)
+    return (a.hostname, a.port) == (b.hostname, b.port)
 
 
 def is_public(address: Address) -> bool:

@@ -143,6 +143,19 @@ class SitemapConnector(_Connector):
     lang: Lang | None = Field(
         default=None, description="Language of pages that do not say theirs; default: the site's first."
     )
+    indexnow_key: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{8,128}$")] | None = Field(
+        default=None,
+        description="The key with which the website pushes IndexNow; its key file shows it to everybody.",
+    )
+    linked_documents: bool = Field(
+        default=False,
+        description="Attach the PDF, DOCX and ODT files of this website that a page links to in its content, 20 at "
+        "most.",
+    )
+    feeds: tuple[WebUrl, ...] = Field(
+        default=(), max_length=20, description="RSS or Atom feeds, whose new entries `pagewire watch` visits."
+    )
+    feed_interval: float = Field(default=300, ge=1, le=86_400, description="Seconds between two polls of the feeds.")
 
 
 Connector = Annotated[

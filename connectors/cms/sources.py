@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.util import find_spec
 
 from connectors.cms.fetching import SafeFetch
@@ -77,5 +78,6 @@ async def opened(settings: ConnectorsSettings, site: str, name: str) -> AsyncIte
             from connectors.cms.sitemap.visits import Visits
 
             file = settings.home / "crawls" / site / f"{name}.db"
-            async with SafeFetch(settings.fetch_allow) as fetch, OwnThread(lambda: Visits(file)) as own:
+            visits = partial(Visits, file, documents=connector.linked_documents)
+            async with SafeFetch(settings.fetch_allow) as fetch, OwnThread(visits) as own:
                 yield SitemapSource(connector, fetch, languages, own)

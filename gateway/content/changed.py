@@ -1,17 +1,34 @@
-"""Addresses that a website says have changed: any CMS can be followed that can send a list of them."""
+"""Addresses that a website says have changed: any CMS can be followed that can send a list of them.
+
+changed ──▶ key of the scope `ingest` ──▶ visits ──▶ the outcome of each
+indexnow ─▶ the connector's IndexNow key ─▶ 202 ─▶ visits, one push of a connector after the other
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from hmac import compare_digest
 from typing import Annotated
+from urllib.parse import urlsplit
 
-from fastapi import APIRouter, Path, Request
+import structlog
+from fastapi import APIRouter, Path, Request, Response
+from starlette.background import BackgroundTask
 
+from connectors.cms.addresses import same_site
 from connectors.cms.changed import MOST, take_changed
+from connectors.cms.settings import SitemapConnector
 from gateway.edge.bodies import parse, read_body
-from gateway.edge.edge import MayIngest, TheEdge
+from gateway.edge.bounds import bounded
+from gateway.edge.edge import Edge, MayIngest, TheEdge, address_of
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import Problem
-from schemas.changed import ChangedOrder, ChangedResult
+from pipelines.runtime.errors import PagewireError
+from schemas.changed import ChangedAddress, ChangedOrder, ChangedResult, IndexNowOrder
+
+log = structlog.get_logger(__name__)
 
 LIMIT = 1024 * 1024  # bytes: as many addresses as are taken, and those that are too many for a plain answer
 
@@ -35,12 +52,89 @@ async def changed(
     order = parse(ChangedOrder, await read_body(request, LIMIT))
     if len(order.urlList) > MOST:
         raise Problem(413, "too-large", f"the limit is {MOST} addresses; for more: `pagewire reconcile {site}`")
-    outcomes = await take_changed(
+    return ChangedResult(addresses=tuple(await _visit(edge, site, connector, order.urlList)))
+
+
+@router.post(
+    "/connectors/{connector}/indexnow",
+    status_code=202,
+    response_class=Response,
+    openapi_extra=request_body(IndexNowOrder),
+)
+@bounded("address")
+async def indexnow(
+    site: str,
+    connector: Annotated[str, Path(description="A connector of the kind `sitemap` with an `indexnow_key`.")],
+    edge: TheEdge,
+    request: Request,
+) -> Response:
+    """What a website pushes to search engines (https://www.indexnow.org/documentation), 100 addresses at most.
+
+    The answer comes at once, and the addresses are visited after it: a website may push while it saves, and answer
+    nothing else meanwhile. 400: another format. 403: another key. 422: addresses of another website, or too many.
+    """
+    edge.rates.count("indexnow", address_of(request))
+    website = _website(edge, site, connector)
+    with edge.deliveries.one(address_of(request)):
+        body = await read_body(request, LIMIT)
+    try:
+        order = parse(IndexNowOrder, body)
+    except Problem as err:
+        if err.status != 422:
+            raise
+        raise Problem(400, err.code, err.detail, errors=err.errors) from None
+    if not compare_digest(order.key.encode(), (website.indexnow_key or "").encode()):
+        raise Problem(403, "forbidden", "`key` is not the connector's `indexnow_key`")
+    if len(order.urlList) > MOST:
+        raise Problem(422, "invalid", f"`urlList`: {MOST} addresses at most; for more: `pagewire reconcile {site}`")
+    if not all(_is_at(url, website.url) for url in order.urlList) or _host(order.host) != _host(website.url):
+        raise Problem(422, "invalid", "`host` or an address of `urlList` is not of this website")
+    with ExitStack() as stack:
+        stack.enter_context(edge.visits.one(f"{site} {connector}"))
+        visits = BackgroundTask(_visit_in_turn, edge, site, connector, order.urlList, stack.pop_all())
+        return Response(status_code=202, background=visits)
+
+
+async def _visit_in_turn(edge: Edge, site: str, connector: str, urls: Sequence[str], held: ExitStack) -> None:
+    said = log.bind(site=site, connector=connector)
+    with held:
+        async with edge.visits.turns[f"{site} {connector}"]:
+            try:
+                outcomes = await _visit(edge, site, connector, urls)
+            except PagewireError as err:
+                said.warning("indexnow: not visited", addresses=len(urls), reason=str(err))
+            else:
+                said.info("indexnow: visited", **Counter[str](one.state for one in outcomes))
+
+
+async def _visit(edge: Edge, site: str, connector: str, urls: Sequence[str]) -> list[ChangedAddress]:
+    return await take_changed(
         edge.settings,
         site,
         connector,
-        order.urlList,
+        urls,
         edge.ports.intake,
         lambda url: edge.ports.indexed.at(site, url, groups=None),
     )
-    return ChangedResult(addresses=tuple(outcomes))
+
+
+def _website(edge: Edge, site: str, connector: str) -> SitemapConnector:
+    """Raises: Problem: 404, the same for whatever is not there."""
+    known = edge.settings.sites.get(site)
+    found = known.connectors.get(connector) if known else None
+    if not isinstance(found, SitemapConnector) or found.indexnow_key is None:
+        raise Problem(404, "unknown-connector", "no connector of this name takes IndexNow for this site")
+    return found
+
+
+def _is_at(url: str, website: str) -> bool:
+    with suppress(ValueError):
+        return same_site(url, website)
+    return False
+
+
+def _host(said: str) -> str | None:
+    """The host of an address, or of a `host` with or without a port."""
+    with suppress(ValueError):
+        return urlsplit(said if "//" in said else f"//{said}").hostname
+    return None

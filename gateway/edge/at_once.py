@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from asyncio import Lock
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -32,3 +33,11 @@ class AtOnce:
         finally:
             self._in_hand[name] -= 1
             self._in_hand += Counter()  # forgets those that have none
+
+
+class InTurn(AtOnce):
+    """The same for names that are no addresses; of each name, one works at a time."""
+
+    def __init__(self, most: int, of_one: int) -> None:
+        super().__init__(most, of_one)
+        self.turns: defaultdict[str, Lock] = defaultdict(Lock)  # of names in the configuration only

@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple, cast
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from gateway.edge.at_once import AtOnce
+from gateway.edge.at_once import AtOnce, InTurn
 from gateway.edge.auth import VISITOR_SCOPES, Caller, Keys
 from gateway.edge.bounds import Bound
 from gateway.edge.event_ids import EventIds
@@ -66,6 +66,7 @@ class Edge:
     readiness: Cached[tuple[bool, dict[str, str]]]
     exposition: Exposition
     deliveries: AtOnce
+    visits: InTurn  # of a website's addresses, by site and connector
 
     def admit(self, site: str, caller: Caller, asked: LanguageHint = LanguageHint()) -> AbstractContextManager[None]:
         """A question for `site` comes in: everybody heeds its switch, visitors its budget for the day. Those who come

@@ -15,7 +15,7 @@ from pipelines.operate.audit.runs import AuditOrder
 from schemas.access_key import NewKey
 from schemas.answer import AnswerEvent
 from schemas.case import NewCase
-from schemas.changed import ChangedOrder
+from schemas.changed import ChangedOrder, IndexNowOrder
 from schemas.chat_switch import ChatOrder
 from schemas.completion import CompletionChunk, CompletionRequest
 from schemas.conversation import FeedbackOrder, Rename
@@ -39,6 +39,7 @@ HAND_READ: tuple[type[BaseModel], ...] = (
     BulkLine,
     ChatRequest,
     ChangedOrder,
+    IndexNowOrder,
     CompletionChunk,
     CompletionRequest,
     FeedbackOrder,

@@ -44,6 +44,7 @@ What = Literal[
     "page",
     "mcp",
     "handover",
+    "indexnow",
 ]
 # As often as a question: what asks no stage costs little. A completion or an MCP request that is a question counts as
 # both.

@@ -18,19 +18,22 @@ import yaml
 from tests.acceptance.system import Instance, eventually
 from tests.acceptance.test_story import found
 from tests.engine_fixture import Servers
+from tests.office_files import odt
 from tests.signing import SECRET, signed
 
+INDEXNOW = "0123456789abcdef"
 pytestmark = pytest.mark.engine
 
 
 @dataclass(frozen=True)
 class Connected:
-    """A running system with three connectors."""
+    """A running system with its connectors."""
 
     instance: Instance
     site: httpx.Client
     docs: Path
     web: Path
+    address: str  # of the website
 
     def reconciled(self, connector: str, *options: str) -> tuple[int, dict[str, Any]]:
         done = self.instance.run("reconcile", self.instance.site, connector, "--json", *options)
@@ -54,16 +57,21 @@ def connected(engine: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iter
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(web)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     instance = Instance(home, engine, PAGEWIRE_FETCH_ALLOW="127.0.0.1", SHOP_SECRET=SECRET)
+    here = f"http://127.0.0.1:{server.server_port}"
+    feeds = [f"{here}/{name}.xml" for name in ("large", "bomb", "feed")]
     connectors = {
         "shop": {"kind": "push", "secret": "${SHOP_SECRET}"},
         "docs": {"kind": "folder", "path": str(docs)},
-        "web": {"kind": "sitemap", "url": f"http://127.0.0.1:{server.server_port}/", "crawl": True, "delay": 0},
+        "web": {"kind": "sitemap", "url": f"{here}/", "crawl": True, "delay": 0},
+        "library": {"kind": "sitemap", "url": f"{here}/library.xml", "delay": 0, "linked_documents": True},
+        "pushed": {"kind": "sitemap", "url": here, "delay": 0, "indexnow_key": INDEXNOW},
+        "news": {"kind": "sitemap", "url": here, "delay": 0, "feeds": feeds, "feed_interval": 1},
     }
     sites = {instance.site: {"languages": ["en", "de"], "connectors": connectors}}
     (home / "pagewire.yaml").write_text(yaml.safe_dump({"sites": sites}))
     try:
         with instance.started("up") as up, instance.client(up.url) as client:
-            yield Connected(instance, client, docs, web)
+            yield Connected(instance, client, docs, web, here)
     finally:
         server.shutdown()
         server.server_close()
@@ -168,6 +176,74 @@ def test_a_website_is_crawled_and_followed(connected: Connected) -> None:
     eventually(lambda: shown(site, "magenta") == [])
     code, done = connected.reconciled("web")
     assert (code, done["sent"], done["deleted"]) == (0, 0, 0)
+
+
+def test_pages_that_indexnow_names_are_searched_or_gone(connected: Connected) -> None:
+    web, site = connected.web, connected.site
+    (web / "robots.txt").unlink(missing_ok=True)
+
+    def push(url: str, key: str = INDEXNOW) -> int:
+        order = {"host": site.base_url.host, "key": key, "keyLocation": f"{url}/{key}.txt", "urlList": [url]}
+        request = site.build_request("POST", "/connectors/pushed/indexnow", json=order)
+        del request.headers["Authorization"]
+        return site.send(request).status_code
+
+    (web / "tram").write_text("<html><title>News</title><main>The tram is of yttrium.</main></html>")
+    address = f"{connected.address}/tram"
+    assert push(address, "another-key") == 403
+    assert push("http://127.0.0.1:1/tram") == 422
+    assert push(address) == 202
+    eventually(lambda: shown(site, "yttrium") == ["/tram"])
+    (web / "tram").unlink()
+    assert push(address) == 202
+    eventually(lambda: shown(site, "yttrium") == [])
+
+
+def test_a_linked_document_is_searched_with_its_page_and_gone_with_the_link(connected: Connected) -> None:
+    web, site = connected.web, connected.site
+    (web / "robots.txt").unlink(missing_ok=True)
+    (web / "library.xml").write_text("<urlset><url><loc>/library</loc></url></urlset>")
+    (web / "statute.odt").write_bytes(odt("<text:p>Readers pay a thorium fee.</text:p>"))
+    page = "<html><title>Library</title><main>The library is open. {}</main></html>"
+
+    def reconciled(link: str) -> tuple[int, int]:
+        (web / "library").write_text(page.format(link))
+        code, done = connected.reconciled("library")
+        return code, done["sent"]
+
+    assert reconciled("<a href='/statute.odt'>Statute</a>") == (0, 1)
+    eventually(lambda: shown(site, "thorium") == ["/library"])
+    [hit] = site.get("/search", params={"q": "thorium", "mode": "keyword"}).json()["hits"]
+    assert "Statute" in str(hit)
+    assert hit["url"].endswith("/statute.odt")
+    assert reconciled("The statute is withdrawn.") == (0, 1)
+    eventually(lambda: shown(site, "thorium") == [])
+
+
+def test_new_entries_of_a_feed_are_searched_and_bad_feeds_stop_no_other(connected: Connected) -> None:
+    web, site, instance = connected.web, connected.site, connected.instance
+    (web / "robots.txt").unlink(missing_ok=True)
+
+    def publish(*names: str) -> None:
+        for name in names:
+            (web / name).write_text(f"<html><title>News</title><main>The {name} festival begins.</main></html>")
+        items = [f"<item><link>{link}</link></item>" for link in (*map("/{}".format, names), "http://127.0.0.1:1/x")]
+        (web / "feed.xml").write_text(f"<rss version='2.0'><channel>{''.join(items)}</channel></rss>")
+
+    (web / "large.xml").write_bytes(b"<rss><channel>" + b"<item/>" * 1_500_000 + b"</channel></rss>")
+    (web / "bomb.xml").write_text("<!DOCTYPE rss [<!ENTITY a '&b;&b;'><!ENTITY b '&a;'>]><rss><channel>&a;</rss>")
+    publish("beryllium")
+    with instance.started("watch", instance.site, "news") as watching:
+        eventually(lambda: shown(site, "beryllium") == ["/beryllium"])
+        publish("scandium")  # the older entry is not in the feed any more, and stays searchable
+        eventually(lambda: shown(site, "scandium") == ["/scandium"])
+        assert watching.stop() == 0
+    said = watching.log.read_text()
+    assert "large.xml" in said
+    assert "bomb.xml: not XML" in said
+    assert found(site, "beryllium", "keyword") == ["/beryllium"]
+    refused = instance.run("watch", instance.site, "web")
+    assert (refused.returncode, "sitemaps with `feeds`" in refused.stderr) == (2, True)
 
 
 def test_audit_agrees_in_the_end(connected: Connected) -> None:

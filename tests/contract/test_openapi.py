@@ -27,6 +27,7 @@ ROUTES = {
     ("post", "/v1/sites/{site}/pages:bulk"),
     ("post", "/v1/sites/{site}/webhooks/{connector}"),
     ("post", "/v1/sites/{site}/connectors/{connector}/changed"),
+    ("post", "/v1/sites/{site}/connectors/{connector}/indexnow"),
     ("get", "/v1/sites/{site}/pages"),
     ("get", PAGE),
     ("get", "/v1/admin/sites/{site}/handovers"),
@@ -128,7 +129,14 @@ ROUTES = {
     ("get", "/readyz"),
     ("get", "/metrics"),
 }
-OPEN = {"/v1/sites/{site}/visitor-tokens", "/v1/sites/{site}/welcome", "/healthz", "/readyz", "/metrics"}
+OPEN = {
+    "/v1/sites/{site}/connectors/{connector}/indexnow",
+    "/v1/sites/{site}/visitor-tokens",
+    "/v1/sites/{site}/welcome",
+    "/healthz",
+    "/readyz",
+    "/metrics",
+}
 
 
 @pytest.fixture

@@ -31,8 +31,9 @@ class _Served(uvicorn.Server):
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The gateway over its fakes, in a thread: schemathesis asks as a blocking client does."""
+    web = {"kind": "sitemap", "url": "https://www.town.example", "indexnow_key": "0123456789"}
     sites = {
-        "town": {"languages": ["en"], "connectors": {"blog": {"kind": "push", "secret": SECRET}}},
+        "town": {"languages": ["en"], "connectors": {"blog": {"kind": "push", "secret": SECRET}, "web": web}},
         "other": {"languages": ["fr"]},
     }
     fakes = FakePorts(pages=FakeIntake({"town": "en", "other": "fr"}), rebuilds=FakeRebuilds())
@@ -80,6 +81,8 @@ def test_every_route_answers_as_the_document_says(document: Any, url: str, metho
         headers = bearer(ADMIN)
         if path.endswith("/webhooks/{connector}"):
             case.path_parameters["connector"] = "blog"
+        elif path.endswith("/indexnow"):
+            case.path_parameters["connector"] = "web"
         response = case.call(base_url=url, headers=headers, timeout=20)
         case.validate_response(
             response, checks=(not_a_server_error, content_type_conformance, response_schema_conformance)

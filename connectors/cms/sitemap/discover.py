@@ -16,6 +16,7 @@ from urllib.parse import urljoin, urlsplit
 from lxml import etree
 from protego import Protego
 
+from connectors.cms.addresses import same_site
 from connectors.cms.fetching import Fetched, FetchRefused, ServerUnavailable
 from connectors.cms.gzipped import MAGIC, Gunzip
 from connectors.cms.sitemap.pace import HostPace
@@ -103,12 +104,6 @@ def is_sitemap(url: str) -> bool:
     return urlsplit(url).path.lower().endswith(SUFFIXES)
 
 
-def same_site(one: str, other: str) -> bool:
-    """Whether host and port are the same, with https and http."""
-    a, b = urlsplit(one), urlsplit(other)
-    return (a.hostname, a.port) == (b.hostname, b.port)
-
-
 class Broken(NamedTuple):
     """One of several sitemaps that cannot be read, so that its pages are unknown."""
 
@@ -153,28 +148,38 @@ async def locations(pace: HostPace, url: str, robots: Robots) -> AsyncGenerator[
 
 def parse(found: Fetched, url: str) -> tuple[list[str], list[Location]]:
     """The sitemaps and the pages that a sitemap lists. Raises: NotASitemap."""
-    body = _unpacked(found.body, url)
-    wide = body.startswith(UTF_16)
-    body = (decoded(body).encode() if wide else body).lstrip(b"\xef\xbb\xbf \t\r\n")
-    if not body.startswith(b"<"):
-        lines = body.decode("utf-8", errors="replace").split()
+    root = read_xml(found.body, url)
+    if isinstance(root, bytes):
+        lines = root.decode("utf-8", errors="replace").split()
         if lines and all(line.startswith(("http://", "https://")) for line in lines):
             return [], [Location(line) for line in lines]
         raise NotASitemap(f"{url}: neither XML nor a list of addresses")
-    # No entities and no loading, since a sitemap is an untrusted file.
-    parser = etree.XMLParser(
-        encoding="utf-8" if wide else None,
-        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=False,
-    )  # fmt: skip
-    try:
-        root = etree.fromstring(body, parser)
-    except etree.XMLSyntaxError as err:
-        raise NotASitemap(f"{url}: not XML: {err.msg}") from None
     kind = etree.QName(root).localname
     if kind not in ("urlset", "sitemapindex"):
         raise NotASitemap(f"{url}: its root is <{kind}>, not <urlset> or <sitemapindex>")
     listed = [one for child in root if isinstance(child.tag, str) for one in _entries(child)]
     return ([one.url for one in listed], []) if kind == "sitemapindex" else ([], listed)
+
+
+def read_xml(body: bytes, url: str) -> etree._Element | bytes:
+    """The root of an untrusted file, unpacked; its text in UTF-8 if it does not begin as XML.
+
+    Raises: NotASitemap, ServerUnavailable.
+    """
+    body = _unpacked(body, url)
+    wide = body.startswith(UTF_16)
+    body = (decoded(body).encode() if wide else body).lstrip(b"\xef\xbb\xbf \t\r\n")
+    if not body.startswith(b"<"):
+        return body
+    # No entities and no loading, since the file is untrusted.
+    parser = etree.XMLParser(
+        encoding="utf-8" if wide else None,
+        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=False,
+    )  # fmt: skip
+    try:
+        return etree.fromstring(body, parser)
+    except etree.XMLSyntaxError as err:
+        raise NotASitemap(f"{url}: not XML: {err.msg}") from None
 
 
 def _entries(element: etree._Element) -> Iterator[Location]:

@@ -39,6 +39,7 @@ class WebPage:
     """The parts of an HTML document."""
 
     canonical: str  # its canonical address, by default where it was found
+    base: str  # which links in `content` are relative to
     lang: str | None
     title: str
     description: str
@@ -66,6 +67,7 @@ def read_page(body: bytes, url: str, charset: str | None = None, robots_tag: str
     content, left_out = content_of(tree)
     said = _refresh(tree) or next(filter(None, map(_canonical, tree.iter("link"))), "")
     return WebPage(
+        base=base,
         canonical=_as_safe(normal(urljoin(base, said)), url) if said else normal(url),
         lang=_language(tree, base, url),
         title=title_of(tree),
@@ -77,6 +79,18 @@ def read_page(body: bytes, url: str, charset: str | None = None, robots_tag: str
         indexed=not robots & {"noindex", "none"},
         until=until,
     )
+
+
+def links_in(page: WebPage) -> Iterator[tuple[str, str]]:
+    """The links in a page's content: those of `links`, each with its words."""
+    if not page.content:
+        return
+    followed = set(page.links)
+    for anchor in html.fragment_fromstring(page.content, create_parent="div").iter("a"):
+        with suppress(ValueError):
+            there = normal(urljoin(page.base, (anchor.get("href") or "").strip()))
+            if there in followed:
+                yield there, _text(" ".join(anchor.itertext()))
 
 
 def _directives(lines: list[str]) -> tuple[set[str], datetime | None]:

@@ -13,23 +13,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from more_itertools import chunked
 from pydantic import ValidationError
 
+from connectors.cms.addresses import same_site
 from connectors.cms.documents import OFFICE
 from connectors.cms.fetching import Fetched, FetchRefused, SafeFetch, ServerUnavailable
 from connectors.cms.frame import Listed, Omitted, UnreadablePage
 from connectors.cms.own_thread import OwnThread
 from connectors.cms.settings import SitemapConnector
-from connectors.cms.sitemap.discover import Broken, Location, NotASitemap, Robots, locations, read_robots, same_site
+from connectors.cms.sitemap.discover import Broken, Location, NotASitemap, Robots, locations, read_robots
+from connectors.cms.sitemap.feeds import FEED_LIMIT, entries_of
 from connectors.cms.sitemap.pace import HostPace
-from connectors.cms.sitemap.page import WebPage, language_of, normal, page_id, read_page
+from connectors.cms.sitemap.page import WebPage, language_of, links_in, normal, page_id, read_page
 from connectors.cms.sitemap.visits import Visit, Visits
 from connectors.cms.together import together
 from schemas.base import problems
@@ -40,6 +42,8 @@ log = logging.getLogger(__name__)
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml", ""})
 FILE_TYPES = frozenset(OFFICE.values())
+LINKED = (".pdf", ".docx", ".odt")
+DOCUMENTS = 20  # that one page links to; a page may have 200 attachments
 # Not requested when crawling, since they have no text.
 OTHER_FILES = (
     ".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".ico", ".css", ".js", ".json", ".xml", ".zip", ".gz", ".mp3",
@@ -50,6 +54,14 @@ FAILURES = 10  # in a row, after which the server counts as down
 GONE = frozenset({404, 410})
 CONCURRENCY = 2  # requests at once
 MAX_DEPTH = 10  # links followed from `url`, when crawling
+
+
+class FeedRead(NamedTuple):
+    """A feed that has changed."""
+
+    visit: Visit  # to keep
+    entries: dict[str, str]  # addresses of this website, by entry
+    new: tuple[str, ...]  # addresses of entries that were not there before
 
 
 class SitemapSource:
@@ -123,6 +135,31 @@ class SitemapSource:
                 if visit.kind == "moved" and self._wanted(visit.target) not in (None, own):
                     async for target in self._visit_all([Location(visit.target)], {visit.target}):
                         yield target.url, _listed(target)
+
+    async def read_feed(self, url: str) -> FeedRead | None:
+        """A feed, and those of its entries that are new or changed since `keep_feed`; None: it is unchanged.
+
+        Raises: NotASitemap, FetchRefused, ServerUnavailable.
+        """
+        name = _row(url)
+        before = await self._own.do(self._visits.get, name) or Visit(name, "nothing", why="a feed")
+        found = await self._pace.get(url, etag=before.etag, modified=before.modified, limit=FEED_LIMIT)
+        if found.unchanged:
+            await self._own.do(self._visits.seen, name, self._clock())
+            return None
+        entries = await asyncio.to_thread(entries_of, found.body, found.url)
+        own = {_entry(one): one.url for one in entries if self.is_own(one.url)}
+        new = dict.fromkeys(address for entry, address in own.items() if entry not in before.links)
+        visit = replace(before, etag=found.etag, modified=found.modified)
+        return FeedRead(visit, own, tuple(new))
+
+    async def keep_feed(self, read: FeedRead, failed: Collection[str]) -> None:
+        """Note the entries as known, but those of pages that `failed`, by id: the next read has them again."""
+        known = tuple(entry for entry, url in read.entries.items() if self.id_of(url) not in failed)
+        visit = replace(read.visit, links=known)
+        if len(known) < len(read.entries):
+            visit = replace(visit, etag=None, modified=None)
+        await self._keep(visit)
 
     def is_own(self, url: str) -> bool:
         """Whether the address is on this website."""
@@ -211,18 +248,22 @@ class SitemapSource:
             url = normal(url)
         except ValueError:
             return None
-        own = self._connector.url
-        assert self._robots
-        if not same_site(url, own):
+        if not same_site(url, self._connector.url):
             self._elsewhere = "{0.scheme}://{0.netloc}".format(urlsplit(url))
             return None
-        if not self._robots.allow(url):
-            self._forbidden[url] = "robots.txt forbids it"
-            return None
-        if urlsplit(url).path.startswith(tuple(self._connector.exclude)):
-            self._forbidden[url] = "the connector's `exclude`"
+        if why := self._why_forbidden(url):
+            self._forbidden[url] = why
             return None
         return url
+
+    def _why_forbidden(self, url: str) -> str:
+        """Why an address is not requested; empty: it may be."""
+        assert self._robots
+        if not self._robots.allow(url):
+            return "robots.txt forbids it"
+        if urlsplit(url).path.startswith(tuple(self._connector.exclude)):
+            return "the connector's `exclude`"
+        return ""
 
     def _check_number(self, seen: set[str]) -> None:
         if len(seen) > self._connector.max_pages:
@@ -306,7 +347,10 @@ class SitemapSource:
                     if page.until.timestamp() * 1000 <= self._clock():
                         return replace(visit, why=f"unavailable_after {page.until:%Y-%m-%d}"), None
                     visit = replace(visit, etag=None, modified=None, fetched_at=0)  # every run reads it again
-                document = self._document(url, page)
+                attached = self._linked(page)
+                # The crawl makes no pages of them as well.
+                visit = replace(visit, links=tuple(link for link in page.links if link not in attached))
+                document = self._document(url, page, attached)
             elif found.media_type in FILE_TYPES:
                 document = self._file(url, found.media_type)
             else:
@@ -322,7 +366,20 @@ class SitemapSource:
         lang = self._connector.lang or self._languages[0]
         return replace(visit, kind="page", etag=None, modified=None, page_id=page_id(visit.url), lang=lang, problem=why)
 
-    def _document(self, url: str, page: WebPage) -> PageDocument:
+    def _linked(self, page: WebPage) -> dict[str, Attachment]:
+        """The documents of this website that a page links to in its content, by address."""
+        found: dict[str, Attachment] = {}
+        for url, words in links_in(page) if self._connector.linked_documents else ():
+            path = urlsplit(url).path
+            suffix = path[path.rfind(".") :].lower()
+            if suffix not in LINKED or not same_site(url, self._connector.url) or self._why_forbidden(url):
+                continue
+            found.setdefault(url, Attachment(url=url, media_type=OFFICE[suffix], title=words or _file_name(url)))
+            if len(found) == DOCUMENTS:
+                break
+        return found
+
+    def _document(self, url: str, page: WebPage, attached: Mapping[str, Attachment]) -> PageDocument:
         said: dict[str, Any] = {
             "id": page_id(url),
             "lang": language_of(page.lang, self._languages) or self._connector.lang or self._languages[0],
@@ -332,11 +389,12 @@ class SitemapSource:
             "keywords": page.keywords,
             "content": page.content,
             "left_out": counted(page.left_out),
+            "attachments": tuple(attached.values()),
         }
         return PageDocument.model_validate(said)
 
     def _file(self, url: str, media_type: str) -> PageDocument:
-        name = unquote(urlsplit(url).path.rpartition("/")[2])
+        name = _file_name(url)
         attachment = Attachment(url=url, media_type=media_type, title=name)
         return PageDocument(
             id=page_id(url),
@@ -349,6 +407,19 @@ class SitemapSource:
     @staticmethod
     def _clock() -> int:
         return int(time.time() * 1000)
+
+
+def _file_name(url: str) -> str:
+    return unquote(urlsplit(url).path.rpartition("/")[2])
+
+
+def _row(feed: str) -> str:
+    """Under which a feed is kept: a crawl may visit the same address."""
+    return f"feed {feed}"
+
+
+def _entry(one: Location) -> str:
+    return f"{one.lastmod} {one.url}"
 
 
 def _listed(visit: Visit) -> Listed | str:

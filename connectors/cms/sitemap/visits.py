@@ -54,7 +54,9 @@ class Visit:
 class Visits:
     """The visits to one site. Close it. Not thread-safe."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, *, documents: bool = False) -> None:
+        """`documents`: pages have linked documents attached. Where this has changed, all pages are fetched anew."""
+        finder = -FINDER if documents else FINDER
         file.parent.mkdir(parents=True, exist_ok=True)
         self._db = sqlite3.connect(file, check_same_thread=False)
         with self._db:
@@ -62,9 +64,9 @@ class Visits:
             if "why" not in {column for _, column, *_ in self._db.execute("PRAGMA table_info(visit)")}:
                 self._db.execute("ALTER TABLE visit ADD COLUMN why TEXT")  # written by 0.1
 
-            if self._db.execute("PRAGMA user_version").fetchone() != (FINDER,):
+            if self._db.execute("PRAGMA user_version").fetchone() != (finder,):
                 self._db.execute("UPDATE visit SET etag = NULL, modified = NULL, fetched_at = 0")
-                self._db.execute(f"PRAGMA user_version = {FINDER}")
+                self._db.execute(f"PRAGMA user_version = {finder}")
 
     def close(self) -> None:
         self._db.close()

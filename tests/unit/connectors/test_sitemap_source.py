@@ -25,8 +25,10 @@ from connectors.cms.reconcile import Reconciled, reconcile
 from connectors.cms.settings import ConnectorsSettings, SitemapConnector
 from connectors.cms.sitemap import pace, visits
 from connectors.cms.sitemap import source as sitemap_source
-from connectors.cms.sitemap.discover import NotASitemap
-from connectors.cms.sitemap.source import FAILURES, SitemapSource
+from connectors.cms.sitemap.discover import Location, NotASitemap
+from connectors.cms.sitemap.feeds import ENTRIES, entries_of
+from connectors.cms.sitemap.follow import poll
+from connectors.cms.sitemap.source import DOCUMENTS, FAILURES, SitemapSource
 from connectors.cms.sitemap.visits import Visit, Visits
 from schemas.http import ListedPage
 from schemas.page import PageDocument
@@ -589,3 +591,147 @@ async def test_addresses_that_have_changed_are_visited_at_once(
         ("failed", "it does not answer"),
         ("refused", "another website"),
     ]
+
+
+async def test_documents_that_a_page_links_to_are_attached(web: FakeWeb, made: Any) -> None:
+    def write(*anchors: str) -> None:
+        web.pages["/plan"] = f"<html><base href='/files/'><main>Plans. {' '.join(anchors)}</main>{menu}</html>"
+
+    async def attached(**how: Any) -> tuple[str, list[tuple[str, str, str]]]:
+        [page] = [one for one in await pages(made(**how)) if isinstance(one, PageDocument) and one.id == "/plan"]
+        revisions.append(page.revision or 0)
+        return page.id, [(str(one.url).removeprefix(HOST), one.title, one.media_type) for one in page.attachments]
+
+    revisions: list[int] = []
+    menu = "<nav><a href='/menu.pdf'>Menu</a></nav>"
+    web.pages["/robots.txt"] = "User-agent: *\nDisallow: /secret"
+    web.sitemap("/plan")
+    pdf = "<a href='fees.PDF?v=2#page=3'>All <b>fees</b></a>"
+    others = (
+        "<a href='http://169.254.169.254/x.pdf'>x</a><a href='https://cdn.example/x.pdf'>x</a>"
+        "<a href='https://www.town.example:8443/x.pdf'>x</a><a href='/secret/x.pdf'>x</a><a href='/old/x.pdf'>x</a>"
+        "<a rel='nofollow' href='/x.pdf'>x</a><a href='/x.exe'>x</a><a href='//[/x.pdf'>x</a>"
+    )
+    write(pdf, pdf, "<a href='/way.odt'></a>", others)
+    how = {"linked_documents": True, "exclude": ("/old/",)}
+    assert await attached() == ("/plan", [])
+    fees = ("/files/fees.PDF?v=2", "All fees", "application/pdf")
+    found = [fees, ("/way.odt", "way.odt", "application/vnd.oasis.opendocument.text")]
+    web.pages["/plan"] += " "  # another etag
+    assert await attached(**how) == ("/plan", found)
+    write(pdf)
+    assert await attached(**how) == ("/plan", [fees])
+    write(*(f"<a href='/{n}.docx'>{n}</a>" for n in range(300)))
+    assert len((await attached(**how))[1]) == DOCUMENTS
+    write("no links")
+    assert await attached(**how) == ("/plan", [])
+    assert revisions == sorted(set(revisions))
+
+
+async def test_a_crawl_makes_no_page_of_an_attached_document(web: FakeWeb, made: Any, tmp_path: Path) -> None:
+    web.page("/", links=("/a.pdf", "/b"))
+    web.page("/b")
+    web.pages["/a.pdf"] = b"%PDF"
+    web.headers["/a.pdf"] = {"content-type": "application/pdf"}
+    assert await listed(made(crawl=True)) == ["en /", "en /a.pdf", "en /b"]
+    assert await listed(made(crawl=True, linked_documents=True)) == ["en /", "en /a.pdf", "en /b"]  # 304
+    for documents in (True, True, False):
+        Visits(tmp_path / "crawls" / "visits.db", documents=documents).close()
+        expected = ["en /", "en /b"] if documents else ["en /", "en /a.pdf", "en /b"]
+        assert await listed(made(crawl=True, linked_documents=documents)) == expected
+
+
+FEED = f"{HOST}/feed"
+
+
+def atom(*entries: tuple[str, str]) -> str:
+    inner = "".join(f'<entry><link href="{url}"/><updated>{at}</updated></entry>' for url, at in entries)
+    return f'<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><link href="{HOST}/"/>{inner}</feed>'
+
+
+@pytest.mark.parametrize(
+    ("feed", "entries"),
+    [
+        (
+            "<rss version='2.0'><channel><link>/</link>"
+            "<item><link> /a </link><guid>x</guid><pubDate>Fri, 20 Nov 2026 09:00:00 +0100</pubDate></item>"
+            "<item><title>no link</title></item></channel></rss>",
+            [Location(f"{HOST}/a", "2026-11-20T09:00:00+01:00")],
+        ),
+        (
+            "<r:RDF xmlns:r='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns='http://purl.org/rss/1.0/' "
+            "xmlns:dc='http://purl.org/dc/elements/1.1/'><item><link>b</link><dc:date>2026-11-20</dc:date></item>"
+            "<item><link>http://[</link></item></r:RDF>",
+            [Location(f"{HOST}/b", "2026-11-20")],
+        ),
+        (
+            "<feed xmlns='http://www.w3.org/2005/Atom'><entry><link rel='edit' href='/edit'/>"
+            "<link rel='alternate' href='/c'/><published>2026-11-19</published><updated>never</updated></entry></feed>",
+            [Location(f"{HOST}/c", "never")],
+        ),
+        (atom(*[(f"{HOST}/{n}", "") for n in range(ENTRIES + 1)]), [Location(f"{HOST}/{n}") for n in range(ENTRIES)]),
+    ],
+)
+def test_feeds_of_each_kind(feed: str, entries: list[Location]) -> None:
+    assert entries_of(feed.encode(), FEED) == entries
+
+
+BOMB = (
+    '<!DOCTYPE rss [<!ENTITY a "https://www.town.example/x"><!ENTITY f SYSTEM "file:///etc/passwd">'
+    + "".join(f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in itertools.pairwise("abcde"))
+    + "]><rss><channel><item><link>&{}</link></item></channel></rss>"
+)
+
+
+def test_what_is_no_feed_is_refused_and_entities_are_not_read() -> None:
+    for wrong in ("", "no feed", "<rss><channel>", "<html/>", "<urlset/>", '{"items": []}', "\0"):
+        with pytest.raises(NotASitemap):
+            entries_of(wrong.encode(), FEED)
+    for entity in ("e;", "f;"):
+        assert entries_of(BOMB.replace("{}", entity).encode(), FEED) == []
+
+
+async def test_new_entries_of_feeds_are_visited_and_nothing_is_deleted(web: FakeWeb, made: Any) -> None:
+    log = Log()
+    web.pages["/robots.txt"] = "User-agent: *\nDisallow: /private"
+    for path in ("/a", "/b", "/c", "/private/x"):
+        web.page(path)
+    elsewhere = [("https://other.example/x", ""), ("http://127.0.0.1/x", ""), ("mailto:a@b.example", "")]
+    web.pages["/feed"] = atom(("/a", "1"), ("/b", "1"), ("/private/x", "1"), *elsewhere)
+    web.errors["/large"] = FetchRefused("more than 5 MiB")
+
+    async def polled() -> list[str]:
+        """The pages sent by one run, and its requests."""
+        before, web.asked[:], web.unchanged[:] = len(log.changes), [], []
+        async for _ in poll(made(), (f"{HOST}/large", f"{HOST}/none", FEED), SITE, "site", log.intake()):
+            pass
+        assert {change.op for change in log.changes} == {"upsert"}
+        return [change.page_id for change in log.changes[before:]]
+
+    assert await polled() == ["/a", "/b"]
+    assert "/private/x" not in web.asked
+    assert set(log.lanes) == {"save"}
+    assert await polled() == []
+    assert (web.asked, web.unchanged) == (["/large", "/none", "/feed"], ["/feed"])
+
+    web.page("/a", "new")
+    del web.pages["/b"]
+    web.pages["/feed"] = atom(("/c", "1"), ("/a", "2"), ("/b", "2"))
+    assert sorted(await polled()) == ["/a", "/c"]  # the page that is gone is left to reconcile
+    web.pages["/feed"] = atom(("/c", "1"))
+    assert await polled() == []
+    assert web.asked == ["/large", "/none", "/feed"]
+
+    web.page("/d")
+    web.pages["/feed"] = atom(("/d", "1"), ("/c", "1"))
+    web.errors["/d"] = ServerUnavailable("busy")
+    assert await polled() == []
+    del web.errors["/d"]
+    assert await polled() == ["/d"]  # although the feed is the same
+    assert await polled() == []
+    web.errors["/robots.txt"] = ServerUnavailable("down")
+    web.pages["/feed"] = atom(("/c", "2"))
+    with pytest.raises(ServerUnavailable):
+        await polled()
+    del web.errors["/robots.txt"]
+    assert await polled() == ["/c"]
