@@ -47,12 +47,8 @@ def certain(question: str, lang: str, best: Evidence, source: Source, sure: Sure
         return False
     langs = languages(question, lang, source.lang)
     wants, subject = asked(question, langs)
-    if (
-        not wants
-        or _unnamed(langs).issuperset(subject)
-        or len(subject) > LONGEST
-        or (best.kind == "prose" and not _begins(best, source))
-    ):
+    named = set(subject) - _unnamed(langs)
+    if not wants or not named or len(subject) > LONGEST or (best.kind == "prose" and not _begins(best, source)):
         return False
     own = plain(best.text[:READ])
     if "opening" in wants:
@@ -64,7 +60,7 @@ def certain(question: str, lang: str, best: Evidence, source: Source, sure: Sure
         _is_narrower(best, question) or not _whole_price(best, own, question, (*langs, source.lang.partition("-")[0]))
     ):
         return False
-    if "opening" not in wants and "when" not in wants and not is_named(best, subject):
+    if "opening" not in wants and "when" not in wants and not is_named(best, named):
         return False
     return all(holds(want, own, source.lang) for want in wants) and covered(subject, best, source.title)
 
@@ -98,15 +94,13 @@ def _whole_price(best: Evidence, text: str, question: str, langs: Sequence[str])
 
 
 def is_named(best: Evidence, subject: Iterable[str]) -> bool:
-    """Whether the question names what a row or an item is called, not only the table that it stands in.
+    """Whether the unit itself names something that the question does, not only the headings above it: "An ID card takes
+    three weeks" below "ID cards and passports" is no answer about passports. Of a row or an item its name counts.
 
     Args:
         subject: what the question asks about (`asked`).
     """
-    name = _name(best)
-    if not name:
-        return True
-    called = Likeness(words(plain(name[:READ])))
+    called = Likeness(words(plain((_name(best) or best.text)[:READ])))
     return any(max(called.of(word).values(), default=0.0) >= _alike(word) for word in subject)
 
 

@@ -67,14 +67,18 @@ def reply(retrieved: Retrieved, phrases: Phrases, contact: str = "") -> str:
 
 
 def _sharing(retrieved: Retrieved) -> list[Source]:
-    """The sources that share something with the question: a word of their title, or a longer one of what was found."""
+    """The sources that share something with the question: a word or a stem of their title, or a longer word of what was
+    found."""
     empty = frozenset[str]().union(*stopwords().values())
     asked = [word for word in words(f"{retrieved.request.question} {retrieved.question}") if word not in empty]
     telling = [word for word in asked if len(word) >= TELLING]
 
     def shares(source: Source) -> bool:
         title, text = Likeness(words(source.title)), Likeness(words(source.text))
-        return any(map(title.of, asked)) or any(max(text.of(w).values(), default=0) >= SAME for w in telling)
+        if any(map(title.of, asked)) or any(max(text.of(w).values(), default=0) >= SAME for w in telling):
+            return True
+        # "Bus" is too short to be looked for inside other words, and a part of "Stadtbus".
+        return not set(stems(source.title, source.lang)).isdisjoint(stems(" ".join(asked), source.lang))
 
     return [source for source in retrieved.sources if shares(source)]
 

@@ -31,6 +31,11 @@ def labels(found: Retrieved) -> list[str]:
     return [topic.label for topic in narrower(found)]
 
 
+def test_a_title_shares_a_part_of_one_of_its_words() -> None:
+    bus = source(1, "The number 4 runs until 11 pm.", "Stadtbus – Linien und Fahrscheine", "de")
+    assert "Stadtbus" in reply(broad(bus, text="Wann fährt der letzte Bus?", grade=4), Phrases.load())
+
+
 def test_titles_are_named_that_share_something_and_none_are_promised_where_none_does() -> None:
     phrases = Phrases.load()
     some = reply(broad(*PAGES, text="Was kostet die Musemsführung, and the museum?", grade=4), phrases)
