@@ -51,8 +51,11 @@ def certain(question: str, lang: str, best: Evidence, source: Source, sure: Sure
     if not wants or not named or len(subject) > LONGEST or (best.kind == "prose" and not _begins(best, source)):
         return False
     own = plain(best.text[:READ])
+    found = figures(own, (source.lang.partition("-")[0], "en"))
+    # "Passport, aged 24 years or over: 70 euros" says an age, and of no length of time.
+    if "duration" in wants and "price" not in wants and any(figure.family == "price" for figure in found):
+        return False
     if "opening" in wants:
-        found = figures(own, (source.lang.partition("-")[0], "en"))
         # Hours stand in a table or a list; a date is a day that is not as the others.
         if best.kind not in ("row", "item") or any(figure.kind == "date" for figure in found):
             return False

@@ -73,6 +73,8 @@ def test_what_the_sentence_does_not_name_is_not_answered(lang: str, question: st
         ("What does the old mill cost?", "row", "| Old mill | surcharge of 180 euros |", False),
         ("What does the old mill cost on Saturday?", "row", "| Old mill | 180 euros |", False),  # perhaps not then
         ("What does the ferry cost?", "prose", "The ferry costs 4 euros.", True),
+        ("How long does the ferry take?", "prose", "The ferry takes 4 minutes.", True),
+        ("How long does the ferry take?", "item", "- Ferry for 18 years and over: 4 euros", False),  # an age
         ("What does the ferry cost?", "prose", "The ferry costs 4 euros in winter and 6 euros in summer.", False),
         ("What does a copy cost?", "item", "- Copy: 2 euros", True),
         ("What does a wedding cost?", "item", "- Copy: 2 euros", False),
