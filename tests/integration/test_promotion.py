@@ -172,7 +172,7 @@ async def test_a_promotion_while_the_question_is_being_embedded_is_seen(
 async def test_a_trial_searches_an_index_that_is_not_live_with_its_own_model(bench: Bench, model: FakeEmbedder) -> None:
     await bench.generation(1, OLD, "old")
     new = await bench.generation(2, model, "new")
-    of_trials = Searcher(bench.elastic.search, bench, bench.settings, SiteIndexes(bench.elastic, Named(model)))
+    of_trials = Searcher(bench.elastic.search, bench, bench.settings, SiteIndexes(bench.elastic, Named(model)).of)
     other = await of_trials.on(bench.site, new.name)
     kinds: tuple[Any, ...] = ("hybrid", "vector", "keyword")
     for kind in kinds:
