@@ -42,6 +42,7 @@ async def overview(view: OnSite) -> Response:
         stages=status.stages if everything else (),
         away=away,
         problems=problems,
+        dead_letters=sum(stage.dead_letters for stage in status.stages) if everything else 0,
         out_of_force=sum(one.state in OUT_OF_FORCE for one in corrected.corrections),
         run=max(runs, key=lambda run: run.begun, default=None),
         days=days,
