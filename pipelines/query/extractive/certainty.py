@@ -55,10 +55,10 @@ def certain(question: str, lang: str, best: Evidence, source: Source, sure: Sure
     # "Passport, aged 24 years or over: 70 euros" says an age, and of no length of time.
     if "duration" in wants and "price" not in wants and any(figure.family == "price" for figure in found):
         return False
-    if "opening" in wants:
-        # Hours stand in a table or a list; a date is a day that is not as the others.
-        if best.kind not in ("row", "item") or any(figure.kind == "date" for figure in found):
-            return False
+    # Hours stand in a table or a list; a date is a day that is not as the others.
+    dated = any(figure.kind == "date" for figure in found)
+    if "opening" in wants and (best.kind not in ("row", "item") or dated):
+        return False
     if "price" in wants and (
         _is_narrower(best, question) or not _whole_price(best, own, question, (*langs, source.lang.partition("-")[0]))
     ):
