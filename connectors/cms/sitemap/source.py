@@ -13,37 +13,30 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
-from urllib.parse import unquote, urlsplit
+from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from more_itertools import chunked
-from pydantic import ValidationError
 
 from connectors.cms.addresses import same_site
-from connectors.cms.documents import OFFICE
-from connectors.cms.fetching import Fetched, FetchRefused, SafeFetch, ServerUnavailable
+from connectors.cms.fetching import FetchRefused, SafeFetch, ServerUnavailable
 from connectors.cms.frame import Listed, Omitted, UnreadablePage
 from connectors.cms.own_thread import OwnThread
 from connectors.cms.settings import SitemapConnector
 from connectors.cms.sitemap.discover import Broken, Location, NotASitemap, Robots, locations, read_robots
 from connectors.cms.sitemap.feeds import FEED_LIMIT, entries_of
 from connectors.cms.sitemap.pace import HostPace
-from connectors.cms.sitemap.page import WebPage, language_of, links_in, normal, page_id, read_page
+from connectors.cms.sitemap.page import normal, page_id
+from connectors.cms.sitemap.reader import Reader
 from connectors.cms.sitemap.visits import Visit, Visits
 from connectors.cms.together import together
-from schemas.base import problems
-from schemas.page import Attachment, PageDocument
-from text.loss import counted
+from schemas.page import PageDocument
 
 log = logging.getLogger(__name__)
 
-HTML_TYPES = frozenset({"text/html", "application/xhtml+xml", ""})
-FILE_TYPES = frozenset(OFFICE.values())
-LINKED = (".pdf", ".docx", ".odt")
-DOCUMENTS = 20  # that one page links to; a page may have 200 attachments
 # Not requested when crawling, since they have no text.
 OTHER_FILES = (
     ".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".ico", ".css", ".js", ".json", ".xml", ".zip", ".gz", ".mp3",
@@ -297,7 +290,8 @@ class SitemapSource:
         if found.unchanged and before is not None:
             await self._own.do(self._visits.unchanged, url, self._clock())
             return before
-        visit, document = await asyncio.to_thread(self._read, url, found)
+        reader = Reader(self._connector, self._languages, self._why_forbidden, self._clock())
+        visit, document = await asyncio.to_thread(reader.read, url, found, is_own=url in self._circular)
         return await self._keep(visit, document)
 
     def _is_settled(self, before: Visit, location: Location) -> bool:
@@ -329,88 +323,9 @@ class SitemapSource:
     async def _keep(self, visit: Visit, document: PageDocument | None = None) -> Visit:
         return await self._own.do(self._visits.keep, visit, self._clock(), document)
 
-    def _read(self, url: str, found: Fetched) -> tuple[Visit, PageDocument | None]:
-        visit = Visit(url, "nothing", etag=found.etag, modified=found.modified, fetched_at=self._clock())
-        if normal(found.url) != url:  # redirected
-            target = normal(found.url)
-            return replace(visit, kind="moved", target=target, why=f"redirects to {target}"), None
-        try:
-            if found.media_type in HTML_TYPES:
-                page = read_page(found.body, url, found.charset, found.headers.get("x-robots-tag", ""))
-                visit = replace(visit, links=page.links)
-                if page.canonical != url and url not in self._circular:
-                    why = f"its canonical address is {page.canonical}"
-                    return replace(visit, kind="moved", target=page.canonical, why=why), None
-                if not page.indexed:
-                    return replace(visit, why="noindex"), None
-                if page.until is not None:
-                    if page.until.timestamp() * 1000 <= self._clock():
-                        return replace(visit, why=f"unavailable_after {page.until:%Y-%m-%d}"), None
-                    visit = replace(visit, etag=None, modified=None, fetched_at=0)  # every run reads it again
-                attached = self._linked(page)
-                # The crawl makes no pages of them as well.
-                visit = replace(visit, links=tuple(link for link in page.links if link not in attached))
-                document = self._document(url, page, attached)
-            elif found.media_type in FILE_TYPES:
-                document = self._file(url, found.media_type)
-            else:
-                return replace(visit, why=f"no text is read from {found.media_type}"), None
-        except ValidationError as err:
-            return self._bad(visit, problems(err)), None
-        except ValueError as err:
-            return self._bad(visit, str(err)), None
-        assert document.lang
-        return replace(visit, kind="page", page_id=document.id, lang=document.lang), document
-
-    def _bad(self, visit: Visit, why: str) -> Visit:
-        lang = self._connector.lang or self._languages[0]
-        return replace(visit, kind="page", etag=None, modified=None, page_id=page_id(visit.url), lang=lang, problem=why)
-
-    def _linked(self, page: WebPage) -> dict[str, Attachment]:
-        """The documents of this website that a page links to in its content, by address."""
-        found: dict[str, Attachment] = {}
-        for url, words in links_in(page) if self._connector.linked_documents else ():
-            path = urlsplit(url).path
-            suffix = path[path.rfind(".") :].lower()
-            if suffix not in LINKED or not same_site(url, self._connector.url) or self._why_forbidden(url):
-                continue
-            found.setdefault(url, Attachment(url=url, media_type=OFFICE[suffix], title=words or _file_name(url)))
-            if len(found) == DOCUMENTS:
-                break
-        return found
-
-    def _document(self, url: str, page: WebPage, attached: Mapping[str, Attachment]) -> PageDocument:
-        said: dict[str, Any] = {
-            "id": page_id(url),
-            "lang": language_of(page.lang, self._languages) or self._connector.lang or self._languages[0],
-            "url": url,
-            "title": page.title,
-            "description": page.description,
-            "keywords": page.keywords,
-            "content": page.content,
-            "left_out": counted(page.left_out),
-            "attachments": tuple(attached.values()),
-        }
-        return PageDocument.model_validate(said)
-
-    def _file(self, url: str, media_type: str) -> PageDocument:
-        name = _file_name(url)
-        attachment = Attachment(url=url, media_type=media_type, title=name)
-        return PageDocument(
-            id=page_id(url),
-            lang=self._connector.lang or self._languages[0],
-            url=url,
-            title=name,
-            attachments=(attachment,),
-        )
-
     @staticmethod
     def _clock() -> int:
         return int(time.time() * 1000)
-
-
-def _file_name(url: str) -> str:
-    return unquote(urlsplit(url).path.rpartition("/")[2])
 
 
 def _row(feed: str) -> str:

@@ -28,7 +28,8 @@ from connectors.cms.sitemap import source as sitemap_source
 from connectors.cms.sitemap.discover import Location, NotASitemap
 from connectors.cms.sitemap.feeds import ENTRIES, entries_of
 from connectors.cms.sitemap.follow import poll
-from connectors.cms.sitemap.source import DOCUMENTS, FAILURES, SitemapSource
+from connectors.cms.sitemap.reader import DOCUMENTS
+from connectors.cms.sitemap.source import FAILURES, SitemapSource
 from connectors.cms.sitemap.visits import Visit, Visits
 from schemas.http import ListedPage
 from schemas.page import PageDocument
