@@ -19,7 +19,7 @@ from babel import Locale, UnknownLocaleError
 from babel.dates import format_date
 
 from pipelines.query.extractive.card import card
-from pipelines.query.extractive.certainty import asked, certain, is_named, languages
+from pipelines.query.extractive.certainty import asked, certain, covered, is_named, languages
 from pipelines.query.extractive.days import asked_day, matching_rows
 from pipelines.query.extractive.follow_ups import signs
 from pipelines.query.extractive.quotation import (
@@ -91,24 +91,43 @@ def quote(retrieved: Retrieved, now: datetime, own: OwnWords) -> Quotation:
         unsure = [_unsure(part, answered, own, retrieved) for part in parts if part not in answered]
         return by_part([part.evidence for part in answered], words.lead_in, unsure, retrieved.tables)
     if not sure or parts:
+        about = _subjects(evidence, questions, retrieved)
         # Prose that names a weekday is seldom about this one.
-        dated = words if evidence[0].kind in ("row", "item") else own
+        dated = words if evidence[0].kind in ("row", "item") and about(evidence[0]) is not None else own
         lead_in = _linked(dated.closest, evidence[0], retrieved)
-        return card(evidence, retrieved.sources, lead_in, retrieved.tables, _meant(evidence, questions, day, retrieved))
+        return card(evidence, retrieved.sources, lead_in, retrieved.tables, _meant(evidence, day, about, retrieved))
     best = evidence[0]
     alike = [each for each in evidence if (each.n, each.block) == (best.n, best.block)]
     return answering(alike, words.lead_in, retrieved.tables)
 
 
+def _subjects(
+    evidence: Sequence[Evidence], questions: Iterable[str], retrieved: Retrieved
+) -> Callable[[Evidence], list[str] | None]:
+    """Finds what of a question a unit is about, by words; None: something that is named stands neither in it nor above
+    it. "Is the library open on Friday?" is not answered by the pool's Friday."""
+    page = _language(evidence, retrieved)
+    subjects = [asked(each, languages(each, retrieved.request.lang, page))[1] for each in questions]
+    titles = {source.n: source.title for source in retrieved.sources}
+    return lambda row: next((each for each in subjects if covered(each, row, titles.get(row.n, ""))), None)
+
+
 def _meant(
-    evidence: Sequence[Evidence], questions: Iterable[str], day: date | None, retrieved: Retrieved
+    evidence: Sequence[Evidence],
+    day: date | None,
+    about: Callable[[Evidence], list[str] | None],
+    retrieved: Retrieved,
 ) -> Callable[[Evidence], bool]:
     """Tells whether a row is called what is asked for, or is about the day that is."""
     page = _language(evidence, retrieved)
-    subjects = [asked(each, languages(each, retrieved.request.lang, page))[1] for each in questions]
     of_day = matching_rows([plain(each.text[:DATED]) for each in evidence], day, page) if day is not None else ()
     days = {(evidence[n].n, evidence[n].start) for n in of_day}
-    return lambda row: (row.n, row.start) in days or any(is_named(row, subject) for subject in subjects)
+
+    def meant(row: Evidence) -> bool:
+        subject = about(row)
+        return subject is not None and ((row.n, row.start) in days or is_named(row, subject))
+
+    return meant
 
 
 def by_words(question: str, sources: Sequence[Source]) -> list[Evidence]:

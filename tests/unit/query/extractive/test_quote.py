@@ -98,8 +98,11 @@ def test_no_day_is_written_where_nothing_is_about_it() -> None:
 
 
 def test_no_day_is_written_above_prose_that_names_a_weekday() -> None:
-    question = hours("What happens on Sunday?", (49, "| Sunday | 10–16 |", 6.0))
+    question = hours("Sunday in the pool?", (49, "| Sunday | 10–16 |", 6.0))
     assert said(question)[0].startswith("**Sunday, November 29, 2026**")
+    library = question.model_copy(update={"question": "Sunday in the library?"})
+    library = library.model_copy(update={"request": library.request.model_copy(update={"question": library.question})})
+    assert said(library)[0].startswith("On: [Pool]")  # another one's Sunday
     prose = question.evidence[0].model_copy(update={"kind": "prose", "header": ""})
     assert said(question.model_copy(update={"evidence": (prose,)}))[0].startswith("On: [Pool]")
 
@@ -177,9 +180,11 @@ def test_who_asks_again_is_not_answered_by_parts() -> None:
 @pytest.mark.parametrize(
     ("text", "marked"),
     [
-        ("What does the old mill look like?", "Old mill"),
+        ("Is there an old mill?", "Old mill"),
+        ("Is there an old mill for cats?", None),  # of which nothing is said
         ("What does a wedding look like?", None),  # nobody has asked for this place
         ("Is it open on Thursday?", "Thursday"),
+        ("Is the library open on Thursday?", None),  # another one's Thursday
         ("Is it open on 24 December?", None),  # a Thursday, but the page names that day
     ],
 )
