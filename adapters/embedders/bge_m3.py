@@ -19,7 +19,14 @@ DIMS = 1024
 CALL_TOKENS_GPU = 3_000
 CALL_TOKENS_CPU = 200
 NEEDS = "FlagEmbedding and torch: `make setup-bge`"
+FETCH = "`hf download BAAI/bge-m3 --local-dir FOLDER` where there is internet, then PAGEWIRE_BGE_MODEL=FOLDER"
 WEIGHTS = (".safetensors", ".bin", ".pt")
+# What the folder must have: one of each
+PARTS = (
+    ("config.json",),
+    ("tokenizer.json", "sentencepiece.bpe.model"),
+    ("model.safetensors", "pytorch_model.bin", "model.safetensors.index.json", "pytorch_model.bin.index.json"),
+)
 MAX_TOKENS = 8192  # what the model reads; the largest chunk with its overlap stays below
 
 
@@ -48,6 +55,10 @@ class BgeM3Embedder(LocalEmbedder):
         files = [each for each in folder.glob("*") if each.suffix in WEIGHTS or each.name == "config.json"]
         return f"bge-m3-{DIMS}-{weights_mark(folder, sorted(files))}"
 
+    @property
+    def device(self) -> str:
+        return str(self._model.device)
+
     def _load(self) -> Model:
         return _Model(self._name)
 
@@ -58,18 +69,25 @@ class _Model:
     """
 
     def __init__(self, name: str) -> None:
-        folder = _weights(name)
         import torch
         from FlagEmbedding import BGEM3FlagModel
 
+        folder = weights_folder(name)
         self._torch = torch
-        self._device = "cuda:0" if torch.cuda.is_available() else "cpu"
-        half = self._device != "cpu"  # half precision is slower on a CPU
+        self.device = "cuda:0" if torch.cuda.is_available() else "cpu"
+        half = self.device != "cpu"  # half precision is slower on a CPU
         self.call_tokens = CALL_TOKENS_GPU if half else CALL_TOKENS_CPU
-        loaded = BGEM3FlagModel(str(folder), use_fp16=half, devices=self._device, normalize_embeddings=True)
+        try:
+            loaded = BGEM3FlagModel(str(folder), use_fp16=half, devices=self.device, normalize_embeddings=True)
+        except (ImportError, MemoryError, torch.cuda.OutOfMemoryError):
+            raise
+        except Exception as err:  # each format has its own errors for a broken file
+            raise Permanent(
+                f"the weights of bge-m3 in {folder} cannot be loaded: {type(err).__name__}: {err}; {FETCH}"
+            ) from err
         self._tokenizer = loaded.tokenizer
         # FlagEmbedding 1.3 sets the precision in its `encode` only, 1.4 when loading.
-        self._model = loaded.model.to(self._device, torch.float16 if half else torch.float32).eval()
+        self._model = loaded.model.to(self.device, torch.float16 if half else torch.float32).eval()
 
     def read(self, text: str) -> list[list[int]]:
         """One window, as long as the model can read."""
@@ -96,24 +114,31 @@ class _Model:
 
     def _padded(self, rows: list[Any], value: int) -> Any:
         padded = self._torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=value)
-        return padded.to(self._device)
+        return padded.to(self.device)
 
 
-def _weights(name: str) -> Path:
+def weights_folder(name: str) -> Path:
     """The folder of the weights: `name` itself, or the model's folder in the hub cache.
 
     Raises:
-        Permanent: it is missing.
+        Permanent: it is missing, or not complete.
+        ImportError: the extra `bge` is not installed.
     """
-    if Path(name).is_dir():
-        return Path(name)
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+    folder = Path(name)
+    if not folder.is_dir():
+        from huggingface_hub import constants, snapshot_download
+        from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
-    try:
-        return Path(snapshot_download(name, local_files_only=True))
-    except (LocalEntryNotFoundError, HFValidationError) as err:
-        raise Permanent(
-            f"the weights of bge-m3 are not there: {name!r} (PAGEWIRE_BGE_MODEL) is neither a folder nor in the hub "
-            "cache; put them there with `hf download BAAI/bge-m3`"
-        ) from err
+        try:
+            folder = Path(snapshot_download(name, local_files_only=True))
+        except (LocalEntryNotFoundError, HFValidationError) as err:
+            raise Permanent(
+                f"the weights of bge-m3 are not there: {name!r} (PAGEWIRE_BGE_MODEL) is neither a folder nor in the "
+                f"hub cache {constants.HF_HUB_CACHE}: {FETCH}"
+            ) from err
+    # Without its tokenizer's file, transformers makes an empty one, and all vectors are wrong.
+    missing = [kinds for kinds in PARTS if not any((folder / each).is_file() for each in kinds)]
+    if missing:
+        lacks = ", ".join(" or ".join(kinds) for kinds in missing)
+        raise Permanent(f"the weights of bge-m3 in {folder} (PAGEWIRE_BGE_MODEL) are not complete: no {lacks}: {FETCH}")
+    return folder

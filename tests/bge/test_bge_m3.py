@@ -7,8 +7,10 @@ with one layer and a small vocabulary: what it answers means nothing, how it is 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from shutil import copytree
 
 import numpy as np
 import pytest
@@ -168,6 +170,15 @@ async def test_missing_weights_are_named_and_not_downloaded(monkeypatch: pytest.
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     model = BgeM3Embedder("BAAI/bge-m3")
     with pytest.raises(Permanent, match="PAGEWIRE_BGE_MODEL"):
+        await model.start()
+    await model.aclose()
+
+
+async def test_broken_weights_are_named(weights: Path, tmp_path: Path) -> None:
+    copytree(weights, tmp_path, dirs_exist_ok=True)
+    os.truncate(tmp_path / "model.safetensors", 500)
+    model = BgeM3Embedder(str(tmp_path))
+    with pytest.raises(Permanent, match=r"cannot be loaded: SafetensorError: .+ `hf download"):
         await model.start()
     await model.aclose()
 
