@@ -79,6 +79,7 @@ COMMANDS = {
         "cli.prompts:app",
         "Prompts, settings, replies, contact and glossary of a site, changed while it runs, with a history.",
     ),
+    "doctor": ("cli.doctor:app", "What is missing on this machine, and the command that mends it."),
     "keys": ("cli.keys:app", "Keys for programs and people, made and revoked without a restart."),
     "chat": ("cli.chat:app", "The kill switch: whether a site's visitors are answered."),
     "privacy": ("cli.privacy:app", "What a site keeps of its visitors, and for how long; changed while it runs."),
@@ -107,7 +108,7 @@ GROUPS = {
     "Pages": ("import", "index", "reconcile", "watch", "pages", "delete", "receipt", "read"),
     "Visitors": ("ask", "questions", "search", "chat", "mcp", "privacy"),
     "Answers": ("eval", "corrections", "examples", "prompts"),
-    "Upkeep": ("status", "keys", "dlq", "audit-log", "backup", "restore"),
+    "Upkeep": ("status", "keys", "doctor", "dlq", "audit-log", "backup", "restore"),
 }
 EVERYDAY = {group: names[:2] for group, names in GROUPS.items()}
 

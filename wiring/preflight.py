@@ -13,7 +13,7 @@ import structlog
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.client import ElasticsearchDown
-from adapters.embedders.lite import weights_file
+from adapters.embedders import bge_m3, lite
 from adapters.embedders.registry import make_embedder
 from adapters.kafka import bootstrap_servers, ensure_topics
 from adapters.onnx_model import model_file
@@ -59,9 +59,11 @@ def stages(settings: Settings, names: Collection[str]) -> None:
     wanted = frozenset(names)
     if wanted & EMBEDDING:
         make_embedder(settings.embedder, settings)
-        _model("embedder", settings.embedder)
+        package("embedder", settings.embedder)
+        weights("embedder", settings.embedder, settings)
     if wanted & {"retrieve", "answer"}:
-        _model("reranker", settings.reranker)
+        package("reranker", settings.reranker)
+        weights("reranker", settings.reranker, settings)
     if wanted & ANSWERING:
         SitePrompts.of_settings(settings)
         judging(settings)
@@ -86,25 +88,45 @@ def _connectors(settings: Settings) -> None:
                 raise SettingsError(f"sites.{site}.connectors.{name}.path: no such folder: {connector.path}")
 
 
-def _model(setting: str, spec: str) -> None:
-    kind, _, folder = spec.partition(":")
+def package(setting: str, spec: str) -> tuple[str, ...]:
+    """The packages that run this model; none for a server's. Raises: SettingsError: one is not installed."""
+    kind = spec.partition(":")[0]
     if kind == "lite":
-        weights_file()
+        lite.require_packages()
+        return lite.PACKAGES
     if kind not in PACKAGES:
-        return
-    said = f"{setting} (PAGEWIRE_{setting.upper()}): {spec}"
-    package, extra = PACKAGES[kind]
-    if find_spec(package) is None:
-        raise SettingsError(
-            f"{said} needs {package}: `pip install 'pagewire[{extra}]'`, in a checkout `make setup-{extra}`"
-        )
-    if folder and not Path(folder).is_dir():
-        raise SettingsError(f"{said}: there is no such folder")
-    if kind == "onnx":
-        try:
-            model_file(Path(folder), said)
-        except Permanent as err:
-            raise SettingsError(str(err)) from err
+        return ()
+    name, extra = PACKAGES[kind]
+    if find_spec(name) is None:
+        how = f"`pip install 'pagewire[{extra}]'`, in a checkout `make setup-{extra}`"
+        raise SettingsError(f"{_said(setting, spec)} needs {name}: {how}")
+    return (name,)
+
+
+def weights(setting: str, spec: str, settings: Settings) -> Path | None:
+    """Where this model's weights are, once its packages are there; None for a server's.
+
+    Raises:
+        SettingsError: there are none.
+    """
+    kind, _, folder = spec.partition(":")
+    said = _said(setting, spec)
+    if kind == "lite":
+        return lite.weights_file()
+    if folder and kind in PACKAGES and not Path(folder).is_dir():
+        raise SettingsError(f"{said}: there is no such folder; `hf download NAME --local-dir {folder}` fills it")
+    try:
+        if kind == "onnx":
+            return Path(folder) / model_file(Path(folder), said)
+        if kind == "bge-m3":
+            return bge_m3.weights_folder(settings.bge_model)
+    except Permanent as err:
+        raise SettingsError(str(err)) from err
+    return Path(folder) if kind in PACKAGES else None
+
+
+def _said(setting: str, spec: str) -> str:
+    return f"{setting} (PAGEWIRE_{setting.upper()}): {spec}"
 
 
 async def _models(settings: Settings) -> None:

@@ -32,6 +32,10 @@ class Embedder(SearchEmbedder, Protocol):
     Accepts any text: empty, long, with NUL or lone surrogates. Calls may run in parallel.
     """
 
+    @property
+    def device(self) -> str:
+        """Where the started model computes: a processor, a GPU, or the address of a server."""
+
     async def start(self) -> None:
         """Load the model, once.
 

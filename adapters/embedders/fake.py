@@ -18,6 +18,7 @@ class FakeEmbedder:
     """A bag of hashed words. Implements `Embedder`; records the embedded texts and questions."""
 
     spec = "fake"
+    device = "cpu"
     profile = EmbedderProfile(short_floor=0.3, content_floor=0.1)
 
     def __init__(self, dims: int = 64, version: str = "1") -> None:

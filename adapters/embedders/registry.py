@@ -72,11 +72,7 @@ class Models:
             ) from err
         if model.fingerprint != live.model:
             await model.recheck()  # its service may have been broken when the model was loaded
-        if model.fingerprint != live.model:
-            raise ModelMismatch(
-                f"index {live.name} was built with {live.model}, but {live.embedder} is {model.fingerprint} here; "
-                f"their vectors cannot be compared: `pagewire rebuild {live.site} --from chunks --promote`"
-            )
+        require_same(model, live)
         return model
 
     async def warm(self) -> None:
@@ -94,6 +90,15 @@ class Models:
                 await task.result().aclose()
             else:
                 task.cancel()
+
+
+def require_same(model: Embedder, live: IndexInfo) -> None:
+    """Raises: ModelMismatch: the index has vectors of another version of this model."""
+    if model.fingerprint != live.model:
+        raise ModelMismatch(
+            f"index {live.name} was built with {live.model}, but {live.embedder} is {model.fingerprint} here; "
+            f"their vectors cannot be compared: `pagewire rebuild {live.site} --from chunks --promote`"
+        )
 
 
 def make_embedder(spec: str, settings: EmbedderSettings) -> Embedder:
