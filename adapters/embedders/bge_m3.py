@@ -35,7 +35,8 @@ class BgeM3Embedder(LocalEmbedder):
 
     spec = "bge-m3"
     needs = NEEDS
-    # The defaults of the systems that Pagewire replaces. No score is fitted to this model, so the figures decide.
+    # The floors are those of the original flow, which has this model. No score is fitted to it, so the figures decide,
+    # by thresholds that were tuned for another embedder.
     profile = EmbedderProfile(short_floor=0.5, content_floor=0.2, gate=GateProfile(thresholds=Thresholds()))
     _dims = DIMS
 

@@ -58,6 +58,21 @@ def test_the_examples_render() -> None:
     assert len(of_kind(manifests, "Job")) == 2
 
 
+def test_the_values_of_bge_m3_give_each_gpu_worker_its_gpu_and_all_of_them_the_weights() -> None:
+    page = (ROOT / "docs/howto/bge-m3.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```yaml\n(# values.yaml\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    values = together()
+    _put(values, yaml.safe_load(block))
+    containers = {name: template["spec"]["containers"][0] for name, template in pods(rendered(values))}
+    with_gpu = {name for name, one in containers.items() if "nvidia.com/gpu" in one["resources"].get("limits", {})}
+    assert with_gpu == {"embed", "bulk", "retrieve"}
+    for name in (*with_gpu, "rephrase", "answer", "gateway"):
+        one = containers[name]
+        assert one["resources"]["limits"]["memory"] == "6Gi"
+        (folder,) = [each["value"] for each in one["env"] if each["name"] == "PAGEWIRE_BGE_MODEL"]
+        assert any(folder.startswith(mount["mountPath"]) for mount in one["volumeMounts"] if mount["name"] == "models")
+
+
 def test_kafka_gets_the_settings_that_it_has_in_compose() -> None:
     broker = SERVICES["kafka"]["environment"]
     spec = server("Kafka")["spec"]["kafka"]

@@ -113,7 +113,7 @@ class QueryModelOutdated(Retryable):
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Of the figures. The defaults are those of the systems we re-create, for bge-m3."""
+    """Of the figures. The defaults are those of a system we re-create, tuned for an embedder it does not name."""
 
     near: float = 0.65  # D1: mean cosine distance up to which all is well
     far: float = 0.75  # D2: ... past which nothing is

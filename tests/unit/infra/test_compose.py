@@ -51,6 +51,7 @@ VARIABLE = re.compile(r"(?<!\$)\$\{(?P<name>\w+)(?P<kind>:[-?])?(?P<rest>[^}]*)\
 
 TEXT = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
 MANAGED_TEXT = (ROOT / "infra/docker/docker-compose.managed.yml").read_text(encoding="utf-8")
+BGE_TEXT = (ROOT / "infra/docker/docker-compose.bge.yml").read_text(encoding="utf-8")
 COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILE = (ROOT / "infra/docker/Dockerfile").read_text(encoding="utf-8")
@@ -154,7 +155,7 @@ def test_env_example_explains_every_variable_and_holds_no_value() -> None:
     used |= {name: None for service in SERVICES.values() for name in _handed_on(service.get("environment", {}))}
     assert {name for name, _ in required} == {n for n, kind in used.items() if kind == ":?"} == set(SECRETS)
     managed = set(re.findall(r"^    (\w+):", MANAGED_TEXT, re.MULTILINE))
-    managed |= {found["name"] for found in VARIABLE.finditer(MANAGED_TEXT)} | {"COMPOSE_FILE"}
+    managed |= {found["name"] for found in VARIABLE.finditer(MANAGED_TEXT + BGE_TEXT)} | {"COMPOSE_FILE"}
     assert {name for name, _ in optional} - managed == {n for n, kind in used.items() if kind != ":?"} - managed
     assert [pair for pair in required if pair[1]] == []
     assert [pair for pair in optional if pair[1] and pair[0] not in ("PAGEWIRE_YAML", "COMPOSE_FILE")] == []
