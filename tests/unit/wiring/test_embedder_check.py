@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,35 @@ async def test_it_ends_with_the_first_problem(
     assert not report.fine
     assert (report.checks[-1].name, report.checks[-1].state) == (check, "problem")
     assert said in report.checks[-1].said
+
+
+class OneSite:
+    """Elasticsearch with one live index."""
+
+    def __init__(self, url: str, settings: Settings) -> None:
+        self.indexes = self
+
+    async def __aenter__(self) -> OneSite:
+        return self
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+    async def ping(self) -> None: ...
+
+    async def survey(self, sites: Iterable[str]) -> dict[str, LiveIndex]:
+        return {site: info(site, "fake", "fake-2-64") for site in sites}
+
+
+async def test_weights_that_a_live_index_was_not_built_with_are_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedder_check, "Elastic", OneSite)
+    monkeypatch.setattr(embedder_check, "make_embedder", lambda spec, settings: FakeEmbedder())
+    given = Settings.model_validate({"home": tmp_path, "elasticsearch": "http://es:9200", "sites": {"town": {}}})
+    report = await check_embedder(given, "fake")
+    assert [check.name for check in report.checks] == list(CHECKS)
+    assert "pagewire-town-000001 was built with fake-2-64, but fake is fake-1-64 here" in report.checks[-1].said
+    assert not report.fine
 
 
 def info(site: str, embedder: str, model: str) -> LiveIndex:
