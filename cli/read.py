@@ -19,7 +19,7 @@ from typer import Argument, Option
 from adapters.extraction.reader import DocumentReader
 from cli.output import explained, out, print_json
 from cli.wired import load
-from connectors.cms.documents import HTML, text_in
+from connectors.cms.documents import HTML, lang_tag, text_in
 from connectors.cms.documents import html as as_html
 from connectors.cms.fetching import SafeFetch
 from connectors.cms.front_matter import split
@@ -30,6 +30,7 @@ from pipelines.operate.addresses import is_address
 from pipelines.runtime.errors import WrongUse
 from text import html
 from text.encodings import decoded
+from text.language import identified
 from text.loss import LeftOutText, Words, counted, warning, whole
 from text.units import Unit, units
 
@@ -115,7 +116,7 @@ def _of_page(source: str, data: bytes, charset: str | None, robots: str) -> Inpu
 def _of_html(source: str, data: bytes, charset: str | None) -> InputReading:
     path = Path("page.html" if source == STDIN or is_address(source) else source)
     fields, body = split(text_in(path, data) if charset is None else decoded(data, charset, page=True))
-    lang = fields.get("lang")
+    lang = fields.get("lang") or lang_tag(path, body)
     return _content(source, str(fields.get("title", "")), str(lang) if lang else None, as_html(path, body))
 
 
@@ -124,6 +125,7 @@ def _content(
 ) -> InputReading:
     text = html.read(content)
     words = text.words(counted(around)) or whole(text.markdown)
+    lang = lang or identified(text.markdown)  # as it is cut into sentences
     return InputReading(source, title, lang, text.markdown, words, (*around, *text.left_out))
 
 
@@ -134,7 +136,8 @@ def _of_attachment(source: str, data: bytes, media_type: str) -> InputReading:
     except Missing as err:
         raise WrongUse(f"{source}: what reads such files is not installed; `{INSTALL}` installs it") from err
     markdown = "\n\n".join(section.text for section in found.sections)
-    return InputReading(source, name, None, markdown, found.words, note=found.note, parts=found.left_out)
+    lang = identified(markdown)
+    return InputReading(source, name, lang, markdown, found.words, note=found.note, parts=found.left_out)
 
 
 async def _read_attachment(data: bytes, media_type: str, suffix: str) -> Sections:

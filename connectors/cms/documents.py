@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ from text.markdown import to_html
 
 HTML = {".html", ".htm"}
 SUFFIXES = HTML | {".md", ".markdown"}
+LANG = re.compile(r"([a-zA-Z]{2,3})((?:[-_][A-Za-z0-9]{2,8})*)")
+_HTML_LANG = re.compile(r"<html\b[^>]{0,1000}?\slang\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
 # Not read here: the page gets the file as an attachment, which the ingest workers read.
 OFFICE = {
     ".pdf": "application/pdf",
@@ -152,6 +155,25 @@ def text_in(path: Path, data: bytes) -> str:
     """The same from a file's bytes. Raises: UnknownEncoding."""
     text = decoded(data, page=path.suffix.lower() in HTML)
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def lang_tag(path: Path, text: str) -> str | None:
+    """What an HTML file says in `<html lang>`; None: nothing, or it is no HTML file."""
+    found = _HTML_LANG.search(text) if path.suffix.lower() in HTML else None
+    return found[1] if found else None
+
+
+def language_of(tag: str | None, languages: tuple[str, ...]) -> str | None:
+    """The site's language for a tag such as `de-AT`, else the normalized tag; None: it is no language."""
+    match = LANG.fullmatch((tag or "").strip())
+    if match is None:
+        return None
+    primary = match[1].lower()
+    whole = primary + match[2].replace("_", "-")
+    for own in languages:
+        if own.lower() == whole.lower():
+            return own
+    return primary if primary in languages else whole
 
 
 def html(path: Path, body: str) -> str:

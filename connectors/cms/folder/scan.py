@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from connectors.cms.documents import OFFICE, SUFFIXES, page_files, text_in
+from connectors.cms.documents import OFFICE, SUFFIXES, lang_tag, language_of, page_files, text_in
 from connectors.cms.frame import Listed, Omitted, UnreadablePage
 from connectors.cms.front_matter import LONGEST_MATTER, split, with_zone
 from pipelines.runtime.errors import Retryable
@@ -56,10 +56,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class _Head:
-    """A file's front matter."""
+    """A file's front matter, and what `<html lang>` says."""
 
     fields: Mapping[str, Any]
     problem: str | None = None
+    tag: str | None = None
 
 
 class _Said(Wire):
@@ -140,17 +141,23 @@ class Scanner:
         return self.folder.relative(path)
 
     def address(self, path: Path) -> tuple[str, str]:
-        """Page id and language from a file's name."""
+        """Page id and language from a file's name; without one there, the site's first."""
+        page_id, lang = self._named(path)
+        return page_id, lang or self._languages[0]
+
+    def _named(self, path: Path) -> tuple[str, str | None]:
         if path.suffix.lower() not in SUFFIXES:
-            return self.relative(path), self._languages[0]
+            return self.relative(path), None
         stem = self.relative(path)[: -len(path.suffix)]
         name, _, lang = stem.rpartition(".")
         if lang in self._languages and name and not name.endswith("/"):
             return name, lang
-        return stem, self._languages[0]
+        return stem, None
 
     def _page(self, path: Path, head: _Head, files: Mapping[Path, os.stat_result]) -> tuple[Page, Entry]:
-        page = Page(*self.address(path))
+        page_id, lang = self._named(path)
+        tagged = language_of(head.tag, self._languages)
+        page = Page(page_id, lang or (tagged if tagged in self._languages else None) or self._languages[0])
         changed, problem = _changed(files[path]), head.problem
         attachments: list[Path] = []
         for name in _names(head.fields.get("attachments")):
@@ -178,7 +185,8 @@ def _read_head(folder: Folder, path: Path) -> _Head:
     try:
         head = folder.head(path, LONGEST_MATTER)
         lines = head if len(head) < LONGEST_MATTER else head[: head.rfind(b"\n") + 1]  # no incomplete character
-        return _Head(known_fields(split(text_in(path, lines))[0]))
+        fields, body = split(text_in(path, lines))
+        return _Head(known_fields(fields), tag=lang_tag(path, body))
     except Exception as err:  # noqa: BLE001 - one file must not stop the others
         return _Head({}, reason(err))
 

@@ -29,7 +29,6 @@ from text.loss import LeftOutText
 MAX_ID = 256  # characters of a page id
 VALUED = frozenset({"max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"})
 REFRESH = re.compile(r"\s*[0-5](?:\.[0-9]*)?\s*[;,]\s*url\s*=(.+)", re.IGNORECASE | re.DOTALL)  # within five seconds
-LANG = re.compile(r"([a-zA-Z]{2,3})((?:[-_][A-Za-z0-9]{2,8})*)")
 LINKS = 2_000  # of one page
 TAGS = 2 * MAX_TAGS  # read of one page, navigation included; the receipt says where the content was cut
 
@@ -169,19 +168,6 @@ def normal(url: str) -> str:
     return urlunsplit(
         (parts.scheme.lower(), host + port, quote(parts.path or "/", safe=keep), quote(parts.query, safe=keep), "")
     )
-
-
-def language_of(tag: str | None, languages: tuple[str, ...]) -> str | None:
-    """The site's language for a tag such as `de-AT`, else the normalized tag; None: it is no language."""
-    match = LANG.fullmatch((tag or "").strip())
-    if match is None:
-        return None
-    primary = match[1].lower()
-    whole = primary + match[2].replace("_", "-")
-    for own in languages:
-        if own.lower() == whole.lower():
-            return own
-    return primary if primary in languages else whole
 
 
 def _tree(text: str) -> Any:

@@ -14,10 +14,10 @@ from urllib.parse import unquote, urlsplit
 from pydantic import ValidationError
 
 from connectors.cms.addresses import same_site
-from connectors.cms.documents import OFFICE
+from connectors.cms.documents import OFFICE, language_of
 from connectors.cms.fetching import Fetched
 from connectors.cms.settings import SitemapConnector
-from connectors.cms.sitemap.page import WebPage, language_of, links_in, normal, page_id, read_page
+from connectors.cms.sitemap.page import WebPage, links_in, normal, page_id, read_page
 from connectors.cms.sitemap.visits import Visit
 from schemas.base import problems
 from schemas.page import Attachment, PageDocument

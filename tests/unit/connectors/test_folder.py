@@ -99,6 +99,14 @@ async def test_a_suffix_says_the_language_when_the_site_has_it(folder: Path) -> 
     assert set(await pages(folder)) == {"en about", "de about", "en about.v2", "en de"}
 
 
+async def test_an_html_file_says_its_language_where_its_name_does_not(folder: Path) -> None:
+    put(folder / "about.html", '<!doctype html><html class="x" lang="de-AT"><body>Über uns')
+    put(folder / "team.en.html", '<html lang="de"><body>Team')
+    put(folder / "jobs.html", '<html lang="fr"><body>Emplois')  # none of the site's
+    put(folder / "fees.html", '---\nlang: en\n---\n<html lang="de"><body>Fees')
+    assert set(await pages(folder)) == {"de about", "en team", "en jobs", "en fees"}
+
+
 async def test_front_matter_says_the_language_as_websites_write_it(folder: Path) -> None:
     put(folder / "about.md", "---\nlang: pt_BR\n---\n")
     assert set(await pages(folder)) == {"pt-BR about"}

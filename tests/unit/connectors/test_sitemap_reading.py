@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.cms.addresses import same_site
+from connectors.cms.documents import language_of
 from connectors.cms.fetching import Fetched, ServerUnavailable
 from connectors.cms.sitemap import discover
 from connectors.cms.sitemap.discover import Location, NotASitemap, Robots, is_sitemap, parse
-from connectors.cms.sitemap.page import language_of, normal, page_id, read_page
+from connectors.cms.sitemap.page import normal, page_id, read_page
 from text.html import to_markdown
 from text.html_tree import behind_limit
 from text.loss import OTHERS, counted
