@@ -18,24 +18,24 @@ from infra.running import running_gateway
 from pipelines.runtime.errors import Retryable, WrongUse
 from schemas.answer import Answered, Citation, Done, Event, Failed, QuestionRephrased, Restart, Token
 from schemas.base import language_tag
+from text.language import language_of
 
 if TYPE_CHECKING:
     from schemas.http import SearchHit, SearchKind
     from wiring.settings import Settings
 
 STOP_TIMEOUT = 3.0  # seconds
-Lang = Annotated[str | None, typer.Option(help="Language to answer in; default: the site's first.")]
 
 
 def ask(
     site: Site,
     question: Annotated[str, typer.Argument(help="The question.")],
-    lang: Lang = None,
+    lang: Annotated[str | None, typer.Option(help="Language to answer in; default: the question's.")] = None,
     json: Json = False,
 ) -> None:
     """Stream an answer to the terminal; Ctrl-C stops it. Exit code 1 when no page answers it.
 
-    Example: pagewire ask demo "What does a library card cost?" --lang en
+    Example: pagewire ask demo "What does a library card cost?"
     """
     with explained():
         _must_say_something("question", question)
@@ -57,12 +57,13 @@ async def ask_once(
     settings: Settings, site: str, question: str, lang: str | None, quiet: bool = False
 ) -> Answered | None:
     """Ask and print the answer as it comes; None when there was none in time."""
-    default = settings.site(site).languages[0]
+    languages = settings.site(site).languages
+    lang = language_tag(lang) if lang else language_of(question, languages)
     answer: Answered | None = None
     try:
         async with (
             asyncio.timeout(settings.question_timeout),
-            aclosing(_events(settings, site, question, language_tag(lang or default))) as told,
+            aclosing(_events(settings, site, question, lang)) as told,
         ):
             async for event in told:
                 answer = event if isinstance(event, Answered) else answer
