@@ -23,6 +23,7 @@ from text.markdown import to_html
 HTML = {".html", ".htm"}
 SUFFIXES = HTML | {".md", ".markdown"}
 LANG = re.compile(r"([a-zA-Z]{2,3})((?:[-_][A-Za-z0-9]{2,8})*)")
+HEAD = 10_000  # characters of a page in which `<html>` is looked for
 _HTML_LANG = re.compile(r"<html\b[^>]{0,1000}?\slang\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
 # Not read here: the page gets the file as an attachment, which the ingest workers read.
 OFFICE = {
@@ -159,7 +160,7 @@ def text_in(path: Path, data: bytes) -> str:
 
 def lang_tag(path: Path, text: str) -> str | None:
     """What an HTML file says in `<html lang>`; None: nothing, or it is no HTML file."""
-    found = _HTML_LANG.search(text) if path.suffix.lower() in HTML else None
+    found = _HTML_LANG.search(text, 0, HEAD) if path.suffix.lower() in HTML else None
     return found[1] if found else None
 
 

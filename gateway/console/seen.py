@@ -13,7 +13,7 @@ from markupsafe import Markup
 from schemas.answer import Citation, Doubted
 
 BREAK = re.compile(r"&lt;br\s?/?&gt;")  # models write line breaks in cells so
-MARKS = re.compile("(<[^>]*>|\ue000\\d{1,4}\ue001|[\ue002\ue003])")
+MARKS = re.compile("(<[^<>]*>|\ue000\\d{1,4}\ue001|[\ue002\ue003])")
 # Bold, no headings: an answer has no part in the page's outline. Wide tables scroll by themselves.
 TAGS = {
     "heading_open": "<p><strong>",

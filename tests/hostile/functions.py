@@ -219,6 +219,7 @@ CALLS: Mapping[str, Call] = {
     "gateway.openai.chunks.CompletionChunks.text": lambda text: CompletionChunks(
         "request-0001", "town", usage=False
     ).text(text),
+    "connectors.cms.documents.lang_tag": lambda text: documents.lang_tag(Path("a.html"), f"<html {text}"),
     "connectors.cms.documents.html": lambda text: documents.html(Path("a.md"), text),
     "connectors.cms.sitemap.page.read_page": lambda text: read_page(
         f"<html><body>{text}".encode("utf-8", "replace"), VALUES["url"]
