@@ -1,6 +1,6 @@
 """Suggested questions: what a chat offers before the first question, where its site names none.
 
-asked for ─▶ kept, if not older than an hour and no import has ended since
+asked for ─▶ kept, if not older than an hour and no import has ended since; where there are none, tried again sooner
           └▶ a task asks what its pages propose, as a visitor would, until three are answered from their own page
 
 No model writes these answers, and nothing is logged or counted. A request never waits for them: until they are made,
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 SUGGESTED = 3
 TRIED = 30  # questions that are asked at most, for a site and a language
 AGE = 3_600.0  # seconds
-RETRY = 60.0  # seconds after which it is tried again where a server was away
+RETRY = 15.0  # seconds after which it is tried again where nothing was found; each time twice as many, up to AGE
 PATIENCE = 20.0  # seconds for an answer
 ID_BYTES = 16
 
@@ -55,6 +55,7 @@ class Propose(Protocol):
 class _Made:
     questions: tuple[str, ...] = ()
     good_until: float = 0.0
+    wait: float = RETRY  # seconds until the next try, where nothing is found
     task: asyncio.Task[None] | None = None
 
 
@@ -86,7 +87,7 @@ class Suggestions:
         if site in self._changing:
             self._changing.discard(site)
             for (of, _), each in self._made.items():
-                each.good_until = 0.0 if of == site else each.good_until
+                each.good_until, each.wait = (0.0, RETRY) if of == site else (each.good_until, each.wait)
         if made.task is None and monotonic() >= made.good_until:
             made.task = asyncio.create_task(self._make(site, lang, made), name=f"suggested questions of {site}")
         return made.questions
@@ -99,15 +100,17 @@ class Suggestions:
                     await made.task
 
     async def _make(self, site: str, lang: str, made: _Made) -> None:
-        wait = RETRY
+        found = False
         try:
             async with self._one_at_a_time:
                 made.questions = await self._answered(site, lang, (await self._propose(site, lang))[:TRIED])
-            wait = AGE
+            found = bool(made.questions)
         except (PagewireError, TimeoutError) as err:
             log.warning("no questions could be suggested", site=site, lang=lang, error=repr(err))
         finally:
-            made.good_until, made.task = monotonic() + wait, None
+            # Pages may be on their way, or a server is away.
+            made.good_until, made.task = monotonic() + (AGE if found else made.wait), None
+            made.wait = RETRY if found else min(2 * made.wait, AGE)
 
     async def _answered(self, site: str, lang: str, proposed: Iterable[Proposal]) -> tuple[str, ...]:
         """Those that are answered from their own page, one of each."""

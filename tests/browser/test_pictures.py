@@ -278,7 +278,7 @@ async def test_a_picture(browser: Browser, demo: str, tmp_path: Path, name: str)
 
 async def test_a_picture_of_the_first_view(browser: Browser, demo: str, tmp_path: Path) -> None:
     """Its questions are made from the site's own pages, and asked before anybody sees them."""
-    async with httpx.AsyncClient(base_url=f"{demo}/v1/sites/demo", timeout=60) as client, asyncio.timeout(120):
+    async with httpx.AsyncClient(base_url=f"{demo}/v1/sites/demo", timeout=60) as client, asyncio.timeout(300):
         for lang in ("en", "de"):
             while not (made := (await client.get("/welcome", params={"lang": lang})).json()["examples"]):
                 pass

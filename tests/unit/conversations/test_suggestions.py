@@ -92,6 +92,20 @@ async def test_only_what_its_own_page_answers_is_suggested_and_made_again_after_
     await suggestions.aclose()
 
 
+async def test_where_nothing_is_found_it_is_tried_again_soon_and_then_ever_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("pipelines.conversations.suggestions.monotonic", lambda: now)
+    site = Site()
+    suggestions = site.suggestions()
+    for later, asked in ((0.0, 1), (RETRY - 1, 1), (RETRY, 2), (RETRY * 3 - 1, 2), (RETRY * 3, 3)):
+        now = later
+        assert (await made(suggestions), site.asked) == ((), asked)
+    site.proposed, now = [Proposal("faq", "May I bring my dog?")], RETRY * 7
+    assert await made(suggestions) == ("May I bring my dog?",)
+
+
 async def test_where_a_server_is_away_what_was_known_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site(("faq", "May I bring my dog?"))
     suggestions = site.suggestions()
