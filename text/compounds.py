@@ -56,6 +56,14 @@ def parts(word: str, lang: str) -> tuple[str, ...]:
     return _parts(word, lang) or (word,)
 
 
+def is_word(word: str, lang: str) -> bool:
+    """Whether the dictionary has a word, or the parts of a compound. The word is folded as in text.words."""
+    if lang not in _RULES or len(word) > LONGEST_SPLIT:
+        return False
+    words = _vocabulary(lang)
+    return word in words or _OTHER + word in words or bool(_parts(word, lang))
+
+
 @lru_cache(maxsize=1 << 14)
 def _parts(word: str, lang: str) -> tuple[str, ...]:
     """The parts; empty if the word is no compound."""

@@ -21,6 +21,7 @@ from pipelines.query.live.glossary import Glossary, widened
 from pipelines.query.search.ports import Hit, Reranker, SearchIndex
 from pipelines.query.search.search import Retrieval
 from schemas.query import Gate, Grade, Rephrased, Sure
+from text.umlauts import with_umlauts
 
 Find = Callable[[str], Awaitable[Retrieval]]
 
@@ -67,7 +68,7 @@ async def looked(asked: Rephrased, find: Find, glossary: Glossary, chunks: Searc
     today, lang = asked.request.asked_at.date(), asked.request.lang
 
     def named(question: str) -> str:
-        return with_feasts_dates(widened(glossary, lang, question), today, lang)
+        return with_feasts_dates(widened(glossary, lang, with_umlauts(question, lang)), today, lang)
 
     alone = named(asked.question)
     if asked.earlier is None or stands_alone(asked.question, asked.earlier.signs):
