@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
+from unicodedata import normalize
 
 from bs4 import BeautifulSoup, Tag
 
@@ -19,6 +20,7 @@ from connectors.cms.sitemap.page import read_page
 from text.encodings import UnknownEncoding, decoded
 from text.html import read
 from text.html5 import well_formed
+from text.html_tree import is_hidden
 from text.markdown import plain
 from text.units import Unit, units
 from text.words import words
@@ -106,6 +108,8 @@ def _figures(data: bytes) -> Counter[str]:
 
 
 def _of_table(table: Tag, grid: Sequence[Sequence[Placed | None]]) -> Counter[str]:
+    for picture in table.find_all("img"):
+        picture["alt"] = ""  # no text that its readers see
     found = units(read(str(table)).markdown)
     rows = [[cell for cell in row if cell and cell.text] for row in grid]
     said = _key(" ".join(" ".join((*unit.headings, unit.intro, unit.header, unit.said)) for unit in found))
@@ -131,18 +135,19 @@ def _says(unit: Unit, row: Sequence[Placed]) -> bool:
         return True
     pieces = [_key(piece) for piece in unit.said.split("; ")]
     above = _key(" ".join((*unit.headings, unit.intro)))
-    return all(
-        each.text in _key(unit.said)
-        and (
-            each.cell.name == "th"
-            or not each.names
-            or any(
-                each.text[:BEGINNING] in piece and all(name in piece or name in above for name in each.names)
-                for piece in pieces
-            )
-        )
+    said = _key(unit.said)
+    named = {
+        id(each.cell)  # one that spans columns is said once, under one of their names
         for each in row
-    )
+        if each.cell.name == "th"
+        or not each.names
+        or any(
+            each.text[:BEGINNING] in piece and all(name in piece or name in above for name in each.names)
+            for piece in pieces
+        )
+        or each.names[-1] + each.text in said  # a cell of several lines
+    }
+    return all(each.text in said and id(each.cell) in named for each in row)
 
 
 def _grid(table: Tag) -> list[list[Placed | None]]:
@@ -192,7 +197,11 @@ def _placed(cell: Tag, names: tuple[str, ...]) -> Placed:
 
 def _of_cell(cell: Tag) -> str:
     """What its readers see, without marks of notes."""
-    return _key("".join(text for text in cell.strings if text.find_parent(_UNSEEN) is None))
+    return _key("".join(text for text in cell.strings if not any(map(_is_unseen, text.parents))))
+
+
+def _is_unseen(element: Tag) -> bool:
+    return element.name in _UNSEEN or is_hidden({name: str(value) for name, value in element.attrs.items()})
 
 
 def _is_head(row: Sequence[Tag | None]) -> bool:
@@ -217,4 +226,4 @@ def _span(cell: Tag, name: str) -> int:
 
 def _key(text: str) -> str:
     """Its words without what is between them, since languages and tables divide them in their own ways."""
-    return "".join(words(text))
+    return "".join(words(normalize("NFC", text)))

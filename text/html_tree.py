@@ -338,7 +338,7 @@ class ContentTree(BeautifulSoup):
             return name
         if role := _role(attributes):
             return role
-        if is_hidden(attributes) and not self._is_opened(attributes):
+        if is_hidden(attributes) and not (self._is_opened(attributes) or self._is_next_rows(name)):
             return HIDDEN
         if _SPOKEN & set(attributes.get("class", "").split()) and any(known == "a" for _, known in self._open[-3:]):
             return HIDDEN
@@ -359,6 +359,11 @@ class ContentTree(BeautifulSoup):
         before = next((one for one in reversed(siblings) if isinstance(one, Tag) or str(one).strip()), None)
         is_behind = isinstance(before, Tag) and before.name == "button" and not "".join(self.current_data).strip()
         return is_behind or attributes.get("id", "") in self._opened
+
+    def _is_next_rows(self, name: str) -> bool:
+        """Whether it holds further rows of a table whose first ones are shown: a pager opens them."""
+        shown = self.currentTag.contents if name == "tbody" and self.currentTag is not None else ()
+        return any(isinstance(one, Tag) and one.name == "tbody" for one in shown)
 
     def _name_in_tree(self, name: str, attributes: Mapping[str, str]) -> str | None:
         if _is_control(name, attributes) and not self._in_heading():

@@ -25,6 +25,7 @@ from text.weekdays import LONGEST, only_days, only_hours
 from text.words import words
 
 LONGEST_INTRO = 300  # characters of the introduction of a list or a table
+INTRODUCING = (":", "：", "...", "…")
 ASKING = ("?", "？", "؟")
 MOST_LEANING = 2  # previous sentences that are joined with a dependent one
 
@@ -79,18 +80,24 @@ def leans(sentence: str, lang: str) -> bool:
 
 
 def _alone(text: str, lang: str) -> Iterator[Unit]:
-    """A unit for each sentence, item and row."""
+    """A unit for each sentence, item and row, and for each heading with a figure and nothing below it."""
     headings: dict[int, str] = {}
     intro = ""
+    bare: Unit | None = None  # of a heading that nothing stands below yet
     for (kind, _), group in groupby(_numbered(split(text, lang)), key=lambda each: (each[0].kind, each[1])):
         blocks = [sentence for sentence, _ in group]
         first = blocks[0]
         if kind == "heading":
             line = text[first.start : first.end]
             level = len(line) - len(line.lstrip("#")) or 6
-            headings = {each: said for each, said in headings.items() if each < level} | {level: plain(line)}
+            if bare is not None and level <= max(headings):
+                yield bare
+            headings = {each: said for each, said in headings.items() if each < level}
+            bare = _of_heading(line, first.start, tuple(headings[each] for each in sorted(headings)))
+            headings[level] = plain(line)
             intro = ""
             continue
+        bare = None
         above = tuple(headings[level] for level in sorted(headings))
         heads = {sentence.header for sentence in blocks if sentence.header}
         for sentence in blocks:
@@ -104,8 +111,19 @@ def _alone(text: str, lang: str) -> Iterator[Unit]:
             block = first.start if listed else sentence.start
             yield Unit(sentence.start, sentence.end, kind, said, above, intro if listed else "", header, block)
         last = text[blocks[-1].start : blocks[-1].end]
-        introduces = kind == "prose" and (last.rstrip().endswith((":", "：")) or not ended(last) or asks(last))
+        introduces = kind == "prose" and (last.rstrip().endswith(INTRODUCING) or not ended(last) or asks(last))
         intro = last if introduces and len(last) <= LONGEST_INTRO else ""
+    if bare is not None:
+        yield bare
+
+
+def _of_heading(line: str, start: int, above: tuple[str, ...]) -> Unit | None:
+    """The unit of a heading that says a figure: some pages write notices as headings, with nothing below them."""
+    said = line.lstrip("# ")
+    if not any(ch.isdigit() for ch in said):
+        return None
+    begin = start + len(line) - len(said)
+    return Unit(begin, begin + len(said), "prose", said, above, block=begin)
 
 
 def _numbered(sentences: Sequence[Sentence]) -> Iterator[tuple[Sentence, int]]:

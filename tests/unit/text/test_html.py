@@ -334,3 +334,11 @@ def test_marks_by_their_old_numbers_are_those_marks() -> None:
 def test_an_image_named_as_its_file_says_nothing() -> None:
     images = "".join(f"<img alt='{alt}'> " for alt in ("IMG_0305-new", "pool-1024x683", "COVID-19", "Hall_2 upstairs"))
     assert to_markdown(f"<p>{images}</p>") == "COVID-19 Hall_2 upstairs"
+
+
+def test_rows_that_a_pager_opens_are_read() -> None:
+    rows = "<tbody><tr><td>Ada<td>101</tbody><tbody style='display:none'><tr><td>Max<td>102</tbody>"
+    text = to_markdown(f"<table><thead><tr><th>Name<th>Room</thead>{rows}</table>")
+    assert "| Max | 102 |" in text
+    hidden = "<table><thead><tr><th>Name<th>Room</thead><tbody hidden><tr><td>Max<td>102</tbody></table>"
+    assert "Max" not in to_markdown(hidden)

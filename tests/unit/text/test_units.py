@@ -175,3 +175,21 @@ def test_each_sentence_of_a_long_definition_knows_its_term() -> None:
     text = f"Dogs\n:   {'They are welcome. ' * 20}"
     assert {unit.header for unit in units(text, "en")} == {"Dogs"}
     assert len(units(text, "en")) == 20
+
+
+def test_a_heading_with_a_figure_and_nothing_below_it_is_a_unit() -> None:
+    text = "## Pool\n\n### Mon 9 to 12\n\n### Tue 14 to 18\n\n## Fees\n\nAn adult pays 5 euros.\n\n## Closed on 24 May"
+    found = units(text)
+    assert [unit.said for unit in found] == [
+        "Mon 9 to 12",
+        "Tue 14 to 18",
+        "An adult pays 5 euros.",
+        "Closed on 24 May",
+    ]
+    assert found[0].headings == ("Pool",)
+    assert all(text[unit.start : unit.end] == unit.text for unit in found)
+
+
+def test_a_line_that_trails_off_introduces_its_table() -> None:
+    row = units("Further shares...\n\n| Name | Price |\n| --- | --- |\n| A | 5 |")[-1]
+    assert row.intro == "Further shares..."
