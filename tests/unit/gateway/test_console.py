@@ -290,7 +290,7 @@ async def test_questions_are_listed_with_what_became_of_them(operator: httpx.Asy
         "asked": "6",
         "answer shown": "2",
         "page shown": "1",
-        "nothing found": "1",
+        "no answer": "1",
         "small talk": "1",
         "failed": "1",
         "helpful": "1",
