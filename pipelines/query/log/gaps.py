@@ -209,6 +209,7 @@ class _Group:
         self._missed = [one for one in self._now if misses(one)]
         self.asked, self.asked_before = len(self._now), len(before)
         self.missed, self.missed_before = len(self._missed), sum(bool(misses(one)) for one in before)
+        self.worse = sum(misses(one) != {"unsure"} for one in self._missed)
         self._every = every
 
     @classmethod
@@ -264,7 +265,8 @@ class _Group:
 
 
 def _most_missed(group: _Group) -> tuple[object, ...]:
-    return (-group.missed, -group.asked, -group.missed_before, group.wordings[0].text)
+    """Pages that were shown come last: without a model they are ordinary, and most of them the right ones."""
+    return (-group.worse, -group.missed, -group.asked, -group.missed_before, group.wordings[0].text)
 
 
 def _most_asked(group: _Group) -> tuple[object, ...]:

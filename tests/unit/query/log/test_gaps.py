@@ -119,6 +119,12 @@ def test_most_missed_and_most_asked_are_two_views_of_one_report() -> None:
     assert made.groups[-1].trend == "gone" or made.groups[-2].trend == "gone"
 
 
+def test_a_page_that_was_shown_is_missed_less_than_a_refusal() -> None:
+    shown = [asked(f"Pool {n}?", id=10 + n, became="page") for n in range(3)]
+    made = reported([shown, [asked("Sauna?")]])
+    assert [(group.label, group.missed) for group in made.groups] == [("Sauna?", 1), ("Pool 0?", 3)]
+
+
 def test_few_of_very_many_groups_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gaps, "KEPT", 1)
     made = reported(
