@@ -32,6 +32,8 @@ def create(
 
     Example: pagewire keys create webmaster --scope admin --site town --expires 90d
     """
+    if unknown := [each for each in scope if each not in get_args(Scope)]:
+        raise typer.BadParameter(f"{unknown[0]} is none of {', '.join(get_args(Scope))}", param_hint="--scope")
     with explained():
         ends = point_ahead("--expires", expires)
         new = {"name": name, "scopes": scope, "site": site, "groups": group or (), "expires_at": ends}

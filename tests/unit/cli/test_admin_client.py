@@ -80,3 +80,7 @@ def test_what_is_allowed_is_said_in_words(run: Run) -> None:
         (("questions", "town", "--lang", "?"), "lang: must be a language tag such as `de` or `pt-BR`"),
     ):
         assert said in " ".join(run(*arguments, code=2).stderr.split())
+
+
+def test_a_key_of_an_unknown_scope_is_refused_before_anything_is_sent(run: Run) -> None:
+    assert "read is none of ingest, chat" in run("keys", "create", "reader", "--scope", "read", code=2).stderr
