@@ -1,6 +1,6 @@
 """Fidelity: how much of what a page says arrives, in words, figures and structure.
 
-page ─▶ as a website's page is read ─▶ Markdown ─▶ units, beside what should be there; and what its loss is told to be
+page ─▶ as a website's page is read ─▶ Markdown ─▶ units, beside what should be there; and the reported loss
 
 The sample site's pages stand in a frame of ours, so that all of them is known. Other pages are read from folders that
 hold NAME/source.html and NAME/expected.html, as Mozilla's Readability tests itself with. The cuts of notices

@@ -1,4 +1,4 @@
-"""A website that nobody here wrote: the manual of npm's command line, as its package ships it.
+"""A website by strangers: the manual of npm's command line, as its package ships it.
 
 npm pack (the registry that npm is configured for) ─▶ checked by SHA-256 ─▶ one PageDocument for each HTML page
 

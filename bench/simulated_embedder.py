@@ -1,4 +1,4 @@
-"""Models that take as long as they are told to, in a process of their own; they speak OpenAI's format."""
+"""Models with a set delay, in a process of their own; they speak OpenAI's format."""
 
 from __future__ import annotations
 

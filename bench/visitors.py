@@ -3,9 +3,9 @@
 sites/SITE/visitors/*.yaml ─▶ asked over HTTP, turn by turn ─▶ judged by facts, pages and what must not be said ─▶ table
 
 Two invented sites: the town that `pagewire demo` shows, and a bicycle shop (`radhaus`) whose pages and questions were
-written by people who had not seen this code; and one that nobody here wrote (`npm-docs`, bench/manual.py), asked what
-people asked in public issues. Each set is split by a seed into a part to tune on and a hold-out: of the
-hold-out only sums are shown, so that nobody chooses anything by it. Nothing here asks a model to judge.
+written by people who had not seen this code; and a real one (`npm-docs`, bench/manual.py), asked what people asked in
+public issues. Each set is split by a seed into a part to tune on and a hold-out: of the hold-out only sums are shown,
+so that nothing is chosen by it. Nothing here asks a model to judge.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fidelity of pages of which nobody has written down what should be read: encodings, tables, figures.
+"""Fidelity of pages without a gold text: encodings, tables, figures.
 
 page ─▶ decoded without a charset ─▶ beside UTF-8, which the saved pages are
      ─▶ its content ─▶ each figure in its text, Markdown and units

@@ -58,7 +58,7 @@ def audit(
         settings.site(site)
         try:
             done = asyncio.run(_run(settings, site, repair, force, settle, index))
-        except IndexUnfit as error:  # it is there to be told of: no service is missing
+        except IndexUnfit as error:  # a finding of the audit: no service is missing
             complain(error)
             raise typer.Exit(NOT_SO) from None
     if json:

@@ -39,7 +39,7 @@ class Bars(Progress):
         """How far a step is; one that is new begins.
 
         Args:
-            total: None while nobody knows.
+            total: None while it is unknown.
             rate: stands behind the bar.
             says: in place of the name.
         """

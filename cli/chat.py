@@ -15,7 +15,7 @@ app = typer.Typer(no_args_is_help=True, help="The kill switch: whether a site's 
 
 @app.command()
 def off(site: Site, json: Json = False) -> None:
-    """Switch a site's chat off: no question is answered any more, whoever asks, and answers that are being written end.
+    """Switch a site's chat off: all questions are refused, and answers that are being written end.
     Every gateway and worker follows within ten seconds. It stays off until it is switched on again.
 
     Example: pagewire chat off town

@@ -1,4 +1,4 @@
-"""`pagewire import`, `pages`, `delete` and `receipt`: pages going in and out, which there are, what became of them."""
+"""`pagewire import`, `pages`, `delete` and `receipt`: pages in and out, a list of them, and the state of each."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ async def import_documents(
     left = left or Left()
     async with connected(settings) as clients:
         receipts = await clients.receipts(waiting=wait)
-        with receipts.hearing() as heard, Bars() as bars:
+        with receipts.newly_settled() as settled, Bars() as bars:
             revisions = await send(
                 site,
                 pages,
@@ -111,7 +111,7 @@ async def import_documents(
                 lambda p: bars.step("sent", p.sent, total),
                 left.failed,
             )
-            told = await _settle(clients, receipts, heard, site, revisions, bars) if wait and revisions else {}
+            told = await _settle(clients, receipts, settled, site, revisions, bars) if wait and revisions else {}
     return _result(site, revisions, wait, told, left.failed) | {"omitted": left.omitted}
 
 
@@ -126,7 +126,7 @@ async def import_connector(settings: Settings, site: str, name: str, wait: bool 
         (await clients.connector_runs()).run(site, name, "import", user()) as came,
     ):
         receipts = await clients.receipts(waiting=wait)
-        with receipts.hearing() as heard, Bars() as bars:
+        with receipts.newly_settled() as settled, Bars() as bars:
 
             def report(progress: SyncProgress) -> None:
                 bars.step(STEPS[progress.step], progress.done, progress.total)
@@ -134,7 +134,7 @@ async def import_connector(settings: Settings, site: str, name: str, wait: bool 
             outcome = await sync(source, site, name, await clients.intake(), settings.home, report)
             came.sent, came.left_out, came.failed = outcome.sent, outcome.left_out, outcome.failed
             revisions = outcome.revisions
-            told = await _settle(clients, receipts, heard, site, revisions, bars) if wait and revisions else {}
+            told = await _settle(clients, receipts, settled, site, revisions, bars) if wait and revisions else {}
     unread: dict[str, str | None] = {page_key(site, one.lang, one.page_id): one.reason for one in outcome.failures}
     return _result(site, revisions, wait, told, unread) | {
         "superseded": outcome.superseded,
@@ -160,12 +160,12 @@ def _result(
 
 
 async def _settle(
-    clients: Clients, receipts: ReceiptReader, heard: set[str], site: str, revisions: Mapping[str, int], bars: Bars
+    clients: Clients, receipts: ReceiptReader, settled: set[str], site: str, revisions: Mapping[str, int], bars: Bars
 ) -> Mapping[str, Receipt]:
     """Wait until all is searchable; returns the receipts of what failed, or lacks something, by page key."""
     told: Mapping[str, Receipt] = {}
     done, since, reader = -1, monotonic(), clients.status()
-    async for progress, found in settle(site, revisions, receipts, heard):
+    async for progress, found in settle(site, revisions, receipts, settled):
         told = found
         bars.step("searchable", progress.searchable + progress.failed, len(revisions))
         if progress.searchable != done:
@@ -268,7 +268,7 @@ def delete(
     lang: Annotated[str | None, typer.Option(help="Language; default: the site's first.")] = None,
     json: Json = False,
 ) -> None:
-    """Delete pages, and wait until nobody finds them any more. Exit code 1 when one of them is unknown or failed.
+    """Delete pages, and wait until no search finds them any more. Exit code 1 when one of them is unknown or failed.
 
     Example: pagewire delete town handbook/2019.pdf handbook/2020.pdf
     """
@@ -288,17 +288,17 @@ def delete(
 
 
 async def _delete(settings: Settings, site: str, lang: str, pages: Sequence[str]) -> dict[str, str]:
-    """What became of each page: `deleted`, `unknown`, or why it is still there."""
+    """The state of each page: `deleted`, `unknown`, or why it is still there."""
     async with connected(settings) as clients:
         receipts = await clients.receipts(waiting=True)
-        with receipts.hearing() as heard:
+        with receipts.newly_settled() as settled:
             keys = {await _key(clients, site, lang, page): page for page in pages}
             known = await receipts.receipts(site, keys)
             addresses = [parse_page_key(key) for key in known]
             changes = [Change("delete", PageDocument(id=one.page_id, lang=one.lang)) for one in addresses]
             accepted = await (await clients.intake()).accept(site, changes, "command")
             told: Mapping[str, Receipt] = {}
-            async for _, found in settle(site, {one.page_key: one.revision for one in accepted}, receipts, heard):
+            async for _, found in settle(site, {one.page_key: one.revision for one in accepted}, receipts, settled):
                 told = found
     return {
         page: "unknown" if key not in known else str(told[key].error) if key in told else "deleted"
@@ -312,7 +312,7 @@ def receipt(
     lang: Annotated[str | None, typer.Option(help="Language; default: the site's first.")] = None,
     json: Json = False,
 ) -> None:
-    """What became of a page's newest change. Exit code 1 when the page is unknown or its change failed.
+    """Show the state of a page's newest change. Exit code 1 when the page is unknown or its change failed.
 
     Example: pagewire receipt demo library --lang de
     """

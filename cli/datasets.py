@@ -80,8 +80,8 @@ def import_dataset(
         typer.Option(min=1, help="At most so many of each outcome and language, and all disliked; with questions."),
     ] = None,
 ) -> None:
-    """Make a dataset of another file. What a visitor asked is labelled by nobody yet: say its pages, statements, or
-    that it cannot be answered.
+    """Make a dataset of another file. Questions of visitors have no labels yet: write their pages, statements, or that
+    they cannot be answered.
 
     Example: pagewire eval datasets import auto faq.json town.yaml --lang de --pages pages.ndjson
 

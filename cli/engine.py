@@ -78,7 +78,7 @@ async def _start(settings: LocalEngineSettings, detach: bool) -> None:
 
 @app.command("stop")
 def stop() -> None:
-    """Stop both, whoever started them; data stays.
+    """Stop both, also those that another command started; data stays.
 
     Example: pagewire engine stop
     """

@@ -168,7 +168,7 @@ def run(follow_parent: bool, work: Callable[[Settings], Awaitable[Value]], nice:
         settings = started(follow_parent)
         try:
             return asyncio.run(_stoppable(work(settings)))
-        except IndexUnfit as error:  # it is there to be told of: no service is missing
+        except IndexUnfit as error:  # a finding of the audit: no service is missing
             complain(error)
             raise typer.Exit(NOT_SO) from None
         except asyncio.CancelledError:
@@ -205,7 +205,7 @@ class RebuildBars(Bars):
         self._first: tuple[float, Rebuild] | None = None
 
     def fill(self, rebuild: Rebuild) -> None:
-        """Messages of the topic, and what became of them."""
+        """Messages of the topic, read and written."""
         began, first = self._first = self._first or (monotonic(), rebuild)
         seconds = max(monotonic() - began, 0.1)
         changes, chunks = (rebuild.pages - first.pages) / seconds, (rebuild.chunks - first.chunks) / seconds

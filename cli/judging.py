@@ -1,4 +1,4 @@
-"""What `pagewire eval run --judge` asks of a judge, and how it is told. Nothing is decided by it."""
+"""What `pagewire eval run --judge` asks of a judge, and how it is printed. It decides nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NO_JUDGE = "no judge: PAGEWIRE_LLM_MODEL names no model; all else is measured wi
 
 @dataclass(frozen=True)
 class Judging:
-    """What is asked of whom."""
+    """A judge's model and its measures."""
 
     model: str
     measures: tuple[JudgedMeasure, ...]

@@ -220,7 +220,7 @@ def _check_use(ids: Sequence[str] | None, all: bool, wanted: DeadLetterFilter) -
 
 
 async def _failed_again(letters: NotedLetters, redriven: Sequence[DeadLetterSummary], since: datetime) -> int:
-    """How many of the letters fail again within a moment: that is told, for "redriven" would sound like the end."""
+    """How many of the letters fail again within a moment, since "redriven" alone would sound like the end."""
     waiting = {(letter.topic, letter.key) for letter in redriven}
     failed = 0
     for _ in range(LOOKS):
@@ -244,7 +244,7 @@ def _each(
     handle: Callable[[NotedLetters, str], Awaitable[DeadLetterSummary]],
     after: Callable[[NotedLetters, Sequence[DeadLetterSummary], datetime], Awaitable[int]] = _nothing_more,
 ) -> None:
-    """One after the other; what cannot be done is told, and does not keep the others.
+    """One after the other; a failure is printed and does not stop the others.
 
     Args:
         after: looks at what was done since a time; how many of them failed all the same.

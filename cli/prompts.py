@@ -47,8 +47,8 @@ SETTINGS = f"settings/{ANSWERS}"
 
 @app.command("list")
 def list_(site: Site, json: Json = False) -> None:
-    """The site's prompts, and its other texts that were changed while it ran: which version is live, by whom and since
-    when.
+    """The site's prompts, and its other texts that were changed while it ran: which version is live, its author
+    and its time.
 
     Example: pagewire prompts list town
     """

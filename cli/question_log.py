@@ -1,4 +1,4 @@
-"""`pagewire questions`: what visitors asked, and what became of it."""
+"""`pagewire questions`: what visitors asked, and the outcome."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _print(found: QuestionList) -> None:
 
 
 def summary(counts: QuestionCounts) -> str:
-    """One line: how many were asked, and what became of them."""
+    """One line: how many were asked, and their outcomes."""
     became: dict[str, Became] = {
         "answered": "answered",
         "shown a page": "page",

@@ -88,7 +88,7 @@ async def _events(settings: Settings, site: str, question: str, lang: str) -> As
                     yield event
             return
         except NotAccepted:
-            pass  # whatever is wrong is told by the way that follows
+            pass  # the way that follows reports what is wrong
     async with aclosing(_through_kafka(settings, site, question, lang)) as told:
         async for event in told:
             yield event
@@ -114,7 +114,7 @@ async def _through_kafka(settings: Settings, site: str, question: str, lang: str
             async with aclosing(asker.ask(asked)) as told:
                 async for followed in told:
                     yield followed.event.event
-        except (asyncio.CancelledError, GeneratorExit):  # nobody reads it any more, so the model need not go on
+        except (asyncio.CancelledError, GeneratorExit):  # its reader is gone, so the model need not go on
             with suppress(Retryable, TimeoutError):
                 async with asyncio.timeout(STOP_TIMEOUT):
                     await asker.stop(site, asked.request_id)

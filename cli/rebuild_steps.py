@@ -59,7 +59,7 @@ class RebuildSteps:
 
 
 class Watching(Protocol):
-    """Who is told how far each step is (cli.generations.Bars)."""
+    """Shows how far each step is (cli.generations.Bars)."""
 
     def fill(self, rebuild: Rebuild) -> None: ...
 
@@ -71,7 +71,7 @@ class Watching(Protocol):
 async def rebuild_site(
     clients: Clients, site: str, wanted: RebuildOptions, bars: Watching, act: Act, cases: list[GateQuestion]
 ) -> RebuildSteps:
-    """All steps, for whoever holds the site's lease. Raises: PagewireError."""
+    """All steps, for the holder of the site's lease. Raises: PagewireError."""
     rebuilder = await clients.rebuilder(site, bars.fill, by=wanted.by)
     begun = await rebuilder.begin(
         wanted.source, embedder=wanted.embedder, chunker=wanted.chunker(clients.settings), fresh=wanted.fresh

@@ -135,7 +135,7 @@ def _outdated(found: SystemStatus) -> list[Text]:
 
 
 def changes(newest: Sequence[ReceiptEvent]) -> RenderableType:
-    """The newest changes: what became of them, how long it took, what it cost."""
+    """The newest changes: their states, milliseconds and embeddings."""
     made = table(("at", "page", "revision#", "", "took#", "embedded#", "reused#", "removed#"))
     for event in newest:
         took = (event.at - event.change.accepted_at).total_seconds() * 1000

@@ -16,10 +16,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 READ: tuple[str, ...] = (  # files and folders
     "adapters",
+    "bench",
+    "cli",
     "connectors",
     "docs/wording.py",
     "infra",
     "pipelines/conversations",
+    "pipelines/evaluate",
+    "pipelines/ingest",
     "pipelines/operate",
     "pipelines/runtime",
     "prompts",

@@ -52,7 +52,7 @@ def squad(path: Path, lang: str) -> tuple[list[Case], list[PageDocument]]:
 
 
 def question_log(path: Path, per_stratum: int | None = None) -> list[Case]:
-    """What `pagewire questions --json` or `GET .../questions` told: cases that nobody has labelled yet.
+    """Cases without labels, of what `pagewire questions --json` or `GET .../questions` lists.
 
     Only a liked answer labels its question: by the pages that it cites. The questions before it in its conversation are
     its history. What was logged without its text is left out.

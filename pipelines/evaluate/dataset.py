@@ -79,7 +79,7 @@ class Case(BaseModel):
     never: Strings = ()  # must not be said
     must_say: Strings = ()  # statements that must follow from the answer, in whatever words: a judge decides
     must_not_say: Strings = ()  # and those that must not
-    expect: Expect | None = None  # None: nobody has said
+    expect: Expect | None = None  # None: no label
     tags: Strings = ()
     note: str = ""
 

@@ -72,7 +72,7 @@ class Observed(BaseModel):
     timings_ms: Mapping[str, float] = {}
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    calls: int = 0  # of a model, where its steps were told
+    calls: int = 0  # of a model, where the answer lists its steps
     failed: str | None = None  # the code
 
     @property

@@ -1,7 +1,7 @@
 """Datasets out of files in the formats of question sets: question-answer pairs, HotpotQA, OpenBookQA.
 
-Each may be a JSON list or a JSON object a line; which it is of them its first entry tells. What an entry has beside the
-fields that are named here is passed over; what it lacks is told with its place.
+Each may be a JSON list or a JSON object a line; the first entry shows which of them it is. Other fields of an entry are
+ignored; a missing one is an error that names its place.
 """
 
 from __future__ import annotations

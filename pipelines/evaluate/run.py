@@ -1,6 +1,6 @@
-"""A run: every case of a dataset asked of a site, and what came of it kept in a file, line by line.
+"""A run: every case of a dataset asked of a site; questions, answers and verdicts kept in a file, line by line.
 
-dataset ─▶ asked, a few side by side ─▶ NAME.ndjson: what was asked of whom, then a line for each case ─▶ figures
+dataset ─▶ asked, a few side by side ─▶ NAME.ndjson: dataset, site and arm, then a line for each case ─▶ figures
                      judged, where a judge is asked (evaluator.py) ─▶ a line for each verdict ─┘
 
 All figures follow from the file: a run that was killed goes on where it was and ends with the same report, and a run of
@@ -24,7 +24,7 @@ from pipelines.runtime.errors import WrongUse
 
 
 class VerdictKey(NamedTuple):
-    """What was judged by whom, and how. Another model, or another wording of a prompt, is another judge."""
+    """A case, a measure and its judge. Another model, or another wording of a prompt, is another judge."""
 
     case: str
     measure: str
@@ -64,7 +64,7 @@ AskCase = Callable[[Case], Awaitable[Observed]]
 
 
 class RunHead(BaseModel):
-    """What was asked of whom: the first line of a run."""
+    """Dataset, site and arm of a run: its first line."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -152,7 +152,7 @@ class Run:
 
     @classmethod
     def in_memory(cls, head: RunHead) -> Self:
-        """Kept by nobody."""
+        """A run without a file."""
         return cls(Path(os.devnull), head)
 
     def check(self, dataset: Dataset) -> None:

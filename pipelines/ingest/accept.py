@@ -89,7 +89,7 @@ class Intake:
         """Put the changes into the log, in order; returns when the broker has them all.
 
         Args:
-            lane: `bulk` for what no editor waits for: saves overtake it.
+            lane: `bulk` for changes that no editor waits for: saves overtake them.
 
         Raises:
             UnknownSite: not in pagewire.yaml.
@@ -122,7 +122,7 @@ class Intake:
         last = max(self._last.get(key, -1), highest)
         revision = given
         if revision is None:
-            # Nothing comes after the highest revision, should a CMS have sent that: the last save takes its place.
+            # No revision is above the highest one. If a CMS has sent that, the last save takes its place.
             revision = min(max(round(change.accepted_at.timestamp() * 1000), last + 1), MAX_REVISION)
         self._last[key] = max(last, revision)
         return change.model_copy(update={"revision": revision})
@@ -176,7 +176,7 @@ def _change(site: str, change: Change, default_lang: str, at: datetime, source: 
 
 
 def queued(change: PageChange) -> ReceiptEvent:
-    """What is told of a change that is in the log and no further."""
+    """The event of a change that is in the log and no further."""
     # The log position is not known here and means nothing for a queued receipt.
     ref = reference(change, partition=0, offset=0)
     return ReceiptEvent(change=ref, state="queued", at=change.accepted_at)

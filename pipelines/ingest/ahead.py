@@ -1,4 +1,4 @@
-"""Ahead: what must not wait for an embedder. Deletes, and groups that may not see a page any more.
+"""Ahead: deletes, and groups that may not see a page any more, do not wait for an embedder.
 
     chunk ─▶ ingest.chunks ─▶ embed ─▶ ingest.embeddings ─▶ index        the way of every page
       └───────── ahead ──────────────▶ ingest.embeddings ─▶ index
@@ -24,7 +24,7 @@ from schemas.ingest import ChunkCounts, PageChunks, PageEmbeddings, ReceiptEvent
 
 
 def ahead_of(page: PageChunks) -> PageEmbeddings | None:
-    """What to send ahead of a page; None for what everybody may see: nobody loses sight of anything by it."""
+    """The part to send ahead of a page; None for a page that everybody may see, since it hides nothing from a group."""
     meta = page.meta
     if meta is not None and meta.groups is None:
         return None
@@ -47,10 +47,13 @@ def ahead_of(page: PageChunks) -> PageEmbeddings | None:
 async def regroup(
     part: PageEmbeddings, before: Head | None, store: PageStore, now: Callable[[], datetime], origin: Origin
 ) -> ReceiptEvent | None:
-    """Let nobody see the page whom a change that is not embedded yet does not allow; what to tell the editor.
+    """Hide the page from groups that a pending change no longer allows.
 
     Args:
         before: The page's head, of an older change.
+
+    Returns:
+        The receipt event; None where nothing changes.
 
     Raises:
         HeadConflict: another writer changed it. Retryable, Permanent: from the store.
@@ -93,7 +96,7 @@ async def regroup(
         return ReceiptEvent(change=change, state="searchable", at=head.settled_at, chunks=head.cost, notes=part.notes)
     narrowed = Narrowed(revision=change.revision, groups=groups)
     if known != narrowed:
-        # First the head: whoever writes an older revision meanwhile does not get past it, and learns of the groups.
+        # First the head: a writer of an older revision does not get past it, and reads the groups from it.
         await store.write(part, before.model_copy(update={"narrowed": narrowed}))
     seen_by = before.digest.partition(".")[2]
     if before.state == "live" and (known or seen_by != part.digest.partition(".")[2]):
@@ -103,7 +106,7 @@ async def regroup(
 
 
 def narrowed(part: PageEmbeddings, before: Head | None) -> PageEmbeddings:
-    """The part, shown to no group that a newer change does not allow which is still being embedded."""
+    """The part, hidden from groups that a newer, pending change does not allow."""
     limit, meta = before.narrowed if before else None, part.meta
     if limit is None or meta is None or limit.revision <= part.change.revision:
         return part

@@ -152,7 +152,7 @@ def receipt_handler(put: PutReceipt) -> Handler:
 
 
 def failed_receipt(stage: str, change_of: Callable[[Record], ChangeRef]) -> OnDead:
-    """Tell the editor that a change ended as a dead letter, if the message says which change it was."""
+    """Send a receipt that a change ended as a dead letter, if the message names the change."""
 
     async def tell(record: Record, letter: DeadLetter, sender: Sender) -> None:
         if letter.code == Unread.code:

@@ -54,8 +54,8 @@ def head_of(
         cost, settled_at = before.cost, before.settled_at
     losers = Origin()
     if before is not None and wins(change, before.change):
-        # Of an earlier copy, too, nothing may stand behind this one. Of losers that an earlier version met nobody knows
-        # the partition. For them one copy has been sent: this one.
+        # Nothing of an earlier copy may stand behind this one, either. The partition of losers that an earlier version
+        # met is unknown. For them one copy has been sent: this one.
         losers = before.behind(origin, for_sure=not newer(change, before.change))
     elif before is not None:
         # At a replay the page's last products may stand further back than those at hand.

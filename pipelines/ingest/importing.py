@@ -75,7 +75,7 @@ class Cursor:
 
 
 def forget_all(home: Path) -> None:
-    """Let every import begin at its start: what was sent is gone from the log."""
+    """Make every import begin at its start, since the log that has what was sent is gone."""
     shutil.rmtree(home / FOLDER, ignore_errors=True)
 
 
@@ -163,22 +163,22 @@ async def accept_each(
 
 
 async def settle(
-    site: str, revisions: Mapping[str, int], receipts: ReceiptReader, heard: set[str]
+    site: str, revisions: Mapping[str, int], receipts: ReceiptReader, settled: set[str]
 ) -> AsyncIterator[tuple[ImportProgress, dict[str, Receipt]]]:
     """Wait until every page is searchable or has failed; yields after every look, with the receipts so far of those
     that failed, and of those that are searchable without all that belongs to them.
 
     Args:
-        heard: gets the keys of pages of which there is news, from outside, since before they were sent. Only these are
-            looked at: reading all that wait, again and again, takes Elasticsearch longer than an import.
+        settled: gets the keys of pages whose change was settled, from outside, since before they were sent. Only these
+            are looked at: reading all that wait, again and again, takes Elasticsearch longer than an import.
     """
     waiting = dict(revisions)
     progress = ImportProgress(sent=len(revisions))
     told: dict[str, Receipt] = {}
     since = monotonic()
     while waiting:
-        news = [key for key in waiting if key in heard]
-        heard.clear()
+        news = [key for key in waiting if key in settled]
+        settled.clear()
         if not news and monotonic() - since > SILENCE:
             news = list(waiting)
         for keys in chunked(news, LOOK):

@@ -3,14 +3,14 @@
     ingest.embeddings ─▶ index ─▶ Elasticsearch: chunks, old chunks go, then the head; refresh ─▶ ingest.receipts
                            └─▶ put aside, while other parts of the page are missing
 
-A page in several parts commits as one. Each part is put aside, where no search looks, until all are there; whichever
-comes last writes the whole page. A part that is dead is never put aside, so its page is not touched, and the part that
+A page in several parts commits as one. Each part is put aside, where no search looks, until all are there; the last
+one writes the whole page. A part that is dead is never put aside, so its page is not touched, and the part that
 is redriven days later completes it.
 
 Written to be repeated: ids are deterministic, every write carries the revision as its version, and the page's head
 record decides. Dying between any two steps leaves the message unacknowledged, and doing it again ends the same. Both
 lanes, and a worker that was taken for dead, may write one page at once: a head only takes the place of the one its
-writer has seen, so each winner knows whom it replaced.
+writer has seen, so each winner knows the head that it replaced.
 
 What lost to a newer revision, but stands behind it in a compacted topic, and what was made for an index that is not
 live any more, is answered by sending the winning change through the pipeline again (requeue.py).
@@ -34,8 +34,8 @@ from schemas.page import FIELDS, ChangeRef, FieldName
 
 @dataclass(frozen=True)
 class IndexOutcome:
-    """What to tell the editor (nothing before the last part), and which change must be sent through the pipeline again:
-    to stand behind the losers in the topics, or to be remade for the index that is live now.
+    """The receipt event (none before the last part), and the change that must be sent through the pipeline again: to
+    stand behind the losers in the topics, or to be remade for the index that is live now.
     """
 
     receipt: ReceiptEvent | None = None
@@ -77,8 +77,8 @@ async def index_part(
         embeddings_in=embeddings_in,
     )
     outcome = await (_overwritten(part, store, origin) if part.superseded else apply_part(part, store, now, origin))
-    # A rebuild that is promoted covers what was in the topics before the swap. So whoever wrote to the old index may
-    # only say so if it was still the live one afterwards.
+    # A rebuild that is promoted covers what was in the topics before the swap. So a write to the old index counts
+    # only if that index was still the live one afterwards.
     if not await sites.still_live(store):
         raise IndexReplaced(
             f"{part.change.page_key}: another index of site {part.change.site} is being promoted", outcome.again
@@ -196,7 +196,7 @@ async def _incomplete(
 
 
 async def _overwritten(part: PageEmbeddings, store: PageStore, origin: Origin) -> IndexOutcome:
-    """Take note of a tombstone: an empty part that overwrites, in the topic, one that the page's revision lacks.
+    """Apply a tombstone: an empty part that overwrites, in the topic, one that the page's revision lacks.
 
     Where the change that the index shows does have a part of this number, the tombstone may stand behind it in the
     topic and outlive it there: then that change is sent again, as for a loser.
@@ -214,7 +214,7 @@ async def _overwritten(part: PageEmbeddings, store: PageStore, origin: Origin) -
 
 
 async def _extend(part: PageEmbeddings, shown: Head, store: PageStore, at: Origin) -> None:
-    """Remember that something stands so far back that does not harm what is shown: it could harm a newer change.
+    """Remember a record so far back in the topic: it harms nothing that is shown, but could harm a newer change.
 
     Raises: HeadConflict, Retryable, Permanent.
     """
@@ -264,8 +264,8 @@ async def _misfit(
 
 
 def _told(part: PageEmbeddings, shown: Head, now: Callable[[], datetime]) -> IndexOutcome:
-    """The change is shown already: by a rebuild (for a save in the moment of the promotion nobody has said so yet), or
-    by us, who died between the head and the receipt.
+    """The change is shown already: by a rebuild (a save in the moment of the promotion has no receipt yet), or by an
+    earlier try of ours that died between the head and the receipt.
     """
     receipt = ReceiptEvent(change=part.change, state="searchable", at=now(), chunks=shown.cost, notes=part.notes)
     return IndexOutcome(receipt, again=part.change if shown.unplaced or shown.needs_requeue else None)

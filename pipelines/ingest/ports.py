@@ -89,11 +89,11 @@ class PageStore(Protocol):
         ...
 
     async def take(self, part: PageEmbeddings, number: int) -> PageEmbeddings:
-        """One of the parts that `kept` tells of. Raises: PartGone."""
+        """One of the parts that `kept` lists. Raises: PartGone."""
         ...
 
     async def drop(self, part: PageEmbeddings, places: Mapping[int, PartPosition]) -> None:
-        """Forget parts that `kept` has told of, but for copies that came since."""
+        """Forget parts that `kept` has listed, but no copies that came since."""
         ...
 
     async def strays(self, change: ChangeRef) -> Sequence[ChunkAddress]:
@@ -101,10 +101,10 @@ class PageStore(Protocol):
         ...
 
     async def regroup(self, head: Head, change: ChangeRef | None, groups: Sequence[str] | None) -> bool:
-        """Let other groups see the chunks that the head tells of; None: everybody. Text and vectors stay.
+        """Show the head's chunks to other groups; None: to everybody. Text and vectors stay.
 
         Args:
-            change: Whose chunks they are from now on; None: they stay what they are, and nobody sees them who did not.
+            change: Whose chunks they are from now on; None: they stay as they are, and no further group sees them.
 
         Returns:
             Whether all of them were there.

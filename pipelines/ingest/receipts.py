@@ -100,7 +100,7 @@ class ReceiptReader:
         self._pages = pages
         self._tail = make_tail(self._deliver)
         self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)
-        self._hearing: list[set[str]] = []
+        self._settled_sets: list[set[str]] = []
         # A receipt is in the topic before the index stage has stored it: an editor must not read "unknown" meanwhile.
         self._recent: FIFOCache[str, ReceiptEvent] = FIFOCache(RECENT)
         self._queued: dict[str, TTLCache[str, None]] = {}  # by site; keys of pages whose newest change is not settled
@@ -113,11 +113,11 @@ class ReceiptReader:
         await self._tail.aclose()
 
     async def receipt(self, site: str, lang: str, page_id: str) -> Receipt | None:
-        """What became of the newest change of a page; None for a page never seen."""
+        """The state of the newest change of a page; None for a page never seen."""
         key = page_key(site, lang, page_id)
         if found := (await self.receipts(site, [key])).get(key):
             return found
-        # Who was told a moment ago, here or by another gateway, that the page is accepted must not read "unknown".
+        # An editor whose page was accepted a moment ago, here or by another gateway, must not read "unknown".
         await self._tail.catch_up(key, CATCH_UP)
         return (await self.receipts(site, [key])).get(key)
 
@@ -137,14 +137,14 @@ class ReceiptReader:
         return len(self._queued.get(site, ())) >= MANY
 
     @contextmanager
-    def hearing(self) -> Iterator[set[str]]:
+    def newly_settled(self) -> Iterator[set[str]]:
         """A set that gets the keys of all pages whose change was settled, until the block ends; who reads, clears."""
-        heard: set[str] = set()
-        self._hearing.append(heard)
+        settled: set[str] = set()
+        self._settled_sets.append(settled)
         try:
-            yield heard
+            yield settled
         finally:
-            self._hearing = [other for other in self._hearing if other is not heard]
+            self._settled_sets = [other for other in self._settled_sets if other is not settled]
 
     async def settled(self, page_key: str, change: tuple[int, datetime], timeout: float) -> Receipt | None:
         """The receipt once this change or a newer one can be found, is deleted or has failed.
@@ -192,8 +192,8 @@ class ReceiptReader:
         elif site in self._queued:
             self._queued[site].pop(key, None)
         if event.state != "queued":
-            for heard in self._hearing:
-                heard.add(key)
+            for settled in self._settled_sets:
+                settled.add(key)
             for arrived in self._waiting.get(key, ()):
                 arrived.set()
 

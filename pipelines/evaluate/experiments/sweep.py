@@ -70,7 +70,7 @@ class ExperimentBudget:
             self.held += most
 
     async def close(self, most: int, observed: Observed | None) -> None:
-        """After the question: what it came to; None: nobody knows, so all that was held back is gone."""
+        """After the question: what it cost; None: unknown, so all that was held back is spent."""
         async with self._closed:
             self.held -= most
             self.called += most if observed is None else observed.calls

@@ -29,7 +29,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 20.0  # seconds between two of them
 GIVE_UP = 20  # calls in a row without an answer, after which the judge counts as gone
 KNOWN = 1_000  # decisions that are not asked for twice
 TOKEN = 4  # bytes, about: for a server that does not count, and before it has
-PROBLEM_CHARS = 300  # of what was wrong, as the judge is told
+PROBLEM_CHARS = 300  # of the fault in an answer that the judge reads again
 
 _FENCED = re.compile(r"```[a-zA-Z]*+(?P<inside>.*)```", re.DOTALL)
 

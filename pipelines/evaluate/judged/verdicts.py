@@ -21,7 +21,7 @@ class JudgingTask(NamedTuple):
 
 
 def fingerprint(measure: JudgedMeasure) -> str:
-    """Of a measure's prompts and numbers: its verdicts are told apart by it."""
+    """Of a measure's prompts and numbers; it tells the verdicts of two wordings apart."""
     return _fingerprint(measure.prompts) + measure.variant
 
 

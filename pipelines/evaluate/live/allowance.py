@@ -21,7 +21,7 @@ from schemas.outcome import Outcome, OutcomeEvent, VerdictEvent
 CLOCK_SKEW = timedelta(minutes=1)  # between the machines that write the topics
 DAYS = 1_000  # of sites, that are known to be spent
 DIGITS = 16  # hexadecimal, of a hash: 64 bits
-# What cites no page can neither be unfaithful to one nor lack a better one for certain: nobody knows what was there.
+# An answer that cites no page cannot be unfaithful to one, and it is unknown whether a better page was there.
 JUDGED = frozenset({"answered", "page"})
 
 

@@ -5,7 +5,7 @@ query.outcomes ─▶ chosen? ─▶ not forgotten? ─▶ within the day's budg
                     ▼           ▼                 ▼                            └─ the answer's sources: answer.events
                   nothing    nothing           nothing
 
-Nobody waits for it, and nothing that a visitor gets hangs on it. A model that is away pauses the stage as any service
+It is off the way of an answer: no visitor waits for it. A model that is away pauses the stage as any service
 does; where messages that ask nothing of it go through meanwhile, its own are tried again by themselves, for as long as
 it takes. What a model refuses to judge, or answers unreadably, gets a verdict that says so and is not tried again.
 

@@ -123,7 +123,7 @@ class Fetch(Protocol):
     """Fetches what others wrote the URL of (connectors.cms.fetching.SafeFetch)."""
 
     async def get(self, url: str, *, limit: int, answered: Callable[[Got], None]) -> Got:
-        """`answered` is told what the server says before it sends the body; when it raises, no body is fetched.
+        """`answered` gets the server's headers before the body; when it raises, no body is fetched.
 
         Raises: Retryable, Permanent, what `answered` raises.
         """
@@ -267,7 +267,7 @@ class Attachments:
 
 
 class _Time:
-    """What a page's attachments have left of theirs, seconds."""
+    """Seconds that a page's attachments have left."""
 
     def __init__(self, seconds: float) -> None:
         self._left = seconds
@@ -292,7 +292,7 @@ DEFAULT_TYPE: str = Attachment.model_fields["media_type"].default
 
 
 def not_installed(count: int) -> str:
-    """What an editor is told of attachments that nobody here can read."""
+    """What the receipt says of attachments that no package here can read."""
     what = "1 attachment is" if count == 1 else f"{count} attachments are"
     return f"{what} kept but not searchable; `{INSTALL}` installs what reads such files"
 
@@ -333,7 +333,7 @@ def _at(link: str, section: Section) -> str:
 
 
 def _from_folder(path: str, site: str, limits: Limits) -> bytes:
-    """A file of the site's own folder, of a kind that is read: whoever may change its pages may publish it."""
+    """A file of the site's own folder, of a kind that is read: who may change the site's pages may publish it."""
     if site not in limits.folders:
         raise Unread(
             f"files of this machine are not read; setting sites.{site}.attachment_folder may permit one folder"

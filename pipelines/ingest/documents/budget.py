@@ -30,8 +30,8 @@ class MemoryShare:
 class MemoryBudget:
     """All on one event loop, no locks.
 
-    Nobody waits for ever: whoever wants more than there is gets it as soon as nobody else holds anything. Waiting is
-    no work: each share that is handed out starts the time of all tries anew that wait for one (runtime.try_limit).
+    No holder waits for ever: one that wants more than there is gets it when all others have given theirs back. Waiting
+    is no work: each share that is handed out restarts the time of all waiting tries (runtime.try_limit).
     """
 
     def __init__(self, size: int, holders: int, held: Callable[[int], None] = lambda _: None) -> None:
@@ -39,7 +39,7 @@ class MemoryBudget:
         Args:
             size: that all together may hold.
             holders: that may hold something.
-            held: is told how much is held whenever that changes.
+            held: called with what is held whenever that changes.
         """
         self._size = size
         self._most = holders

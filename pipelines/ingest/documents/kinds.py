@@ -58,8 +58,8 @@ MAIN_PARTS: dict[str, Kind] = {"word/document.xml": "docx", "ppt/presentation.xm
 _BYTES_ARE_ENOUGH: frozenset[Kind | None] = frozenset({"pdf", "docx", "pptx", "xlsx", "odt"})
 _SUFFIXES: dict[str, Kind] = {"eml": "eml", "htm": "html", "html": "html", "txt": "text", "md": "text", "csv": "text"}
 SUFFIXES: dict[str, Kind] = _SUFFIXES | {"pdf": "pdf", "docx": "docx", "pptx": "pptx", "xlsx": "xlsx", "odt": "odt"}
-# What documents that are read are called as well: types that nobody registered, those of templates, and those of the
-# formats that Office had before 2007, which many systems give to all of its files.
+# Other names of types that are read: unregistered ones, those of templates, and those of Office before 2007, which many
+# systems give to all of its files.
 _PERHAPS = re.compile(r"application/.*(pdf|msword|ms-word|ms-excel|ms-powerpoint|openxmlformats-officedocument).*")
 _OLD_SUFFIXES = frozenset({"doc", "xls", "ppt"})
 _VAGUE = UNSAID - {"application/zip"}  # a file that is named so is an archive; one that is served so may be a DOCX

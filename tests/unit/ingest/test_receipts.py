@@ -263,7 +263,7 @@ async def test_bytes_that_are_no_receipt_do_no_harm() -> None:
 async def test_who_listens_hears_of_all_that_is_settled_until_it_stops() -> None:
     bench = Bench()
     bench.deliver(event(4, "searchable"))
-    with bench.reader.hearing() as heard, bench.reader.hearing() as other:
+    with bench.reader.newly_settled() as heard, bench.reader.newly_settled() as other:
         bench.deliver(event(5, "queued"))
         assert heard == set()
         bench.deliver(event(5, "failed"))
