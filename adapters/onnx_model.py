@@ -33,11 +33,10 @@ NO_LIMIT = 1_000_000  # tokens; hubs write a larger number where the limit is un
 class Session:
     """A loaded model. Calls may run in parallel."""
 
-    def __init__(self, model: Path | bytes, *, fused: bool = True) -> None:
+    def __init__(self, model: Path, weights: bytes = b"") -> None:
         """
         Args:
-            model: a file, or its content.
-            fused: let ONNX Runtime fuse operators.
+            weights: what the model has in a file of the name `weights`.
 
         Raises:
             ImportError. Errors of onnxruntime, which share no base class.
@@ -52,17 +51,17 @@ class Session:
         options.enable_mem_pattern = False  # it would keep memory for each length of text
         options.enable_cpu_mem_arena = False  # it would keep the memory of the longest text, and is no faster
         options.log_severity_level = 3  # errors; they are raised anyway
-        if not fused:
+        if weights:  # of the bundled model, where a sum fused with its normalization is 20 % slower
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-        given = model if isinstance(model, bytes) else str(model)
-        self._session = onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
-        self._session._model_bytes = b""  # the session would keep a copy, 20 MB of the bundled model, for a reload
-        self.inputs = {each.name for each in self._session.get_inputs()}
+            options.add_external_initializers_from_files_in_memory(["weights"], [weights], [len(weights)])
+        self._session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        self._inputs = [each.name for each in self._session.get_inputs()]
 
-    def run(self, inputs: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
-        """The first output for the inputs of one text. Raises: errors of onnxruntime."""
-        made: NDArray[np.float32] = self._session.run(None, {name: value[None] for name, value in inputs.items()})[0][0]
-        return made
+    def run(self, given: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
+        """The first output for one text; the model takes what it knows. Raises: errors of onnxruntime."""
+        made = self._session.run(None, {name: given[name][None] for name in self._inputs if name in given})
+        first: NDArray[np.float32] = made[0][0]
+        return first
 
 
 class FolderModel:
@@ -90,9 +89,8 @@ class FolderModel:
             raise Permanent(f"{what}: {folder} cannot be loaded: {err}") from err
         config = read_json(folder / "tokenizer_config.json")
         limits = [config.get(name) for name in ("model_max_length", "max_length")]
-        self._tokenizer.enable_truncation(
-            min((limit for limit in limits if isinstance(limit, int) and 0 < limit < NO_LIMIT), default=TOKENS)
-        )
+        known = [limit for limit in limits if isinstance(limit, int) and 0 < limit < NO_LIMIT]
+        self._tokenizer.enable_truncation(min(known, default=TOKENS))
         self._tokenizer.no_padding()
 
     def read(self, text: str, pair: str | None = None) -> list[Any]:
@@ -103,9 +101,8 @@ class FolderModel:
     def run(self, window: Any) -> NDArray[np.float32]:
         """The model's first output. Raises: Permanent."""
         fields = {"input_ids": window.ids, "attention_mask": window.attention_mask, "token_type_ids": window.type_ids}
-        inputs = {name: np.array(value, np.int64) for name, value in fields.items() if name in self._session.inputs}
         try:
-            return self._session.run(inputs)
+            return self._session.run({name: np.array(value, np.int64) for name, value in fields.items()})
         except Exception as err:  # the errors of onnxruntime share no base class
             raise Permanent(f"{self._what} cannot be run: {err}") from err
 

@@ -20,8 +20,7 @@ from adapters.onnx_model import NEEDS, FolderModel, fingerprint_files, read_json
 from pipelines.query.search.ports import EmbedderProfile
 from pipelines.runtime.errors import Permanent
 
-Pooling = Callable[[NDArray[np.float32]], NDArray[np.float32]]  # (tokens, dims) -> (dims,)
-POOLING: dict[str, Pooling] = {
+POOLING: dict[str, Callable[[NDArray[np.float32]], NDArray[np.float32]]] = {  # (tokens, dims) -> (dims,)
     "pooling_mode_mean_tokens": lambda tokens: np.mean(tokens, axis=0),
     "pooling_mode_cls_token": lambda tokens: tokens[0],
     "pooling_mode_lasttoken": lambda tokens: tokens[-1],
@@ -57,20 +56,18 @@ class OnnxEmbedder(LocalEmbedder):
 
 
 class _Model(FolderModel):
+    """Implements `Model`."""
+
     call_tokens = 0
 
     def __init__(self, folder: Path, what: str) -> None:
+        """Raises: Permanent: as `FolderModel`, or we do not support the pooling that is configured."""
         super().__init__(folder, what)
-        self._pooled = _pooling(folder)
+        how = read_json(folder / "1_Pooling/config.json")
+        chosen = [name for name, value in how.items() if name.startswith("pooling_mode_") and value is True]
+        if len(chosen) > 1 or not POOLING.keys() >= set(chosen):
+            raise Permanent(f"{what}: its pooling is not known here: {', '.join(sorted(chosen))}")
+        self._pooled = POOLING[chosen[0] if chosen else "pooling_mode_mean_tokens"]
 
     def embed(self, windows: list[Any]) -> NDArray[np.float32]:
         return np.stack([self._pooled(self.run(window)) for window in windows])
-
-
-def _pooling(folder: Path) -> Pooling:
-    """The pooling that sentence-transformers configures. Raises: Permanent: we do not support it."""
-    how = read_json(folder / "1_Pooling/config.json")
-    chosen = [name for name, value in how.items() if name.startswith("pooling_mode_") and value is True]
-    if len(chosen) > 1 or not POOLING.keys() >= set(chosen):
-        raise Permanent(f"embedder onnx:{folder}: its pooling is not known here: {', '.join(sorted(chosen))}")
-    return POOLING[chosen[0] if chosen else "pooling_mode_mean_tokens"]
