@@ -23,7 +23,7 @@ from adapters.embedders import bge_m3
 from adapters.embedders.base import readable
 from adapters.embedders.local import LocalModel
 from adapters.embedders.model_threads import QUESTION, ModelThreads, at_once
-from adapters.onnx_model import NEEDS, FolderModel
+from adapters.embedders.onnx import NEEDS, FolderModel
 from pipelines.runtime.errors import Permanent, SettingsError
 
 MAX_TOKENS = 512  # of question and passage together, as the model was trained

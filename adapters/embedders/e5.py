@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sentencepiece import SentencePieceProcessor
 
-from adapters.onnx_model import Session
+from adapters.embedders.onnx import Session
 
 Way = Literal["row8", "q4"]  # infra/e5_graph.py says what they are
 WAYS: tuple[Way, ...] = ("row8", "q4")  # the fastest first
