@@ -5,7 +5,7 @@ DATA ?= ../shared/data
 # Bytecode is kept, whatever the shell says: pytest would rewrite the asserts of 350 files in each of its processes.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help setup setup-run servers setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test test-rest test-all containers kubernetes faults mutants check fix docs docs-serve bench figures size dist sbom release-check changelog lock wordpress-plugin widget pictures
+.PHONY: help setup setup-run servers setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test test-rest test-all containers kubernetes faults mutants check fix docs docs-serve bench figures size dist sbom release-check changelog lock wordpress-plugin widget pictures graphs
 
 # What each target does.
 help:
@@ -51,6 +51,10 @@ setup-bge: setup
 # What reads texts for ONNX embedders and cross-encoders, and what makes the tests' tiny ones; some 70 MB.
 setup-onnx: setup
 	$(INSTALL) --extra onnx --group onnx
+
+# The graph of the bundled model's layers, from infra/e5_graph.py; committed, since `onnx` is not there at run time.
+graphs: setup-onnx
+	$(BIN)/python -m infra.e5_graph
 
 # A small language model for the tests' real model server, which comes with bge-m3's packages.
 setup-model: setup-bge

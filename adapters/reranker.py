@@ -11,35 +11,66 @@ The weights are in a local folder. Nothing is downloaded.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import NamedTuple
 
 import numpy as np
+from more_itertools import chunked
 
+from adapters.embedders import bge_m3
 from adapters.embedders.base import readable
-from adapters.embedders.bge_m3 import NEEDS
 from adapters.embedders.local import LocalModel
 from adapters.embedders.model_threads import QUESTION, ModelThreads, at_once
-from adapters.onnx_model import NEEDS as ONNX_NEEDS
-from adapters.onnx_model import FolderModel
+from adapters.embedders.onnx import NEEDS, FolderModel
 from pipelines.runtime.errors import Permanent, SettingsError
 
 MAX_TOKENS = 512  # of question and passage together, as the model was trained
 LONGEST = 20_000  # characters of a passage: more than such a model's tokens hold
-BATCH = 8  # pairs; on a CPU a pair takes a tenth of a second
+
+Scores = Callable[[list[tuple[str, str]]], Sequence[float]]  # logits of pairs of question and passage
+
+
+def _bge(folder: Path) -> Scores:
+    if not folder.is_dir():
+        raise Permanent(f"the reranker's weights are not there: {folder} (PAGEWIRE_RERANKER) is no folder")
+    import torch
+    from FlagEmbedding import FlagReranker
+
+    device = "cuda:0" if torch.cuda.is_available() else "cpu"
+    how = {"use_fp16": device != "cpu", "devices": device, "max_length": MAX_TOKENS, "normalize": False}
+    scores: Scores = FlagReranker(str(folder), batch_size=_KINDS["bge"].batch, **how).compute_score
+    return scores
+
+
+def _onnx(folder: Path) -> Scores:
+    """A cross-encoder with one score a pair."""
+    model = FolderModel(folder, f"reranker onnx:{folder} (PAGEWIRE_RERANKER)")
+    return lambda pairs: [float(np.ravel(model.run(model.read(*pair)[0]))[0]) for pair in pairs]
+
+
+class _Kind(NamedTuple):
+    load: Callable[[Path], Scores]
+    needs: str
+    at_once: int  # parallel calls
+    batch: int  # pairs of a call, for which a cancelled caller waits
+
+
+# On a CPU a pair takes a tenth of a second.
+_KINDS = {"bge": _Kind(_bge, bge_m3.NEEDS, 1, 8), "onnx": _Kind(_onnx, NEEDS, at_once(), 1)}
 
 
 class FolderReranker(LocalModel):
     """Scores passages with the model in a folder. Loads it at the first call; call `aclose` at the end."""
 
-    kind: ClassVar[str]
-    at_once: ClassVar[int] = 1  # parallel calls
+    def __init__(self, kind: str, folder: str, nice: int) -> None:
+        self._kind, self._folder = _KINDS[kind], Path(folder)
+        self.needs = self._kind.needs
+        super().__init__(ModelThreads(f"reranker-{kind}", nice, self._kind.at_once))
 
-    def __init__(self, folder: str, nice: int = 0) -> None:
-        """`nice`: the niceness of the model's threads."""
-        super().__init__(ModelThreads(f"reranker-{self.kind}", nice, self.at_once))
-        self._folder = Path(folder)
+    def _load(self) -> Scores:
+        return self._kind.load(self._folder)
 
     async def scores(self, question: str, passages: Sequence[str]) -> list[float]:
         """The probability of each passage, 0..1, that it answers the question, in the order of the passages.
@@ -48,60 +79,21 @@ class FolderReranker(LocalModel):
             Permanent: as `start`, or the model's output is no list of numbers.
         """
         await self.start()
-        if not passages:
-            return []
-        scored = await self._score(readable(question), [readable(passage[:LONGEST]) for passage in passages])
+        asked = readable(question)
+        calls = chunked([(asked, readable(passage[:LONGEST])) for passage in passages], self._kind.batch)
+        scored = chain(*await self._threads.each(self._model, calls, priority=QUESTION))
         values = [1 / (1 + math.exp(-min(max(float(value), -30.0), 30.0))) for value in scored]
         if len(values) != len(passages) or any(math.isnan(value) for value in values):
             said = f"{len(values)} scores for {len(passages)} pairs"
             raise Permanent(f"the reranker in {self._folder} answered with {said}")
         return values
 
-    async def _score(self, question: str, passages: list[str]) -> Sequence[float]:
-        raise NotImplementedError
-
-
-class BgeReranker(FolderReranker):
-    """`bge:FOLDER`."""
-
-    kind, needs = "bge", NEEDS
-
-    def _load(self) -> Any:
-        if not self._folder.is_dir():
-            raise Permanent(f"the reranker's weights are not there: {self._folder} (PAGEWIRE_RERANKER) is no folder")
-        import torch
-        from FlagEmbedding import FlagReranker
-
-        device = "cuda:0" if torch.cuda.is_available() else "cpu"
-        how = {"use_fp16": device != "cpu", "devices": device, "max_length": MAX_TOKENS, "normalize": False}
-        return FlagReranker(str(self._folder), batch_size=BATCH, **how)
-
-    async def _score(self, question: str, passages: list[str]) -> Sequence[float]:
-        pairs = [(question, passage) for passage in passages]
-        scored: Sequence[float] = await self._threads.run(self._model.compute_score, pairs, priority=QUESTION)
-        return scored
-
-
-class OnnxReranker(FolderReranker):
-    """`onnx:FOLDER`: a cross-encoder with one score a pair."""
-
-    kind, needs = "onnx", ONNX_NEEDS
-    at_once = at_once()
-
-    def _load(self) -> FolderModel:
-        return FolderModel(self._folder, f"reranker onnx:{self._folder} (PAGEWIRE_RERANKER)")
-
-    async def _score(self, question: str, passages: list[str]) -> Sequence[float]:
-        """One call a pair, so that a cancelled caller waits for one pair at most."""
-
-        def score(passage: str) -> float:
-            return float(np.ravel(self._model.run(self._model.read(question, passage)[0]))[0])
-
-        return await self._threads.each(score, passages, priority=QUESTION)
-
 
 def make_reranker(spec: str, nice: int = 0) -> FolderReranker | None:
     """The reranker that `spec` names, not yet started; None for `none`.
+
+    Args:
+        nice: the niceness of the model's threads.
 
     Raises:
         SettingsError: no reranker of this name.
@@ -111,7 +103,4 @@ def make_reranker(spec: str, nice: int = 0) -> FolderReranker | None:
         return None
     if kind not in _KINDS or not folder:
         raise SettingsError(f"reranker (PAGEWIRE_RERANKER): must be none, bge:FOLDER or onnx:FOLDER, not {spec!r}")
-    return _KINDS[kind](folder, nice)
-
-
-_KINDS = {each.kind: each for each in (BgeReranker, OnnxReranker)}
+    return FolderReranker(kind, folder, nice)

@@ -37,4 +37,5 @@ async def _run() -> None:
             status = await engine.status(started.engine.settings)
             servers = [(s.name, round((s.rss_bytes or 0) / 2**20)) for s in (status.kafka, status.elasticsearch)]
             lines += [*servers, ("engine together", sum(size for _, size in servers))]
-    report("footprint", "memory after a little use", ("part", "MiB"), lines, ready_s=round(ready, 1))
+    about = f"memory after a little use; ready {started.seconds:.1f} s after the servers answered"
+    report("footprint", about, ("part", "MiB"), lines, ready_s=round(ready, 1), parts_s=round(started.seconds, 1))

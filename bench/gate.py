@@ -13,12 +13,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
+import yaml
 from numpy.typing import NDArray
 
 from adapters.elastic.bundle import Elastic
@@ -105,7 +106,8 @@ async def _run(
     if fit:
         native = fitted(_native(samples), QUICK, FULL)
         other = fitted(_foreign(samples), FOREIGN_QUICK, FOREIGN_FULL)
-        print(f"native={_rounded(native)!r}\n\nforeign={_rounded(other)!r}\n")
+        of_profile = {"native": _rounded(native), "foreign": _rounded(other)}
+        print(yaml.safe_dump({name: each and asdict(each) for name, each in of_profile.items()}, sort_keys=False))
     if native is None:
         raise SystemExit(f"{spec} is not calibrated: run with --fit, and put what it prints into its profile")
     lines = list(rows(samples, native, other))

@@ -1,15 +1,18 @@
 """What the bus costs: a question and a save through all stages, against the same functions called directly.
 
-hops    request accepted -> first token at the SSE client, minus search + widen + quote called in this process
-save    PUT ...?wait=searchable, against embed + write + refresh called in this process
+hops      request accepted -> first token and whole answer at the SSE client, against search + widen + quote called in
+          this process
+visitors  the same by several clients at once
+save      PUT ...?wait=searchable, against embed + write + refresh called in this process
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from time import perf_counter
 from typing import Annotated
 from uuid import uuid4
@@ -38,6 +41,10 @@ from wiring.settings import Settings
 
 SITE = "latency"
 QUESTION = "What does a library card cost for adults in the year {n}?"
+VISITORS = 8
+SHOWN = ("token", "answer")  # events: the first token, the whole answer
+
+Way = Callable[[int], Awaitable[Sequence[float]]]  # milliseconds, one for each row
 
 
 def main(rounds: Annotated[int, typer.Option(help="Questions and saves measured.")] = 60) -> None:
@@ -53,7 +60,11 @@ async def _run(rounds: int) -> None:
             )
             assert answer.status_code == 200, answer.text
         async with Clients(started.settings) as clients:
-            lines = [await _hops(client, clients, rounds), await _saves(client, clients, rounds)]
+            lines = [
+                *await _hops(client, clients, rounds),
+                await _visitors(client, rounds),
+                *await _saves(client, clients, rounds),
+            ]
     columns = (
         "path",
         "through the bus p50 ms",
@@ -63,6 +74,7 @@ async def _run(rounds: int) -> None:
         "added p50 ms",
         "added p95",
         "ratio p50",
+        "answers a second",
     )
     report("latency", f"bus against direct calls, {rounds} rounds, alternating", columns, lines)
 
@@ -72,74 +84,98 @@ def _page(page_id: str, n: int) -> dict[str, object]:
     return {"id": page_id, "title": f"Library {n}", "content": f"<p>{text}</p>"}
 
 
-async def _hops(client: httpx.AsyncClient, clients: Clients, rounds: int) -> tuple[object, ...]:
+async def _hops(client: httpx.AsyncClient, clients: Clients, rounds: int) -> list[tuple[object, ...]]:
     models = clients.models
     settings = clients.settings
     searcher = Searcher(clients.elastic.search, models, settings)
     answering = Answering(settings, SitePrompts(), {})
 
-    async def direct(n: int) -> float:
+    async def direct(n: int) -> Sequence[float]:
         began = perf_counter()
-        sink = _FirstToken()
+        sink = _Shown()
         asked = Rephrased(request=_question(n), question=QUESTION.format(n=n), mode="semantic")
         found = await retrieve(asked, searcher, clients.elastic.search, settings)
         to = Publication(sink, asked.request, 1)
         await answering.answer(found, to, asyncio.Event())
-        return (sink.at - began) * 1000
+        return [(sink.at[kind] - began) * 1000 for kind in SHOWN]
 
-    async def bus(n: int) -> float:
-        body = {"question": QUESTION.format(n=n)}
-        headers = {"Accept": "text/event-stream"}
-        began = first = 0.0
-        async with client.stream("POST", f"/sites/{SITE}/chat", json=body, headers=headers) as response:
-            async for line in response.aiter_lines():
-                if line == "event: accepted":
-                    began = perf_counter()
-                elif line == "event: token" and not first:
-                    first = perf_counter()
-        return (first - began) * 1000
-
-    return await _compare("question: accepted -> first token", rounds, bus, direct)
+    names = ("question: accepted -> first token", "question: accepted -> whole answer")
+    return await _compare(names, rounds, lambda n: _asked(client, n), direct)
 
 
-async def _saves(client: httpx.AsyncClient, clients: Clients, rounds: int) -> tuple[object, ...]:
+async def _asked(client: httpx.AsyncClient, n: int) -> Sequence[float]:
+    body = {"question": QUESTION.format(n=n)}
+    headers = {"Accept": "text/event-stream"}
+    async with client.stream("POST", f"/sites/{SITE}/chat", json=body, headers=headers) as response:
+        return await shown(response.aiter_lines())
+
+
+async def shown(lines: AsyncIterator[str]) -> list[float]:
+    """Milliseconds from `accepted` to the first event of each kind in `SHOWN`; reads the stream to its end.
+
+    Raises:
+        KeyError: an event is missing.
+    """
+    at: dict[str, float] = {}
+    async for line in lines:
+        if line.startswith("event: "):
+            at.setdefault(line.removeprefix("event: "), perf_counter())
+    return [(at[kind] - at["accepted"]) * 1000 for kind in SHOWN]
+
+
+async def _visitors(client: httpx.AsyncClient, rounds: int) -> tuple[object, ...]:
+    """Each asks one question after the other."""
+
+    async def visitor(number: int) -> list[float]:
+        return [(await _asked(client, 1_000 * number + n))[-1] for n in range(rounds)]
+
+    began = perf_counter()
+    waited = [*chain(*await asyncio.gather(*(visitor(1 + number) for number in range(VISITORS))))]
+    a_second = len(waited) / (perf_counter() - began)
+    name = f"question: whole answer, {VISITORS} visitors at once, no model"
+    return (name, *(round(percentile(waited, q), 1) for q in (50, 95)), *[""] * 5, round(a_second, 1))
+
+
+async def _saves(client: httpx.AsyncClient, clients: Clients, rounds: int) -> list[tuple[object, ...]]:
     pages = clients.elastic.pages
     settings = clients.settings
     embedding = Embedding(clients.models, pages, VectorCache(0))
 
-    async def bus(n: int) -> float:
+    async def bus(n: int) -> Sequence[float]:
         began = perf_counter()
         answer = await client.put(
             f"/sites/{SITE}/pages/bus{n}?wait=searchable&timeout=60", json=_page(f"bus{n}", 100 + n)
         )
         assert answer.status_code == 200, answer.text
-        return (perf_counter() - began) * 1000
+        return [(perf_counter() - began) * 1000]
 
-    async def direct(n: int) -> float:
+    async def direct(n: int) -> Sequence[float]:
         began = perf_counter()
         change = _change(f"direct{n}", 500 + n, settings)
         for part in await embedding.embed(chunked(change, settings.chunker, 0, 0)):
             await index_part(part, pages, lambda: datetime.now(UTC))
-        return (perf_counter() - began) * 1000
+        return [(perf_counter() - began) * 1000]
 
-    return await _compare("save: accepted -> searchable", rounds, bus, direct)
+    return await _compare(("save: accepted -> searchable",), rounds, bus, direct)
 
 
-async def _compare(
-    name: str, rounds: int, bus: Callable[[int], Awaitable[float]], direct: Callable[[int], Awaitable[float]]
-) -> tuple[object, ...]:
+async def _compare(names: Sequence[str], rounds: int, bus: Way, direct: Way) -> list[tuple[object, ...]]:
     """Alternate, so that a busy moment of the machine hits both."""
     for n in range(3):
         await bus(900 + n)
         await direct(900 + n)
-    pairs = [(await bus(n), await direct(n)) for n in track(range(rounds), description=name)]
-    through, called = [b for b, _ in pairs], [d for _, d in pairs]
+    pairs = [(await bus(n), await direct(n)) for n in track(range(rounds), description=names[0])]
+    return [_row(name, [b[place] for b, _ in pairs], [d[place] for _, d in pairs]) for place, name in enumerate(names)]
+
+
+def _row(name: str, through: Sequence[float], called: Sequence[float]) -> tuple[object, ...]:
     return (
         name,
         *(round(percentile(values, q), 1) for values in (through, called) for q in (50, 95)),
         round(percentile(through, 50) - percentile(called, 50), 1),
         round(percentile(through, 95) - percentile(called, 95), 1),
         round(percentile(through, 50) / percentile(called, 50), 2),
+        "",
     )
 
 
@@ -170,14 +206,13 @@ def _change(page_id: str, n: int, settings: Settings) -> PageChange:
     )
 
 
-class _FirstToken:
-    """A sender that notes when the first token would have left."""
+class _Shown:
+    """A sender that notes when the first event of each kind would have left."""
 
     def __init__(self) -> None:
-        self.at = 0.0
+        self.at: dict[str, float] = {}
 
     async def send(
         self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None, lane: Lane | None = None
     ) -> None:
-        if not self.at and '"type":"token"' in message.model_dump_json():
-            self.at = perf_counter()
+        self.at.setdefault(message.model_dump()["event"]["type"], perf_counter())

@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from typing import Annotated
 
 import numpy as np
 import typer
+import yaml
 from numpy.typing import NDArray
 from rich.progress import track
 
@@ -63,7 +64,7 @@ def main(
     signals, values, good, right = _table(found)
     for said, label in (("unit", good), ("page", right)):
         fitted = logistic(values, label.astype(float), signals)
-        print(f"{said}={rounded(fitted)}")
+        print(yaml.safe_dump({said: asdict(rounded(fitted))}, sort_keys=False))
     unit, page = across(values, good, signals), across(values, right, signals)
     columns = ("unit", "page", "useful", "wrong material", "false refusals", "pages")
     lines = [(u, p, *outcome(found, unit >= u, page >= p)) for u, p in product(THRESHOLDS, THRESHOLDS)]

@@ -14,6 +14,7 @@ import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -96,6 +97,7 @@ class System:
     url: str
     engine: RunningEngine | None
     children: tuple[Child, ...]
+    seconds: float  # from when the servers answered until all parts were ready
 
     async def failed(self) -> str:
         """Wait until a server of the engine has gone; crashed children are started again by themselves."""
@@ -133,6 +135,7 @@ async def running(settings: Settings) -> AsyncIterator[System]:
                     "elasticsearch": settings.elasticsearch or local.elasticsearch,
                 }
             )
+        began = perf_counter()
         await ensure_topics(bootstrap_servers(settings), settings)
         assert settings.kafka
         assert settings.elasticsearch
@@ -154,7 +157,7 @@ async def running(settings: Settings) -> AsyncIterator[System]:
             tasks = [asyncio.create_task(child.run(), name=child.name) for child in children]
             stack.push_async_callback(_stop, children, tasks)
             url = await _all_ready(children, tasks)
-        yield System(settings, url, local, children)
+        yield System(settings, url, local, children, perf_counter() - began)
 
 
 async def _all_ready(children: Sequence[Child], tasks: Sequence[asyncio.Task[None]]) -> str:

@@ -37,6 +37,8 @@ def worker(
 
     Example: pagewire worker chunk embed
     """
+    if follow_parent:
+        gc.disable()  # until `ready`: collecting takes a tenth of the start, and there is hardly any garbage
     from adapters.telemetry import traced
     from wiring import preflight
     from wiring.stages import in_lanes, stage_names, work  # loads Faust, which only a worker needs
@@ -60,6 +62,8 @@ def gateway(
 
     Example: pagewire gateway --port 8080
     """
+    if follow_parent:
+        gc.disable()  # until `ready`: collecting takes a tenth of the start, and there is hardly any garbage
     from adapters.telemetry import traced
     from gateway.main import run_gateway
 
@@ -87,9 +91,10 @@ def _follow_parent() -> None:
 
 
 def ready(*what: str) -> None:
-    """Tell who started us; logs go to standard error."""
-    # What is loaded by now (models, dictionaries, settings) stays for good: without this each full collection of
+    """Print that this part is ready, for its parent; logs go to standard error."""
+    print("ready", *what, flush=True)
+    # Models, dictionaries and settings are loaded by now, and stay for good: without this each full collection of
     # garbage walks through all of it, a tenth of a second of every few questions.
     gc.collect()
     gc.freeze()
-    print("ready", *what, flush=True)
+    gc.enable()

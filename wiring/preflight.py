@@ -14,9 +14,9 @@ import structlog
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.client import ElasticsearchDown
 from adapters.embedders import bge_m3, lite
+from adapters.embedders.onnx import model_file
 from adapters.embedders.registry import make_embedder
 from adapters.kafka import bootstrap_servers, ensure_topics
-from adapters.onnx_model import model_file
 from connectors.cms.settings import FolderConnector
 from infra.home import usable
 from infra.ports import bound

@@ -55,6 +55,19 @@ class Embedder(SearchEmbedder, Protocol):
         """Free the model. Nothing can be embedded afterwards."""
 
 
+class Dimensions:
+    """The length of a model's vectors, where only the started model knows it."""
+
+    spec: str
+    _dims: int | None = None
+
+    @property
+    def dims(self) -> int:
+        if self._dims is None:
+            raise RuntimeError(f"{self.spec} is not started: its dimensions are not known yet")
+        return self._dims
+
+
 def readable(text: str) -> str:
     """The text without NUL (C strings end there) and lone surrogates (not UTF-8), which tokenizers refuse."""
     return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")

@@ -56,10 +56,6 @@ class BgeM3Embedder(LocalEmbedder):
         files = [each for each in folder.glob("*") if each.suffix in WEIGHTS or each.name == "config.json"]
         return f"bge-m3-{DIMS}-{weights_mark(folder, sorted(files))}"
 
-    @property
-    def device(self) -> str:
-        return str(self._model.device)
-
     def _load(self) -> Model:
         return _Model(self._name)
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from adapters.embedders.base import Vectors, readable, unit_vectors
+from adapters.embedders.base import Dimensions, Vectors, readable, unit_vectors
 from adapters.embedders.model_threads import BULK, QUESTION, SAVE, ModelThreads
 from pipelines.runtime import tracing
 from pipelines.runtime.errors import Permanent
@@ -68,22 +68,14 @@ class Model(Protocol):
         ...
 
 
-class LocalEmbedder(LocalModel):
+class LocalEmbedder(LocalModel, Dimensions):
     """Implements `Embedder`. Subclasses add the model's properties; `_load` returns a `Model`."""
 
-    spec: str
     before_query = before_passage = ""  # the prefixes that the model was trained with
-    _dims: int | None = None  # None: found out at the start
-
-    @property
-    def dims(self) -> int:
-        if self._dims is None:
-            raise RuntimeError(f"{self.spec} is not started: its dimensions are not known yet")
-        return self._dims
 
     @property
     def device(self) -> str:
-        return "cpu"
+        return str(getattr(self._model, "device", "cpu"))
 
     async def start(self) -> None:
         await super().start()
@@ -106,7 +98,7 @@ class LocalEmbedder(LocalModel):
         await self.start()
         with tracing.inference("embeddings", self.spec, ""):
             vector: Vectors = (await self._embedded([self.before_query + text], QUESTION, windows=1))[0]
-            return vector
+        return vector
 
     async def _embedded(self, texts: Sequence[str], priority: int, windows: int | None = None) -> Vectors:
         """`windows`: the most that are read of a text."""

@@ -9,7 +9,7 @@ import openai
 from more_itertools import constrained_batches
 from pydantic import SecretStr
 
-from adapters.embedders.base import ModelIll, NoVectors, Vectors, readable, unit_vectors
+from adapters.embedders.base import Dimensions, ModelIll, NoVectors, Vectors, readable, unit_vectors
 from adapters.llm.settings import key_of
 from pipelines.query.search.ports import EmbedderProfile
 from pipelines.runtime import tracing
@@ -30,7 +30,7 @@ class EmbedderRefuses(Permanent):
     kind = Kind.UNKNOWN
 
 
-class OpenAIEmbedder:
+class OpenAIEmbedder(Dimensions):
     """`openai:MODEL`. Implements `Embedder`. Pages and questions are embedded the same way."""
 
     # The model is unknown, so the floors refuse little. Calibrate with bench/floors.py.
@@ -46,12 +46,6 @@ class OpenAIEmbedder:
         self._client = openai.AsyncOpenAI(
             base_url=base_url, api_key=key_of(api_key), timeout=PAGES_TIMEOUT, max_retries=0
         )
-
-    @property
-    def dims(self) -> int:
-        if self._dims is None:
-            raise RuntimeError(f"{self.spec} is not started: its dimensions are not known yet")
-        return self._dims
 
     @property
     def device(self) -> str:

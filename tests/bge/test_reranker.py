@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
-from adapters.reranker import BgeReranker, make_reranker
+from adapters.reranker import FolderReranker, make_reranker
 from pipelines.runtime.errors import Permanent
 from tests.bge.test_bge_m3 import make_tokenizer
 
@@ -53,7 +53,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest_asyncio.fixture
-async def reranker(weights: Path) -> AsyncIterator[BgeReranker]:
+async def reranker(weights: Path) -> AsyncIterator[FolderReranker]:
     made = make_reranker(f"bge:{weights}")
     assert made
     try:
@@ -62,7 +62,7 @@ async def reranker(weights: Path) -> AsyncIterator[BgeReranker]:
         await made.aclose()
 
 
-async def test_every_passage_gets_its_chance(reranker: BgeReranker) -> None:
+async def test_every_passage_gets_its_chance(reranker: FolderReranker) -> None:
     scores = await reranker.scores(QUESTION, PASSAGES)
     assert len(scores) == len(PASSAGES)
     assert all(0 < score < 1 for score in scores)
@@ -70,7 +70,7 @@ async def test_every_passage_gets_its_chance(reranker: BgeReranker) -> None:
     assert await reranker.scores(QUESTION, []) == []
 
 
-async def test_what_it_answers_is_what_the_library_answers(reranker: BgeReranker, weights: Path) -> None:
+async def test_what_it_answers_is_what_the_library_answers(reranker: FolderReranker, weights: Path) -> None:
     from FlagEmbedding import FlagReranker
 
     model = FlagReranker(str(weights), use_fp16=False, devices="cpu", normalize=True)
@@ -78,11 +78,11 @@ async def test_what_it_answers_is_what_the_library_answers(reranker: BgeReranker
     np.testing.assert_allclose(await reranker.scores(QUESTION, PASSAGES[:2]), expected, atol=5e-3)
 
 
-async def test_one_passage_is_scored_as_among_others(reranker: BgeReranker) -> None:
+async def test_one_passage_is_scored_as_among_others(reranker: FolderReranker) -> None:
     [alone] = await reranker.scores(QUESTION, PASSAGES[:1])
     assert alone == pytest.approx((await reranker.scores(QUESTION, PASSAGES))[0], abs=5e-3)
 
 
 async def test_weights_that_are_not_there_are_told(tmp_path: Path) -> None:
     with pytest.raises(Permanent, match="PAGEWIRE_RERANKER"):
-        await BgeReranker(str(tmp_path / "nothing")).start()
+        await FolderReranker("bge", str(tmp_path / "nothing"), 0).start()

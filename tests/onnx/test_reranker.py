@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
-from adapters.reranker import OnnxReranker, make_reranker
+from adapters.reranker import FolderReranker, make_reranker
 from pipelines.query.answer.judging import RerankerJudge
 from pipelines.query.answer.ports import Claim
 from pipelines.runtime.errors import Permanent
@@ -24,24 +24,24 @@ PASSAGES = ["The pool opens at nine.", "Dog tax is due in February.", "", "a\0b 
 
 
 @pytest_asyncio.fixture
-async def reranker(tmp_path: Path) -> AsyncIterator[OnnxReranker]:
+async def reranker(tmp_path: Path) -> AsyncIterator[FolderReranker]:
     tiny.cross_encoder(tmp_path)
     made = make_reranker(f"onnx:{tmp_path}")
-    assert isinstance(made, OnnxReranker)
+    assert isinstance(made, FolderReranker)
     try:
         yield made
     finally:
         await made.aclose()
 
 
-async def test_chances_are_those_of_the_model(reranker: OnnxReranker, tmp_path: Path) -> None:
+async def test_chances_are_those_of_the_model(reranker: FolderReranker, tmp_path: Path) -> None:
     weights = tiny.cross_encoder(tmp_path)[:, 0]
     for passage, chance in zip(PASSAGES[:2], await reranker.scores(QUESTION, PASSAGES[:2]), strict=True):
         logit = weights[[0, *tiny.pieces(QUESTION), 2, 2, *tiny.pieces(passage), 2]].sum()
         assert chance == pytest.approx(1 / (1 + math.exp(-logit)), abs=1e-5)
 
 
-async def test_every_passage_gets_its_own_chance_however_many_there_are(reranker: OnnxReranker) -> None:
+async def test_every_passage_gets_its_own_chance_however_many_there_are(reranker: FolderReranker) -> None:
     many = [*PASSAGES, *[f"Passage number {n}." for n in range(20)]]
     together = await reranker.scores(QUESTION, many)
     alone = [(await reranker.scores(QUESTION, [passage]))[0] for passage in many]
@@ -50,7 +50,7 @@ async def test_every_passage_gets_its_own_chance_however_many_there_are(reranker
     assert await reranker.scores(QUESTION, []) == []
 
 
-async def test_it_can_judge(reranker: OnnxReranker) -> None:
+async def test_it_can_judge(reranker: FolderReranker) -> None:
     claims = [Claim("The pool opens at nine.", (source(1, "The pool opens at nine. Dog tax is due."),))]
     [chance] = (await RerankerJudge(reranker).entailed(claims, question())).chances
     assert chance is not None

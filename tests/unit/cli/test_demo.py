@@ -46,7 +46,7 @@ def test_it_is_stopped_while_it_imports(monkeypatch: pytest.MonkeyPatch, signum:
 
     @asynccontextmanager
     async def running(settings: Settings) -> AsyncIterator[System]:
-        yield System(settings, "http://127.0.0.1:1", None, ())
+        yield System(settings, "http://127.0.0.1:1", None, (), 0.0)
         ended.append("servers")
 
     async def imports(*_: Any) -> None:

@@ -250,7 +250,7 @@ async def test_the_trace_says_all() -> None:
 
 
 def test_the_bundled_model_is_calibrated() -> None:
-    profile = LiteEmbedder.profile.gate
+    profile = LiteEmbedder().profile.gate
     assert profile.thresholds
     for scores in (profile.native, profile.foreign):
         assert scores
