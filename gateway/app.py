@@ -18,6 +18,7 @@ from gateway.conversations import conversations, erasure, feedback
 from gateway.edge import metrics, openapi, problems
 from gateway.edge.at_once import AtOnce, InTurn
 from gateway.edge.auth import Keys
+from gateway.edge.confirmations import Confirmations
 from gateway.edge.edge import Edge
 from gateway.edge.envelope import Envelope
 from gateway.edge.event_ids import EventIds
@@ -145,6 +146,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         conversations=Conversations(ports.conversations, ports.answers, HISTORY_MESSAGES, ports.now, ports.titles),
         handovers=Handovers(ports.handovers, ports.now),
         event_ids=EventIds(secret),
+        confirmations=Confirmations(secret),
         pseudonyms=Pseudonyms(secret),
         sessions=Sessions(secret, keys),
         proxy_users=ProxyUsers(settings.proxy_sign_in),

@@ -38,6 +38,7 @@ ROUTES = {
     ("get", "/v1/sites/{site}/llms.txt"),
     ("get", "/v1/sites/{site}/llms-full.txt"),
     ("post", "/v1/sites/{site}/mcp"),
+    ("post", "/v1/admin/mcp"),
     ("post", "/v1/sites/{site}/chat"),
     ("get", f"{ANSWER}/events"),
     ("delete", ANSWER),
