@@ -10,6 +10,7 @@ from functools import cache
 from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.routing import BaseRoute
 
+from gateway.agents import nlweb
 from gateway.agents import pages as agent_pages
 from gateway.chat import chat, handovers, search, visitors, welcome
 from gateway.console import console
@@ -179,7 +180,7 @@ def _routes(with_sample: bool) -> list[BaseRoute]:
     """Of all gateways of this process: FastAPI takes a while to prepare a route, once."""
     router = APIRouter(redirect_slashes=False)
     talking = (chat, conversations, erasure, feedback, handovers, welcome, visitors, completions)
-    for module in (content, webhooks, changed, agent_pages, mcp_route, *talking, search, *OPERATORS):
+    for module in (content, webhooks, changed, agent_pages, nlweb, mcp_route, *talking, search, *OPERATORS):
         router.include_router(module.router)
     questions_asked = {}
     if with_sample:

@@ -39,6 +39,8 @@ ROUTES = {
     ("get", "/v1/sites/{site}/llms-full.txt"),
     ("post", "/v1/sites/{site}/mcp"),
     ("post", "/v1/admin/mcp"),
+    ("get", "/v1/sites/{site}/ask"),
+    ("post", "/v1/sites/{site}/ask"),
     ("post", "/v1/sites/{site}/chat"),
     ("get", f"{ANSWER}/events"),
     ("delete", ANSWER),
