@@ -33,10 +33,11 @@ PASSAGES = 3 * RESULTS  # that are searched for, since a page may have several
 LONGEST_NAME = 100  # characters of a client's name in the log
 
 MayAskNlweb = Annotated[Caller, Security(MayVisit("nlweb", "nlweb"))]
+EVENT = {"type": "object", "properties": {"data": {"type": "string", "description": "A message, as JSON."}}}
 ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The whole answer; a stream has its parts as messages, each with a `message_type`.",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        "content": {"text/event-stream": {"schema": EVENT}},
     }
 }
 
