@@ -16,7 +16,7 @@ from gateway.fakes import FakePorts
 from schemas.answer import Failed
 from schemas.http import SearchHit
 from schemas.nlweb import MAX_PREV, NlwebQuery
-from schemas.query import MAX_QUESTION
+from schemas.query import MAX_QUESTION, Question
 from tests.edge import INGEST_TOWN, PAGE_ORIGIN, STAFF_TOWN, Wire, assert_problem, bearer, edge_settings, until
 from tests.unit.gateway.test_mcp import cited
 from wiring.settings import ChatSettings, SiteSettings
@@ -37,6 +37,13 @@ def messages(answer: httpx.Response) -> list[dict[str, Any]]:
     blocks = [block for block in answer.text.split("\n\n") if block]
     assert all(block.startswith(("data: ", ":")) for block in blocks)
     return [json.loads(block.removeprefix("data: ")) for block in blocks if block.startswith("data: ")]
+
+
+def with_another(question: Question) -> list[Any]:
+    """A script: an answer that cites one of two pages."""
+    answer, done = cited(question)
+    near = answer.sources[0].model_copy(update={"n": 3, "page_id": "near", "title": "Near", "cited": False})
+    return [answer.model_copy(update={"sources": (*answer.sources, near)}), done]
 
 
 async def test_list_is_the_search_each_page_once(stranger: httpx.AsyncClient, fakes: FakePorts) -> None:
@@ -61,7 +68,7 @@ async def test_list_is_the_search_each_page_once(stranger: httpx.AsyncClient, fa
 
 @pytest.mark.parametrize("mode", ["summarize", "generate"])
 async def test_an_answer_is_the_chats(stranger: httpx.AsyncClient, fakes: FakePorts, mode: str) -> None:
-    fakes.answers.script = cited
+    fakes.answers.script = with_another
     order = {
         "query": "And on Sundays?",
         "mode": mode,
@@ -77,7 +84,8 @@ async def test_an_answer_is_the_chats(stranger: httpx.AsyncClient, fakes: FakePo
     assert whole == {"query_id": "q", "results": streamed[1]["results"], kind: said}
     text = whole[kind]["message" if mode == "summarize" else "answer"]
     assert text == "It costs ten euros. Bring a photo."
-    assert [result["name"] for result in whole["results"]] == ["Fees"]
+    names = ["Fees", "Near"] if mode == "summarize" else ["Fees"]  # `generate`: those that the answer cites
+    assert [result["name"] for result in whole["results"]] == names
     for question in fakes.answers.asked:
         assert (question.via, question.client, question.groups) == ("nlweb", "assistant/1", ())
         assert [turn.question for turn in question.history] == ["When does it open?", "What does it cost?"]
@@ -176,5 +184,5 @@ async def test_who_hangs_up_stops_the_answer(app: FastAPI, fakes: FakePorts, str
     async with Wire().call(app, "POST", URL, headers, body) as wire:
         await until(lambda: fakes.answers.following)
         wire.hang_up()
-        await until(lambda: fakes.answers.stopped)
+        await until(lambda: any(each.is_set() for each in fakes.answers.stopped.values()))
     assert fakes.answers.following == 0
