@@ -27,7 +27,7 @@ ANSWERS = (
     "gaps",
     "masking",
 )
-CAPACITY = ("latency", "retrieval", "ingest", "edits", "lanes", "shares", "footprint", "scale", "sizing")
+CAPACITY = ("latency", "agents", "retrieval", "ingest", "edits", "lanes", "shares", "footprint", "scale", "sizing")
 EVALUATION = ("gate-errors",)
 NAMES = (*ANSWERS, *CAPACITY, *EVALUATION)
 

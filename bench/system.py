@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -21,11 +22,18 @@ CLOCK = "clock"  # of the folder: the time that answers take for now
 
 
 @contextmanager
-def home(sites: Sequence[str], languages: Sequence[str] = ("en",)) -> Iterator[Settings]:
-    """Settings of a fresh instance with these sites; an engine that is configured in the environment is used."""
+def home(
+    sites: Sequence[str], languages: Sequence[str] = ("en",), more: Mapping[str, Any] | None = None
+) -> Iterator[Settings]:
+    """Settings of a fresh instance with these sites; an engine that is configured in the environment is used.
+
+    Args:
+        more: settings of each site.
+    """
     with tempfile.TemporaryDirectory(prefix="pagewire-bench-") as folder:
         config = Path(folder) / "pagewire.yaml"
-        config.write_text(yaml.safe_dump({"sites": {site: {"languages": list(languages)} for site in sites}}))
+        site = {"languages": list(languages)} | dict(more or {})
+        config.write_text(yaml.safe_dump({"sites": dict.fromkeys(sites, site)}))
         clock = Path(folder) / CLOCK
         clock.touch()  # empty: the machine's
         os.environ |= {
@@ -42,10 +50,10 @@ def home(sites: Sequence[str], languages: Sequence[str] = ("en",)) -> Iterator[S
 
 @asynccontextmanager
 async def system(
-    sites: Sequence[str], languages: Sequence[str] = ("en",)
+    sites: Sequence[str], languages: Sequence[str] = ("en",), more: Mapping[str, Any] | None = None
 ) -> AsyncIterator[tuple[System, httpx.AsyncClient]]:
     """A running system and a client that may do everything."""
-    with home(sites, languages) as settings:
+    with home(sites, languages, more) as settings:
         async with running(settings) as started:
             key, _ = admin_key(started.settings)
             headers = {"Authorization": f"Bearer {key.get_secret_value()}"}

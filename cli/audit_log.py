@@ -44,4 +44,5 @@ def audit_log(
 def _line(entry: AuditEntry) -> tuple[object, ...]:
     at = f"{entry.at.astimezone():%Y-%m-%d %H:%M:%S}"
     result = entry.code or entry.outcome
-    return (at, entry.who, entry.via, entry.action, entry.site, entry.target, result, entry.trace_id)
+    by = f"{entry.via}: {entry.client}" if entry.client else entry.via
+    return (at, entry.who, by, entry.action, entry.site, entry.target, result, entry.trace_id)

@@ -8,7 +8,7 @@ import re
 import signal
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -22,6 +22,7 @@ from cli.wired import connected, logged
 from cli.work import ready
 from connectors.cms.folder.source import FolderSource
 from connectors.cms.folder.watch import Watch
+from connectors.cms.noted import note, noted_reconcile
 from connectors.cms.reconcile import Reconciled, reconcile
 from connectors.cms.settings import FolderConnector, PushConnector, SitemapConnector
 from connectors.cms.sources import configured, opened
@@ -115,16 +116,14 @@ async def _reconcile(
         with Bars() as bars:
             for name in names:
                 try:
-                    noted = nullcontext(ConnectorRunOutcome()) if dry_run else runs.run(site, name, "reconcile", user())
-                    async with noted as came, opened(settings, site, name) as source:
-                        steps = _report(bars, name if len(names) > 1 else "")
-                        done.append(
-                            await reconcile(
-                                source, site, name, changes, intake, settings.home, steps,
-                                force=force, dry_run=dry_run,
-                            )
-                        )  # fmt: skip
-                        _say(came, done[-1])
+                    steps = _report(bars, name if len(names) > 1 else "")
+                    if not dry_run:
+                        work = noted_reconcile(settings, site, name, user(), runs, changes, intake, steps, force=force)
+                        done.append(await work)
+                        continue
+                    async with opened(settings, site, name) as source:
+                        look = reconcile(source, site, name, changes, intake, settings.home, steps, dry_run=True)
+                        done.append(await look)
                 except (Permanent, Retryable) as error:
                     if len(names) == 1:
                         raise
@@ -154,7 +153,7 @@ async def _watch(settings: Settings, site: str, name: str) -> None:
                 steps = _report(bars, "")
                 changes = partial(clients.changes_of, site)
                 first = await reconcile(source, site, name, changes, intake, settings.home, steps)
-            _say(came, first)
+            note(came, first)
             _print([first])
         except AlreadyRunning as error:
             err.print(f"{error}; watching all the same")
@@ -175,11 +174,6 @@ async def _follow(settings: Settings, site: str, name: str, connector: SitemapCo
         intake = await clients.intake()
         ready("following", ", ".join(connector.feeds))
         await follow(connector, partial(opened, settings, site, name), site, name, intake, partial(_add, came))
-
-
-def _say(came: ConnectorRunOutcome, done: Reconciled) -> None:
-    came.sent, came.deleted, came.left_out = done.sent, done.deleted, done.left_out
-    came.failed, came.refused = done.failed, done.refused
 
 
 def _add(came: ConnectorRunOutcome, outcome: SyncOutcome) -> None:

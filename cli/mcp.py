@@ -8,14 +8,14 @@ from __future__ import annotations
 import asyncio
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.output import explained
 from cli.wired import load
 from infra.running import running_gateway
-from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.errors import SettingsError, WrongUse
 from pipelines.runtime.secret import read as read_secret
 
 if TYPE_CHECKING:
@@ -24,14 +24,18 @@ if TYPE_CHECKING:
 
 
 def mcp(
-    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml; it needs `agents: [mcp]`.")],
+    site: Annotated[
+        str | None, typer.Argument(help="Site, as in pagewire.yaml; it needs `agents: [mcp]`.", show_default=False)
+    ] = None,
+    admin: Annotated[bool, typer.Option("--admin", help="The operators' server instead: no site.")] = False,
     url: Annotated[str | None, typer.Option(help="Of the gateway; default: the one that runs here.")] = None,
     key: Annotated[
         Path | None,
         typer.Option(
             exists=True,
             dir_okay=False,
-            help="File with a key of the scope chat; default: the admin key for the gateway here, none for another.",
+            help="File with a key of the scope chat, with --admin of the scope admin; default: the admin key for the "
+            "gateway here, none for another.",
         ),
     ] = None,
 ) -> None:
@@ -42,8 +46,11 @@ def mcp(
     with explained():
         if find_spec("mcp") is None:
             raise SettingsError("the MCP SDK is not installed: `pip install 'pagewire[mcp]'`")
+        if admin == (site is not None):
+            raise WrongUse("name a site, or give --admin")
         where, secret = _gateway(url, key)
-        asyncio.run(_bridge(f"{where.rstrip('/')}/v1/sites/{site}/mcp", secret))
+        path = "admin" if admin else f"sites/{site}"
+        asyncio.run(_bridge(f"{where.rstrip('/')}/v1/{path}/mcp", secret))
 
 
 def _gateway(url: str | None, file: Path | None) -> tuple[str, str | None]:
@@ -89,12 +96,17 @@ def _handing_on(remote: Client) -> Server[dict[str, object]]:
     def cursor(params: types.PaginatedRequestParams | None) -> str | None:
         return params.cursor if params else None
 
+    resources: dict[str, Any] = {}
+    if remote.server_capabilities.resources is not None:
+        resources = {
+            "on_list_resources": lambda _, params: remote.list_resources(cursor=cursor(params), cache_mode="bypass"),
+            "on_list_resource_templates": lambda _, params: remote.list_resource_templates(cursor=cursor(params)),
+            "on_read_resource": lambda _, params: remote.read_resource(params.uri, cache_mode="bypass"),
+        }
     return Server(
         "pagewire",
         instructions=remote.instructions,
         on_list_tools=lambda _, params: remote.list_tools(cursor=cursor(params), cache_mode="bypass"),
         on_call_tool=lambda _, params: remote.call_tool(params.name, params.arguments),
-        on_list_resources=lambda _, params: remote.list_resources(cursor=cursor(params), cache_mode="bypass"),
-        on_list_resource_templates=lambda _, params: remote.list_resource_templates(cursor=cursor(params)),
-        on_read_resource=lambda _, params: remote.read_resource(params.uri, cache_mode="bypass"),
+        **resources,
     )

@@ -20,9 +20,11 @@ from adapters.fake_handovers import FakeHandovers
 from adapters.fake_outcomes import FakeOutcomes
 from adapters.fake_states import FakeStates
 from adapters.fake_texts import FakeTextStore
+from connectors.cms.sources import NoSource
 from gateway.fake_conversations import FakeConversations
 from gateway.ports import Ports
 from gateway.rebuild_runs import RebuildRuns
+from gateway.reconcile_runs import ReconcileRuns
 from pipelines.conversations.ask import Asker, BadPosition, Followed, UnknownAnswer
 from pipelines.conversations.suggestions import Proposal, Suggestions
 from pipelines.conversations.titles import Titles
@@ -454,6 +456,22 @@ class FakeRebuilds(RebuildRuns):
         del self.kept[generation]
 
 
+@dataclass
+class FakeReconciles(ReconcileRuns):
+    """Notes what was begun; `connectors`: those that can be asked, of each site."""
+
+    connectors: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    begun: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def check(self, site: str, connector: str) -> None:
+        if connector not in self.connectors.get(site, ()):
+            raise NoSource(f"site {site} has no connector {connector!r}")
+
+    async def start(self, site: str, connector: str, by: str) -> None:
+        self.check(site, connector)
+        self.begun.append((site, connector, by))
+
+
 class FakeExamples(ElasticExamples):
     """Keeps them in memory."""
 
@@ -579,6 +597,7 @@ class FakePorts:
     letters: FakeLetters = field(default_factory=FakeLetters)
     audits: FakeAudits = field(default_factory=FakeAudits)
     rebuilds: FakeRebuilds = field(default_factory=FakeRebuilds)
+    reconciles: FakeReconciles = field(default_factory=FakeReconciles)
     examples: FakeExamples = field(default_factory=FakeExamples)
     texts: FakeTextStore = field(default_factory=FakeTextStore)
     keys: FakeKeyStore = field(default_factory=FakeKeyStore)
@@ -608,6 +627,7 @@ class FakePorts:
             audits=self.audits,
             audit_runs=AuditRuns(self.states, self.audits, self.now),
             rebuilds=self.rebuilds,
+            reconciles=self.reconciles,
             examples=self.examples,
             alike=ExampleComparison(self.examples.of_site, FakeModels()),
             texts=self.texts,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
 import uvicorn
 from fastapi import FastAPI
@@ -15,6 +15,7 @@ from gateway.edge.peers import Peers
 from gateway.edge.plain_http import PlainHttp
 from gateway.ports import Ports
 from gateway.rebuild_runs import RebuildRuns
+from gateway.reconcile_runs import ReconcileRuns
 from infra.ports import bound
 from infra.running import gateway_noted
 from pipelines.runtime.errors import SettingsError
@@ -65,12 +66,16 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
             Clients(settings) as clients,
             aclosing(RebuildRuns(clients)) as rebuilds,
             titles(settings, await clients.counts(), clients.texts()) as writing,
+            AsyncExitStack() as stack,
         ):
             receipts, answers = await clients.receipts(waiting=True), await clients.asker(shared=True)
             auditor = await clients.auditor()
             audit_runs = await clients.audit_runs(auditor)
+            intake, runs = await clients.intake(), await clients.connector_runs()
+            reconciles = ReconcileRuns(settings, clients.changes_of, intake, runs)
+            stack.push_async_callback(reconciles.aclose)
             ports = Ports(
-                intake=await clients.intake(),
+                intake=intake,
                 receipts=receipts,
                 answers=answers,
                 conversations=clients.conversations(),
@@ -82,13 +87,14 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
                 audits=auditor,
                 audit_runs=audit_runs,
                 rebuilds=rebuilds,
+                reconciles=reconciles,
                 examples=clients.examples(),
                 alike=clients.example_likeness(),
                 texts=clients.texts(),
                 correction_trials=await clients.correction_trials(),
                 keys=await clients.access_keys(),
                 uses=await clients.last_uses(),
-                runs=await clients.connector_runs(),
+                runs=runs,
                 chat=await clients.chat_switches(),
                 audit_log=await clients.audit_log(),
                 questions=clients.questions(),

@@ -9,6 +9,7 @@ from datetime import datetime
 from adapters.elastic.examples import ElasticExamples
 from adapters.elastic.page_view import ElasticPageView
 from gateway.rebuild_runs import RebuildRuns
+from gateway.reconcile_runs import ReconcileRuns
 from pipelines.conversations.ask import Asker
 from pipelines.conversations.conversations import ConversationStore
 from pipelines.conversations.handovers import HandoverStore
@@ -54,6 +55,7 @@ class Ports:
     audits: Auditor
     audit_runs: AuditRuns
     rebuilds: RebuildRuns
+    reconciles: ReconcileRuns
     examples: ElasticExamples
     alike: ExampleComparison
     texts: TextStore

@@ -14,6 +14,7 @@ ActOutcome = Literal["done", "failed"]
 Action = Literal[
     "chat.off",
     "chat.on",
+    "connectors.reconcile",
     "conversations.erase",
     "corrections.put",
     "corrections.remove",
@@ -65,6 +66,9 @@ class AuditEntry(Wire):
     action: str = Field(description="What was done, for example `keys.revoke`.")
     site: str | None = Field(default=None, description="Null: it concerns all sites.")
     target: str = Field(default="", description="What it was done to: a key's name, a letter, a generation, ...")
+    client: str = Field(
+        default="", exclude_if=lambda name: not name, description="How the agent calls itself that did it over MCP."
+    )
     outcome: ActOutcome
     code: str = Field(default="", description="Why it failed, as in problem documents.")
     trace_id: str = Field(default="", description="Finds the request in the logs; empty for commands.")

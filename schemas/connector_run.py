@@ -23,7 +23,7 @@ class ConnectorRun(Wire):
     site: SiteId
     connector: str
     what: RunKind
-    by: str = Field(default="", description="The machine's user whose command it was.")
+    by: str = Field(default="", description="The machine's user whose command it was, or the name of the key.")
     began_at: AwareDatetime
     ended_at: AwareDatetime | None = Field(default=None, description="Null: it is at work, or died without a word.")
     sent: int = 0

@@ -148,7 +148,9 @@ class Question(Message):
         default=None, description="No event of its answer stands before it in `answer.events`; null: not known."
     )
     importing: bool = Field(default=False, description="Many pages of the site are being read in while it is asked.")
-    via: str = Field(default="", exclude_if=lambda via: not via, description="`mcp`; empty: by a chat or a program.")
+    via: str = Field(
+        default="", exclude_if=lambda via: not via, description="`mcp`, `nlweb`; empty: by a chat or a program."
+    )
     client: str = Field(
         default="", exclude_if=lambda name: not name, description="How the program calls itself that asks by `via`."
     )

@@ -46,7 +46,7 @@ def edge_settings(home: Path, **more: Any) -> Settings:
         "admin_key": ADMIN,
         "sites": {
             "town": SiteSettings(
-                languages=("en", "de"), title="Town & Sons", origins=(PAGE_ORIGIN,), agents=("pages", "mcp")
+                languages=("en", "de"), title="Town & Sons", origins=(PAGE_ORIGIN,), agents=("pages", "mcp", "nlweb")
             ),
             "other": SiteSettings(languages=("fr",)),
         },

@@ -68,7 +68,8 @@ class ChatSettings(SettingsGroup):
     )
 
 
-AgentAccess = Literal["pages", "mcp"]  # pages: as Markdown, with lists of them (llms.txt); mcp: the MCP server
+# pages: as Markdown, with lists of them (llms.txt); mcp: the MCP server; nlweb: the route `/ask` of NLWeb
+AgentAccess = Literal["pages", "mcp", "nlweb"]
 
 
 class SiteSettings(ConnectedSite):
@@ -97,7 +98,8 @@ class SiteSettings(ConnectedSite):
     agents: frozenset[AgentAccess] = Field(
         default=frozenset(),
         description="What assistants may use without a key, within the limits of visitors (docs/howto/agents.md): "
-        "`pages` (whole pages as Markdown, and `llms.txt`), `mcp` (the MCP server). Default: nothing.",
+        "`pages` (whole pages as Markdown, and `llms.txt`), `mcp` (the MCP server), `nlweb` (`/ask`). "
+        "Default: nothing.",
     )
     handover: HandoverSettings | None = Field(
         default=None,

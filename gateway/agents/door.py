@@ -5,6 +5,7 @@ An agent without a token has no name, so its address alone is counted, and it fi
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -23,8 +24,7 @@ from wiring.settings import AgentAccess
 class MayVisit:
     """A dependency that lets callers use `access` of the path's site if the site opens it, and counts visitors.
 
-    A page that calls must be of the site's origins or the gateway's own: a foreign page in an employee's browser could
-    else read an intranet's gateway (DNS rebinding; MCP, 2025-11-25, Transports, Security Warning).
+    A page that calls must be of the site's origins or the gateway's own.
     """
 
     access: AgentAccess
@@ -46,9 +46,7 @@ class MayVisit:
             UnknownSite.
         """
         settings = edge.settings.site(site)
-        origin, host = request.headers.get("origin"), request.headers.get("host", "")
-        if origin is not None and origin not in settings.origins and not edge.hosts.is_own_page(origin, host):
-            raise Problem(403, "origin-not-allowed", "this origin is not among the origins of the site")
+        check_origin(edge, request, settings.origins)
         caller = _caller(edge, site, credentials)
         request.state.caller = caller
         edge.used(caller)
@@ -57,6 +55,14 @@ class MayVisit:
             raise Problem(403, "agents-off", f"the site does not open this to assistants: `agents: [{self.access}]`")
         edge.count(self.counts, request, caller)
         return caller
+
+
+def check_origin(edge: Edge, request: Request, origins: Collection[str]) -> None:
+    """Refuse pages of other origins: a foreign page in an employee's browser could else read an intranet's gateway (DNS
+    rebinding; MCP, 2025-11-25, Transports, Security Warning). Raises: Problem: 403."""
+    origin, host = request.headers.get("origin"), request.headers.get("host", "")
+    if origin is not None and origin not in origins and not edge.hosts.is_own_page(origin, host):
+        raise Problem(403, "origin-not-allowed", "this origin is not among the origins of the site")
 
 
 def _caller(edge: Edge, site: str, credentials: HTTPAuthorizationCredentials | None) -> Caller:

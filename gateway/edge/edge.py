@@ -12,6 +12,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from gateway.edge.at_once import AtOnce, InTurn
 from gateway.edge.auth import VISITOR_SCOPES, Caller, Keys
 from gateway.edge.bounds import Bound
+from gateway.edge.confirmations import Confirmations
 from gateway.edge.event_ids import EventIds
 from gateway.edge.gauges import Exposition, StatusGauges
 from gateway.edge.hosts import Hosts
@@ -59,6 +60,7 @@ class Edge:
     conversations: Conversations
     handovers: Handovers
     event_ids: EventIds
+    confirmations: Confirmations
     pseudonyms: Pseudonyms
     sessions: Sessions
     proxy_users: ProxyUsers
@@ -94,10 +96,18 @@ class Edge:
             self.rates.count(what, address_of(request), caller.visitor or None)
 
     def act(
-        self, caller: Caller, action: Action, site: str | None = None, target: str = "", via: Via = "http"
+        self,
+        caller: Caller,
+        action: Action,
+        site: str | None = None,
+        target: str = "",
+        via: Via = "http",
+        *,
+        client: str = "",
     ) -> AbstractAsyncContextManager[Act]:
-        """What is done in the context is noted in the audit log, whatever comes of it."""
-        return self.ports.audit_log.act("visitor" if caller.visitor else caller.name, via, action, site, target)
+        """What is done in the context is noted in the audit log, whatever comes of it. `client`: the agent's name."""
+        who = "visitor" if caller.visitor else caller.name
+        return self.ports.audit_log.act(who, via, action, site, target, client)
 
     def questions(self, caller: Caller) -> ReadableQuestions:
         """The question log, without pages that the caller may not read."""

@@ -26,6 +26,7 @@ from schemas.example import NewExample
 from schemas.handover import HandoverOrder
 from schemas.http import BulkLine, ChatRequest, VisitorTokenOrder
 from schemas.letters import DeadLetterFilter, Redrive
+from schemas.nlweb import NlwebQuery
 from schemas.page import PageDocument
 from schemas.privacy import PrivacyChange, PrivacyOrder
 from schemas.rebuild import RebuildOrder
@@ -49,6 +50,7 @@ HAND_READ: tuple[type[BaseModel], ...] = (
     Redrive,
     RepairOrder,
     RebuildOrder,
+    NlwebQuery,
     NewCase,
     NewCorrection,
     NewExample,

@@ -43,12 +43,13 @@ What = Literal[
     "sign-in",
     "page",
     "mcp",
+    "nlweb",
     "handover",
     "indexnow",
 ]
-# As often as a question: what asks no stage costs little. A completion or an MCP request that is a question counts as
-# both.
-TIMES: dict[What, int] = {"conversation": 6, "resume": 6, "models": 6, "completion": 6, "page": 6, "mcp": 6}
+# As often as a question: what asks no stage costs little. A completion, MCP or NLWeb request that is a question counts
+# as both.
+TIMES: dict[What, int] = dict.fromkeys(("conversation", "resume", "models", "completion", "page", "mcp", "nlweb"), 6)
 
 
 class DailyBudgets:

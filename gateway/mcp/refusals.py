@@ -11,7 +11,7 @@ from gateway.edge.problems import Problem
 from gateway.edge.trace import trace_id
 
 INVALID_REQUEST, INTERNAL_ERROR = -32600, -32603  # JSON-RPC 2.0, 5.1
-_MCP = re.compile(r"/v1/sites/[^/]+/mcp")
+_MCP = re.compile(r"/v1/(?:sites/[^/]+|admin)/mcp")
 
 
 def is_mcp(path: str) -> bool:

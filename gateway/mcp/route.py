@@ -1,34 +1,41 @@
-"""Where a site's MCP server is. The SDK is an extra, and takes a while to be imported: with the first request."""
+"""Where the MCP servers are. The SDK is an extra, and takes a while to be imported: with the first request."""
 
 from __future__ import annotations
 
 import asyncio
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response, Security
 from starlette.types import Receive, Scope, Send
 
-from gateway.agents.door import MayVisit
+from gateway.agents.door import MayVisit, check_origin
 from gateway.edge.auth import Caller
+from gateway.edge.edge import MayAdmin, TheEdge
 from gateway.edge.openapi import any_json
+from gateway.edge.problems import Problem
 from pipelines.runtime.errors import SettingsError
 from wiring.settings import Settings
 
-SERVER = "gateway.mcp.server"
+SERVER, ADMIN_SERVER, PROTOCOL = "gateway.mcp.server", "gateway.mcp.admin_server", "gateway.mcp.protocol"
+INSTALL = "the MCP SDK is not installed: `pip install 'pagewire[mcp]'`"
 
 MayCall = Annotated[Caller, Security(MayVisit("mcp", "mcp"))]
 
-router = APIRouter(prefix="/v1/sites/{site}", tags=["agents"])
+router = APIRouter(tags=["agents"])
 
 
 class _Served(Response):
-    """What the SDK answers."""
+    """What the SDK answers for the server of a module."""
+
+    def __init__(self, module: str) -> None:
+        super().__init__()
+        self._module = module
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        serve = (await asyncio.to_thread(import_module, SERVER)).serve
-        await serve(scope, receive, send)
+        made = (await asyncio.to_thread(import_module, self._module)).SERVER
+        await import_module(PROTOCOL).serve(made, scope, receive, send)
 
 
 def check(settings: Settings) -> None:
@@ -38,15 +45,26 @@ def check(settings: Settings) -> None:
             raise SettingsError(f"sites.{name}.agents: mcp needs the MCP SDK: `pip install 'pagewire[mcp]'`")
 
 
-@router.post(
-    "/mcp",
-    response_class=Response,
-    openapi_extra=any_json("A request of JSON-RPC."),
-    responses={
-        status: {"content": {"application/json": {}, "application/problem+json": {}}, "description": "JSON-RPC."}
-        for status in (200, 400, 401, 403, 404, 406, 413, 415, 422, 429, 503)
-    },
-)
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    status: {"content": {"application/json": {}, "application/problem+json": {}}, "description": "JSON-RPC."}
+    for status in (200, 400, 401, 403, 404, 406, 413, 415, 422, 429, 501, 503)
+}
+BODY = any_json("A request of JSON-RPC.")
+
+
+@router.post("/v1/sites/{site}/mcp", response_class=Response, openapi_extra=BODY, responses=ANSWERS)
 async def mcp(site: str, caller: MayCall, request: Request) -> Response:
     """The site's MCP server (Streamable HTTP, without sessions): MCP 2026-07-28, and 2025-11-25 and older."""
-    return _Served()
+    return _Served(SERVER)
+
+
+@router.post("/v1/admin/mcp", response_class=Response, openapi_extra=BODY, responses=ANSWERS)
+async def admin_mcp(caller: MayAdmin, edge: TheEdge, request: Request) -> Response:
+    """The operators' MCP server: status, receipts, gaps, questions, dead letters, reconcile, redrive.
+
+    What changes something is asked for twice. It speaks as a site's server does.
+    """
+    check_origin(edge, request, ())
+    if find_spec("mcp") is None:
+        raise Problem(501, "mcp-missing", INSTALL)
+    return _Served(ADMIN_SERVER)

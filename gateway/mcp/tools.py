@@ -6,7 +6,7 @@ search ─▶ the search of GET /search      ask ─▶ the question of POST /ch
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -15,8 +15,6 @@ from schemas.answer import Citation
 from schemas.base import GivenLang, Lang, PageId, Wire
 from schemas.http import ChatResponse, SearchHit
 from schemas.query import MAX_QUESTION
-
-ToolName = Literal["search", "ask", "get_page"]
 
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_QUESTION)]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 from pydantic import AwareDatetime
 
-from gateway.edge.edge import MayView, TheEdge
+from gateway.edge.auth import Caller
+from gateway.edge.edge import Edge, MayView, TheEdge
 from pipelines.query.log.gaps import KEPT, most_asked, most_missed
 from pipelines.query.log.kept_reports import UnderWay
 from schemas.gaps import GapReport, GapsUnderWay
@@ -39,9 +41,26 @@ async def list_gaps(
     Made in the background, and kept for five minutes: 202 while it is being made, then ask again. 10,000 questions take
     some seconds, more where their vectors are not in the log.
     """
-    made = await edge.ports.gaps.report(site, days, until, groups=caller.groups, wait=wait)
+    made = await gap_report(edge, caller, site, days, until, all=all, limit=limit, wait=wait)
     if isinstance(made, UnderWay):
         under_way = GapsUnderWay(site=site, began_at=made.began_at)
         return Response(under_way.model_dump_json(), status_code=202, media_type="application/json")
-    shown = most_asked(made, limit) if all else most_missed(made, limit)
-    return Response(shown.model_dump_json(), media_type="application/json")
+    return Response(made.model_dump_json(), media_type="application/json")
+
+
+async def gap_report(
+    edge: Edge,
+    caller: Caller,
+    site: str,
+    days: float,
+    until: datetime | None = None,
+    *,
+    all: bool = False,
+    limit: int,
+    wait: float,
+) -> GapReport | UnderWay:
+    """Of the groups that the caller may see. Raises: Retryable."""
+    made = await edge.ports.gaps.report(site, days, until, groups=caller.groups, wait=wait)
+    if isinstance(made, UnderWay):
+        return made
+    return most_asked(made, limit) if all else most_missed(made, limit)

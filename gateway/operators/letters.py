@@ -10,8 +10,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import AwareDatetime, ValidationError
 
+from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
-from gateway.edge.edge import MayAdmin, TheEdge
+from gateway.edge.edge import Edge, MayAdmin, TheEdge
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import invalid
 from schemas.letters import (
@@ -100,8 +101,7 @@ async def drop_letter(caller: MayAdmin, edge: TheEdge, id: LetterId) -> DeadLett
 async def redrive_letters(caller: MayAdmin, edge: TheEdge, request: Request) -> DeadLetterCounts:
     """Redrive all open dead letters that fit the filter; `{}` is all."""
     wanted = parse(DeadLetterFilter, await read_body(request, MAX_FILTER))
-    async with edge.act(caller, "letters.redrive", wanted.site, wanted.said()):
-        return await _last(edge.ports.letters.redrive_all(wanted))
+    return await redriven(edge, caller, wanted)
 
 
 @router.post("/dlq:drop", openapi_extra=request_body(DeadLetterFilter))
@@ -110,6 +110,12 @@ async def drop_letters(caller: MayAdmin, edge: TheEdge, request: Request) -> Dea
     wanted = parse(DeadLetterFilter, await read_body(request, MAX_FILTER))
     async with edge.act(caller, "letters.drop", wanted.site, wanted.said()):
         return await _last(edge.ports.letters.drop_all(wanted))
+
+
+async def redriven(edge: Edge, caller: Caller, wanted: DeadLetterFilter, client: str = "") -> DeadLetterCounts:
+    """Redrive all open ones that fit; noted in the audit log. Raises: Retryable."""
+    async with edge.act(caller, "letters.redrive", wanted.site, wanted.said(), client=client):
+        return await _last(edge.ports.letters.redrive_all(wanted))
 
 
 async def _last(progress: AsyncGenerator[DeadLetterCounts, None]) -> DeadLetterCounts:

@@ -52,7 +52,7 @@ class AuditLog:
 
     @asynccontextmanager
     async def act(
-        self, who: str, via: Via, action: Action, site: str | None = None, target: str = ""
+        self, who: str, via: Via, action: Action, site: str | None = None, target: str = "", client: str = ""
     ) -> AsyncIterator[Act]:
         """Record the act that runs inside the block. Its errors are raised unchanged."""
         act = Act(target)
@@ -66,16 +66,20 @@ class AuditLog:
             code = str(getattr(err, "code", "internal"))
             raise
         finally:
-            await self._note(who, via, action, site, act.target, code)
+            await self._note(who, via, action, site, act.target, client, code)
 
     async def find(self, wanted: AuditFilter, limit: int, after: str | None = None) -> AuditLogPage:
         """The newest first. Raises: Retryable."""
         return await self._store.find(wanted, limit, after)
 
-    async def _note(self, who: str, via: Via, action: Action, site: str | None, target: str, code: str) -> None:
+    async def _note(
+        self, who: str, via: Via, action: Action, site: str | None, target: str, client: str, code: str
+    ) -> None:
         at = self._now()
         outcome: ActOutcome = "failed" if code else "done"
         said = {"who": who, "via": via, "action": action, "site": site, "target": target, "outcome": outcome}
+        if client:
+            said["client"] = client
         log.info("audit", **said, code=code)
         entry = AuditEntry.model_validate(
             said

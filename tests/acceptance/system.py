@@ -36,7 +36,7 @@ class Instance:
         self.site = self.sites[0]
         config = home / "pagewire.yaml"
         glossary = sample_site()["demo"].model_dump(mode="json")["glossary"]  # for the sample site's own questions
-        site = {"languages": ["en", "de"], "glossary": glossary, "agents": ["pages", "mcp"]}
+        site = {"languages": ["en", "de"], "glossary": glossary, "agents": ["pages", "mcp", "nlweb"]}
         config.write_text(yaml.safe_dump({"sites": dict.fromkeys(self.sites, site)}, allow_unicode=True), "utf-8")
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("PAGEWIRE_", "OPENAI_"))},

@@ -47,7 +47,7 @@ async def test_a_save_is_what_assistants_get_and_a_deleted_page_is_gone_from_all
     here = system.instance
     stdio = StdioServerParameters(command=str(PAGEWIRE), args=["mcp", here.site], env=here.environment)
     async with (
-        httpx2.AsyncClient() as http,  # without a key
+        httpx2.AsyncClient(timeout=60) as http,  # without a key
         Client(streamable_http_client(f"{system.url}/v1/sites/{here.site}/mcp", http_client=http)) as remote,
         Client(stdio) as local,
     ):

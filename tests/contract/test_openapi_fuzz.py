@@ -33,7 +33,11 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The gateway over its fakes, in a thread: schemathesis asks as a blocking client does."""
     web = {"kind": "sitemap", "url": "https://www.town.example", "indexnow_key": "0123456789"}
     sites = {
-        "town": {"languages": ["en"], "connectors": {"blog": {"kind": "push", "secret": SECRET}, "web": web}},
+        "town": {
+            "languages": ["en"],
+            "agents": ["pages", "mcp", "nlweb"],
+            "connectors": {"blog": {"kind": "push", "secret": SECRET}, "web": web},
+        },
         "other": {"languages": ["fr"]},
     }
     fakes = FakePorts(pages=FakeIntake({"town": "en", "other": "fr"}), rebuilds=FakeRebuilds())

@@ -19,6 +19,7 @@ from typing import Any
 from connectors.cms import documents
 from connectors.cms.sitemap.page import read_page
 from connectors.cms.wordpress.mapping import document
+from gateway.agents.nlweb_messages import answered, merged
 from gateway.openai.chunks import CompletionChunks
 from pipelines.conversations.turns import newest
 from pipelines.ingest.chunk import chunk_page
@@ -51,6 +52,7 @@ from prompts.loader import ChatMessage, load
 from schemas.answer import Usage
 from schemas.correction import Correction
 from schemas.ingest import Chunk, Chunker, ChunkUnit, PageChunks
+from schemas.nlweb import NlwebQuery
 from schemas.page import PageDocument, PageMeta
 from schemas.query import Evidence, Turn
 from tests.asking import question, retrieved, source
@@ -67,7 +69,7 @@ from text.units import Unit
 from wiring.settings import SiteSettings
 
 ROOMS = ("text", "pipelines.query", "pipelines.ingest", "pipelines.conversations", "connectors.cms")
-EDGE = ("gateway.chat", "gateway.openai", "gateway.site", "gateway.edge.trace")
+EDGE = ("gateway.agents.nlweb", "gateway.chat", "gateway.openai", "gateway.site", "gateway.edge.trace")
 
 Call = Callable[[str], object]
 
@@ -216,6 +218,8 @@ def _recorded(text: str) -> object:
 
 
 CALLS: Mapping[str, Call] = {
+    "gateway.agents.nlweb_messages.answered": lambda text: merged("q", answered("summarize", text, SOURCES, "town")),
+    "gateway.agents.nlweb_messages.merged": lambda text: NlwebQuery.model_validate({"query": "q", "prev": text}),
     "gateway.openai.chunks.CompletionChunks.text": lambda text: CompletionChunks(
         "request-0001", "town", usage=False
     ).text(text),

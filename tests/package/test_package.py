@@ -44,6 +44,8 @@ LACKING = {
     "connectors.cms.sitemap.feeds": "protego",
     "connectors.cms.sitemap.follow": "protego",
     "connectors.cms.sitemap.source": "protego",
+    "gateway.mcp.admin_server": "mcp",
+    "gateway.mcp.protocol": "mcp_types",
     "gateway.mcp.server": "mcp_types",
 }
 

@@ -27,6 +27,7 @@ ASKS = {
     ("post", f"{SITE}/{asked}")
     for asked in ("trials", "cases", "examples:like", "corrections:try", "evaluation-run:plan")
 }  # and change nothing
+ASKS |= {("post", "/v1/admin/mcp")}  # its tools note what they change: test_admin_mcp.py
 CHANGES: dict[tuple[str, str], tuple[str, dict[str, Any], tuple[str, str | None, str]]] = {
     ("post", "/v1/admin/keys"): (
         "/v1/admin/keys",

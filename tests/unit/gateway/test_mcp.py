@@ -193,7 +193,7 @@ async def test_an_assistant_that_hangs_up_stops_its_answer(app: FastAPI, fakes: 
     async with Wire().call(app, "POST", URL, headers, json.dumps(call).encode()) as wire:
         await until(lambda: fakes.answers.following)
         wire.hang_up()
-        await until(lambda: fakes.answers.stopped)
+        await until(lambda: any(each.is_set() for each in fakes.answers.stopped.values()))
     assert fakes.answers.following == 0
 
 

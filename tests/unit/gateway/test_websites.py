@@ -94,9 +94,9 @@ async def test_all_is_deleted_from_a_page_of_the_site(
     assert not any((await stranger.get("/v1/sites/town/conversations", headers=mine)).json().values())
 
 
-KEYLESS = {("GET", path) for path in ("pages", "pages/{page_id:page_id}", "llms.txt", "llms-full.txt", "welcome")} | {
-    ("POST", path) for path in ("mcp", "visitor-tokens")
-}
+KEYLESS = {
+    ("GET", path) for path in ("pages", "pages/{page_id:page_id}", "llms.txt", "llms-full.txt", "welcome", "ask")
+} | {("POST", path) for path in ("ask", "mcp", "visitor-tokens")}
 
 
 async def test_no_route_but_those_of_visitors_can_be_called_from_a_page(
