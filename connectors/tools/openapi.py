@@ -101,15 +101,15 @@ class Operation:
 
     def request(self, server: str, arguments: Mapping[str, Any]) -> Request:
         """Raises: ValueError: an argument cannot be part of a path."""
-        given = {each: value for each in self.parameters if (value := arguments.get(each.name)) is not None}
-        path = {each.name: _in_path(each.name, value) for each, value in given.items() if each.place == "path"}
+        given = [(each, value) for each in self.parameters if (value := arguments.get(each.name)) is not None]
+        path = {each.name: _in_path(each.name, value) for each, value in given if each.place == "path"}
         query = [
             (each.name, _written(one))
-            for each, value in given.items()
+            for each, value in given
             if each.place == "query"
             for one in (value if isinstance(value, list) and each.exploded else [value])
         ]
-        body = {each.name: value for each, value in given.items() if each.place == "body"}
+        body = {each.name: value for each, value in given if each.place == "body"}
         url = server.rstrip("/") + _SLOT.sub(lambda slot: path[slot[1]], self.path)
         sent = json.dumps(body, ensure_ascii=False).encode() if self.method == "POST" else None
         return Request(self.method, f"{url}?{urlencode(query)}" if query else url, sent)
@@ -124,8 +124,7 @@ def operations(document: object, ids: Iterable[str]) -> list[Operation]:
         for method in _METHODS:
             operation = _mapping(item).get(method)
             if isinstance(operation, dict) and isinstance(operation.get("operationId"), str):
-                shared = _mapping(item).get("parameters") or []
-                found[operation["operationId"]] = (method, path, operation, list(shared))
+                found[operation["operationId"]] = (method, str(path), operation, _list(item.get("parameters")))
     known = ", ".join(sorted(found)[:20]) or "none"
     made = []
     for id in ids:
@@ -142,7 +141,7 @@ def _operation(
         raise BadDocument(f"operation {id}: {method.upper()} changes things, and only GET and POST are called")
     inliner = _Inliner(document, id)
     own = {}
-    for written in (*shared, *(said.get("parameters") or [])):
+    for written in (*shared, *_list(said.get("parameters"))):
         parameter = _parameter(id, _mapping(inliner.inlined(written)))
         if parameter is not None:
             own[parameter.name] = parameter
@@ -158,8 +157,8 @@ def _operation(
     description = " ".join(filter(None, dict.fromkeys((summary, told))))[:DESCRIPTION_CHARS]
     if not description:
         raise BadDocument(f"operation {id}: no summary or description to tell the model what it does")
-    servers = said.get("servers") or document.get("servers") or [{}]
-    server = str(_mapping(servers[0] if isinstance(servers, list) else None).get("url") or "")
+    servers = _list(said.get("servers")) or _list(document.get("servers")) or [None]
+    server = str(_mapping(servers[0]).get("url") or "")
     made: Literal["GET", "POST"] = "GET" if method == "get" else "POST"
     operation = Operation(id, made, path, (summary or id)[:TITLE_CHARS], description, tuple(own.values()), server)
     if not re.fullmatch(r"[a-z][a-z0-9_]*", operation.name):
@@ -186,7 +185,7 @@ def _body(id: str, said: Mapping[str, Any]) -> list[Parameter]:
     properties = schema.get("properties")
     if not isinstance(properties, dict):
         raise BadDocument(f"operation {id}: its body is no JSON object with named properties")
-    required = schema.get("required") or []
+    required = _list(schema.get("required"))
     return [Parameter(str(name), "body", name in required, _mapping(each)) for name, each in properties.items()]
 
 
@@ -237,6 +236,10 @@ def _described(schema: Mapping[str, Any], description: object) -> Mapping[str, A
 
 def _mapping(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _line(value: object) -> str:

@@ -31,7 +31,7 @@ def python_tool(name: str, where: str, installed: Iterable[EntryPoint] | None = 
     try:
         function = known[name].load()
         tool = Tool.of(function)
-    except Exception as err:  # noqa: BLE001 - strangers' code may raise anything
+    except Exception as err:
         raise SettingsError(
             f"{where}: the tool {name!r} ({known[name].value}) cannot be loaded: {type(err).__name__}: {err}"
         ) from err
