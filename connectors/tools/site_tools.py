@@ -7,6 +7,7 @@ is read when it is first wanted, since its server may be away: the site has the 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from time import monotonic
 from urllib.parse import urljoin
@@ -24,7 +25,7 @@ from pipelines.runtime.errors import PagewireError, SettingsError
 
 log = structlog.get_logger(__name__)
 
-DOCUMENT_BYTES = 2 * 1024 * 1024
+DOCUMENT_BYTES = 1024 * 1024
 AGAIN = 60.0  # seconds until a document that could not be read is tried again
 OURS = frozenset(("search", "lookup", "page", "date_calculator", "opening_hours", "finish"))
 
@@ -105,13 +106,20 @@ def _of_file(settings: OpenApiTools, where: str, fetch: SafeFetch) -> list[Tool]
 def _tools(settings: OpenApiTools, content: bytes, address: str, where: str, fetch: SafeFetch) -> list[Tool]:
     """Raises: SettingsError."""
     try:
-        document = yaml.load(content, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  # both are safe
-        found = operations(document, settings.operations)
+        found = operations(_read(content), settings.operations)
         tools = [_tool(each, settings, address, fetch) for each in found]
     except (yaml.YAMLError, RecursionError, ValueError, TypeError) as err:
         raise SettingsError(f"{where}: {settings.openapi}: {str(err)[:500]}") from err
     _own_names(tools, where)
     return tools
+
+
+def _read(content: bytes) -> object:
+    """The document. PyYAML's loader in C is not used: values nested deeply enough end its process."""
+    try:
+        return json.loads(content)
+    except ValueError:
+        return yaml.safe_load(content)
 
 
 def _tool(operation: Operation, settings: OpenApiTools, address: str, fetch: SafeFetch) -> Tool:

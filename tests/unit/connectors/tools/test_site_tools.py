@@ -92,6 +92,14 @@ def test_a_wrong_file_ends_the_start(tmp_path: Path, document: Any, more: dict[s
         ConnectedTools({"town": [OpenApiTools.model_validate(given)]}, SafeFetch())
 
 
+@pytest.mark.parametrize("content", ["[" * 100_000, "{a: " * 20_000, "a: &a [*a]", "\t- x", "\xff"])
+def test_a_file_that_cannot_be_read_ends_the_start(tmp_path: Path, content: str) -> None:
+    (tmp_path / "openapi.yaml").write_text(content, "latin-1")
+    settings = OpenApiTools(openapi=str(tmp_path / "openapi.yaml"), operations=("a",))
+    with pytest.raises(SettingsError, match=r"sites.town.tools.0: "):
+        ConnectedTools({"town": [settings]}, SafeFetch())
+
+
 def test_a_missing_file_ends_the_start(tmp_path: Path) -> None:
     settings = OpenApiTools(openapi=str(tmp_path / "no.yaml"), operations=("a",))
     with pytest.raises(SettingsError, match=r"no.yaml cannot be read: No such file"):
