@@ -1,4 +1,4 @@
-"""Runs a tool's function in a thread of its own, so that one that hangs stops nobody else.
+"""Runs a tool's function in a thread of its own, so that one that hangs stops nothing else.
 
 Python cannot end a thread. A call that is past its time is given up, and its thread runs on as a daemon, which keeps no
 process from stopping. A tool has so many threads at most: when all of them hang, it is refused, and everything else
@@ -75,7 +75,7 @@ class InThread:
         except BaseException as err:  # noqa: BLE001  # strangers' code may raise anything
             log.error("tool failed", tool=self._name, code="tool-failed", error=f"{type(err).__name__}: {err}")
             failure = ToolFailed("it failed")
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
+        with suppress(RuntimeError):  # the loop is closed: the caller has left
             loop.call_soon_threadsafe(self._ended, result, text, failure)
 
     def _text(self, arguments: dict[str, Any]) -> str:
