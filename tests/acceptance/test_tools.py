@@ -237,9 +237,8 @@ def test_an_operation_of_a_web_service_is_called_with_its_secret(university: Any
             "wrong call: weighted_average: grades.0: Input should",
         ),
         (called("dropFee", service="dog"), "wrong call: there is no tool 'dropFee'"),
-        (Reply(calls=[("hang", "[" * 9_000)]), "wrong call: hang: the arguments are longer"),
     ],
-    ids=["HTML", "redirect inside", "hangs", "5 MB", "wrong types", "not offered", "endless"],
+    ids=["HTML", "redirect inside", "hangs", "5 MB", "wrong types", "not offered"],
 )
 def test_bad_calls_are_told_and_the_conversation_goes_on(university: Any, call: Reply, said: str) -> None:
     model, site, _, _ = university
