@@ -10,6 +10,7 @@ from pydantic import Field
 
 from schemas.base import Message, SiteId, Wire
 from schemas.query import Became, FoundPage, Gate, Grade, RequestId, SearchMode, Source, Sure
+from schemas.query import PendingCall as PendingCall
 from schemas.query import PromptMessage as PromptMessage
 from schemas.query import Usage as Usage
 
@@ -164,6 +165,11 @@ class Answered(Wire):
     )
     tables: tuple[WholeTable, ...] = Field(
         default=(), description="Whole tables of which only some rows are quoted; none that is very long."
+    )
+    pending: PendingCall | None = Field(
+        default=None,
+        exclude_if=lambda call: call is None,
+        description="Where the answer asks for what a tool still needs: the call. Absent elsewhere.",
     )
     strategy: str = Field(default="", description="What was asked to answer: a strategy's name, or `quote`.")
     trace: tuple[Step, ...] = Field(default=(), description="The steps, in order; of very many only the first.")

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field, StringConstraints
 from schemas.answer import Certainty, Citation, Doubted, GeneratedBy, QuestionMeaning, WholeTable
 from schemas.base import Lang, PageId, SiteId, Wire
 from schemas.page import FieldName
-from schemas.query import Grade, RequestId
+from schemas.query import Grade, PendingCall, RequestId, SourceKind
 
 MAX_TITLE = 200  # characters
 MAX_COMMENT = 2_000  # characters
@@ -28,6 +28,7 @@ class CitedSource(Wire):
     url: str
     field: FieldName
     ord: int = Field(ge=0)
+    kind: SourceKind = Field(default="page", exclude_if=lambda kind: kind == "page", description="As in the answer.")
 
 
 Rating = Literal["up", "down"]
@@ -85,6 +86,11 @@ class StoredTurn(AskedTurn):
     groups: tuple[str, ...] = Field(default=(), description="Access groups whose pages the answer could tell of.")
     guessed: bool = Field(default=False, description="Its language was neither given nor shown by its words.")
     removed: bool = Field(default=False, description="Taken back: shown no more.")
+    pending: PendingCall | None = Field(
+        default=None,
+        exclude_if=lambda call: call is None,
+        description="The call of a tool for which the answer asks.",
+    )
     replaces: RequestId | None = Field(
         default=None, description="The turn that this one asks again; shown where nothing comes of this one."
     )

@@ -74,6 +74,9 @@ class Outcome(Wire):
     client: str = Field(default="", exclude_if=lambda name: not name, description="As in the question.")
     corrections: tuple[str, ...] = Field(default=(), description="Ids of the editors' corrections that were used.")
     corrected: CorrectedBy | None = Field(default=None, description="How one of them has decided the answer.")
+    tools: tuple[str, ...] = Field(
+        default=(), exclude_if=lambda tools: not tools, description="Tools of the site that the answer cites, by name."
+    )
     strategy: str = Field(default="", description="A strategy's name, or `quote`; empty: it failed before.")
     extractive: bool = Field(default=False, description="True when no model wrote the answer.")
     generated_by: GeneratedBy | None = Field(

@@ -44,6 +44,14 @@ SureOf = Literal["unit", "page", "nothing"]
 Became = Literal["answered", "page", "refused", "courtesy", "failed"]
 
 
+class PendingCall(Wire):
+    """A call of a tool that waits for what only the visitor knows."""
+
+    tool: str
+    arguments: str = Field(description="Those that are known, a JSON object.")
+    missing: tuple[str, ...] = Field(description="Names of the arguments that the visitor was asked for.")
+
+
 class Turn(Wire):
     """An earlier question of the conversation and its answer."""
 
@@ -51,6 +59,11 @@ class Turn(Wire):
     answer: str
     lang: Lang | None = Field(default=None, description="It was answered in; null: who asks has not said so.")
     pages: tuple[str, ...] = Field(default=(), description="Keys of the pages that the answer cites, in its order.")
+    pending: PendingCall | None = Field(
+        default=None,
+        exclude_if=lambda call: call is None,
+        description="The call of a tool for which the answer asks.",
+    )
 
 
 class Tuned(FlowParts, Wire):
@@ -245,8 +258,13 @@ class Rephrased(Message):
     timings_ms: dict[str, float] = Field(default_factory=dict)
 
 
+SourceKind = Literal["page", "tool"]
+
+
 class Source(Wire):
-    """A passage of a page, numbered as the answer cites it: hits and neighbours merged, no overlap."""
+    """A passage of a page, numbered as the answer cites it: hits and neighbours merged, no overlap. Or what a tool of
+    the site has worked out.
+    """
 
     n: int = Field(ge=1)
     page_id: PageId
@@ -263,6 +281,11 @@ class Source(Wire):
     cosine: float | None = Field(default=None, description="Cosine of the best hit; null if found by keywords alone.")
     revision: Revision
     cited: bool = False
+    kind: SourceKind = Field(
+        default="page",
+        exclude_if=lambda kind: kind == "page",
+        description="`tool`: what a tool of the site has worked out; `title` names it, `page_id` is no page's.",
+    )
 
 
 class Gate(Wire):

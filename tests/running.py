@@ -11,10 +11,11 @@ from adapters.llm.fake import FakeChat, Reply
 from pipelines.query.answer.judging import Judge
 from pipelines.query.answer.strategies.base import LeftOut, StrategyContext, TakenBack, Task
 from pipelines.query.answer.strategies.registry import strategies
+from pipelines.query.answer.tools.registry import Tool
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.runtime.settings import StrategyName, ToolCalling
 from schemas.answer import Citation, SourcesFound, Step, Token, Usage
-from schemas.query import Retrieved, Source
+from schemas.query import PendingCall, Retrieved, Source
 from tests.asking import retrieved, source
 
 BOOKS = SitePrompts()
@@ -52,6 +53,7 @@ class Ran:
     spent: int = 0
     taken_back: list[str] = field(default_factory=list)
     left_out: int = 0
+    pending: PendingCall | None = None
 
     @property
     def kinds(self) -> list[str]:
@@ -72,11 +74,13 @@ async def run(
     judge: Judge | None = None,
     until: float = math.inf,
     thinks: bool | None = None,
+    asked: Retrieved | None = None,
+    tools: Sequence[Tool] = (),
 ) -> Ran:
     """`await run("react", replies...)` on a site with a pool, a ferry and a mill."""
     ran = Ran(FakeChat(*replies), Site({"ferry": [FERRY], "mill": [MILL]}))
     task = Task(
-        retrieved(*found),
+        asked or retrieved(*found),
         site="Town",
         language="English",
         now=MONDAY,
@@ -87,7 +91,11 @@ async def run(
         until=until,
         thinks=thinks,
     )
-    means = StrategyContext(ran.model, BOOKS, ran.site, {"model": judge} if judge else {})
+
+    async def of_site(site: str) -> Sequence[Tool]:
+        return tools
+
+    means = StrategyContext(ran.model, BOOKS, ran.site, {"model": judge} if judge else {}, of_site)
     async for piece in strategies(means)[name].run(task):
         match piece:
             case Token(text=text):
@@ -98,6 +106,8 @@ async def run(
                 ran.steps.append(piece)
             case SourcesFound(sources=sources):
                 ran.sources = sources
+            case PendingCall():
+                ran.pending = piece
             case Usage():
                 ran.spent += 1
             case TakenBack():

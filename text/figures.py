@@ -84,8 +84,11 @@ class Figure:
     def bears(self, other: Figure) -> bool:
         """Whether this figure supports the other one. A number without a unit matches any unit."""
         if self.kind == "date" or other.kind == "date":
+            if self.kind == "number":  # "1.05." at the end of a sentence is a date or a number
+                return self.unit is None and bool(self.numbers & other.numbers)
             if other.kind == "number":
-                return other.unit is None and any(date[0] in other.numbers for date in self.dates)
+                years = {Fraction(date[0]) for date in self.dates if date[0] is not None}
+                return other.unit is None and bool((years | self.numbers) & other.numbers)
             return any(_within(mine, theirs) for mine in self.dates for theirs in other.dates)
         if other.kind == "weekday" or self.kind == "weekday":
             return self.kind == other.kind and bool(self.times & other.times)
@@ -184,16 +187,19 @@ def _dates(reading: _Reading) -> None:
         year = int(match[3]) if match[3] else None
         if year is not None and year < 100:
             year += 2000
-        _take_date(reading, match, {(year, int(match[2]), int(match[1]))})
+        number = frozenset([Fraction(f"{match[1]}.{match[2]}")]) if len(match[2]) == 2 and not match[3] else frozenset()
+        _take_date(reading, match, {(year, int(match[2]), int(match[1]))}, number)
     for lexicon in reading.lexicons:
         for names, alone in ((lexicon.months, True), (lexicon.months_short, False)):
             _named_dates(reading, names, alone)
 
 
-def _take_date(reading: _Reading, match: re.Match[str], dates: Iterable[Date]) -> None:
-    right = frozenset(d for d in dates if 1 <= (d[1] or 1) <= 12 and 1 <= (d[2] or 1) <= 31)
+def _take_date(
+    reading: _Reading, match: re.Match[str], dates: Iterable[Date], numbers: frozenset[Fraction] = frozenset()
+) -> None:
+    right = frozenset(d for d in dates if d[1] in (None, *range(1, 13)) and d[2] in (None, *range(1, 32)))
     if right and reading.free(*match.span()):
-        reading.take(Figure("date", *match.span(), dates=right))
+        reading.take(Figure("date", *match.span(), dates=right, numbers=numbers))
 
 
 def _named_dates(reading: _Reading, names: Mapping[str, int], alone: bool) -> None:

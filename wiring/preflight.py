@@ -26,6 +26,7 @@ from pipelines.runtime.stages import STAGES
 from wiring.evaluating import judge_of_samples
 from wiring.query import judging
 from wiring.settings import Settings
+from wiring.tools import site_tools, tools_fetch
 
 log = structlog.get_logger(__name__)
 
@@ -67,6 +68,8 @@ def stages(settings: Settings, names: Collection[str]) -> None:
     if wanted & ANSWERING:
         SitePrompts.of_settings(settings)
         judging(settings)
+    if "answer" in wanted:
+        site_tools(settings, tools_fetch(settings))
     if "judge" in wanted:
         judge_of_samples(settings)
     if wanted & (ANSWERING | {"judge"}) and not (settings.openai_api_key or settings.openai_base_url):

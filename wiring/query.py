@@ -67,6 +67,7 @@ from text import words
 from text.language import identified, spoken
 from wiring.index_search import SiteIndexes
 from wiring.settings import Settings
+from wiring.tools import site_tools, tools_fetch
 
 if TYPE_CHECKING:
     from adapters.llm.registry import ChatRegistry
@@ -178,9 +179,10 @@ def answer_stage(
     searcher = Searcher(elastic.search, models, settings, SiteIndexes(elastic, models).of)
     finder = PageFinder(searcher, elastic.search, settings, site_prompts)
     reranker = make_reranker(settings.reranker, settings.nice) if "reranker" in judging(settings) else None
-    means = (
-        StrategyContext(chat, site_prompts, finder, judges(settings, chat, reranker, site_prompts)) if chat else None
-    )
+    fetch = tools_fetch(settings)
+    tools = site_tools(settings, fetch)
+    judging_by = judges(settings, chat, reranker, site_prompts)
+    means = StrategyContext(chat, site_prompts, finder, judging_by, tools.of) if chat else None
     answering = Answering(
         settings,
         site_prompts,
@@ -195,8 +197,9 @@ def answer_stage(
     async def setup() -> None:
         if reranker is not None:
             await reranker.start()
-        if chat is not None:  # else nothing is embedded here
+        if chat is not None:  # else nothing is embedded here, and no tool is called
             await models.warm()
+            await tools.start()
         await asyncio.to_thread(rehearse_words, settings.spoken)
         await stops.start()
         await live_texts.start()
@@ -206,6 +209,7 @@ def answer_stage(
             await reranker.aclose()
         await stops.aclose()
         await stop_log.aclose()
+        await fetch.aclose()
         await _close(log, live_texts, chat)
 
     handler = answer_handler(answering, log, stops, outcomes)

@@ -20,6 +20,7 @@ from adapters.llm.settings import ModelSettings
 from adapters.telemetry import TracingSettings
 from connectors.cms.settings import ConnectedSite, ConnectorsSettings
 from connectors.handover.settings import HandoverSettings
+from connectors.tools.settings import SiteTool
 from pipelines.ingest.settings import AttachmentSettings, IntakeSettings
 from pipelines.query.settings import QuerySettings
 from pipelines.runtime.logs import LogSettings
@@ -105,6 +106,11 @@ class SiteSettings(ConnectedSite):
         default=None,
         description="Where messages go that visitors leave for a person (docs/howto/handover.md), see below. Default: "
         "visitors are offered no form, and told `contact`.",
+    )
+    tools: tuple[SiteTool, ...] = Field(
+        default=(),
+        description="Tools that a model may call under the strategy `tools` (docs/howto/tools.md): names of Python "
+        "functions, and operations of web services, see below. Default: those that every site has.",
     )
     index: SiteIndex | None = Field(
         default=None,

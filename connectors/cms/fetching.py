@@ -194,8 +194,20 @@ class SafeFetch:
         except TimeoutError:
             raise ServerUnavailable(f"{shown(url)}: no whole answer within {self._timeout:g} s") from None
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> None:
+    async def post(
+        self,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        limit: int = 0,
+        answered: Callable[[Fetched], None] = lambda _: None,
+    ) -> Fetched:
         """Send a body. Redirects are not followed: they would show it to somebody else.
+
+        Args:
+            limit: most bytes of the answer; 0: it is not read.
+            answered: as in `get`.
 
         Raises:
             FetchRefused: as `get`, or a redirect.
@@ -203,9 +215,11 @@ class SafeFetch:
         """
         here = checked(url)
         try:
-            async with asyncio.timeout(self._timeout), self._ask(here, headers, body) as (status, said, _):
+            async with asyncio.timeout(self._timeout), self._ask(here, headers, body) as (status, said, read):
                 if 200 <= status < 300:
-                    return
+                    answered(Fetched(str(here), status, b"", said))
+                    got = await _read(read, said, limit, here) if limit else b""
+                    return Fetched(str(here), status, got, said)
                 pause = retry_after(said)
         except TimeoutError:
             raise ServerUnavailable(f"{shown(url)}: no answer within {self._timeout:g} s") from None

@@ -179,6 +179,11 @@ def variables(values: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], dict
                     match = VARIABLE.fullmatch(text) if isinstance(text := holder.get(key), str) else None
                     if match:
                         yield ("sites", site, group, name, key), holder, key, match[1]
+        tools = of_site.get("tools")
+        for n, holder in enumerate(tools if isinstance(tools, list) else ()):
+            text = holder.get("secret") if isinstance(holder, dict) else None
+            if isinstance(text, str) and (match := VARIABLE.fullmatch(text)):
+                yield ("sites", site, "tools", str(n), "secret"), holder, "secret", match[1]
 
 
 def _mappings(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -165,6 +165,7 @@ def completed(conversation: Conversation, request_id: str, outcome: TurnOutcome)
         handover=answered.handover,
         narrower=answered.narrower,
         tables=answered.tables,
+        pending=answered.pending,
     )
 
 
@@ -229,8 +230,15 @@ def history(conversation: Conversation, messages: int, groups: Iterable[str] = (
 
 
 def _turn(site: str, turn: StoredTurn) -> Turn:
-    cited = dict.fromkeys(page_key(site, source.lang, source.page_id) for source in turn.sources)
-    return Turn(question=turn.question, answer=turn.answer, lang=turn.lang, pages=tuple(cited)[:CITED_PAGES])
+    pages = [source for source in turn.sources if source.kind == "page"]
+    cited = dict.fromkeys(page_key(site, source.lang, source.page_id) for source in pages)
+    return Turn(
+        question=turn.question,
+        answer=turn.answer,
+        lang=turn.lang,
+        pages=tuple(cited)[:CITED_PAGES],
+        pending=turn.pending,
+    )
 
 
 def newest(turns: Sequence[Turn], messages: int) -> tuple[Turn, ...]:

@@ -83,7 +83,8 @@ class Outcomes:
         # what was masked, or is not kept, there is none.
         vector = said.vector if said.rephrased is not None and words["rephrased"] == said.rephrased else None
         sources = end.sources if isinstance(end, Answered) else ()
-        public = [source.text for source in sources if source.cited]
+        # What a tool has worked out repeats what the visitor gave it.
+        public = [source.text for source in sources if source.cited and source.kind == "page"]
         # What only some may read is not for everybody who may read the log.
         answer = None if request.groups else self._masks.kept(request.site, said.answer, public)
         return OutcomeEvent(
@@ -97,7 +98,7 @@ class Outcomes:
         """With the calls of models and the doubted sentences, masked but for what the pages say."""
         first = () if isinstance(known, Question) else known.calls
         sources = end.sources if isinstance(end, Answered) else known.sources if isinstance(known, Retrieved) else ()
-        public = [source.text for source in sources]
+        public = [source.text for source in sources if source.kind == "page"]
 
         def kept(text: str) -> str:
             return self._masks.kept(event.site, text, public) or ""
@@ -159,6 +160,7 @@ def outcome(known: Known, end: Answered | Failed, first_word_at: datetime | None
         client=request.client,
         corrections=retrieved.corrected.ids if retrieved and retrieved.corrected else (),
         corrected=retrieved.corrected.kind if retrieved and retrieved.corrected else None,
+        tools=tuple(dict.fromkeys(each.page_id for each in sources if each.kind == "tool" and each.cited)),
         strategy=answered.strategy if answered else "",
         extractive=answered.extractive if answered else False,
         generated_by=answered.generated_by if answered else None,
@@ -183,7 +185,7 @@ def became(retrieved: Retrieved | None, end: Answered | Failed) -> Became:
         return "failed"
     if retrieved.courtesy is not None:
         return "courtesy"
-    if not any(source.cited for source in end.sources):
+    if end.pending is None and not any(source.cited for source in end.sources):
         return "answered" if end.stopped else "refused"  # who stops an answer was about to get one
     return "page" if end.certainty == "place" else "answered"
 
@@ -202,4 +204,5 @@ def _hits(sources: Iterable[Source]) -> tuple[OutcomeSource, ...]:
             cited=source.cited,
         )
         for source in sources
+        if source.kind == "page"
     )

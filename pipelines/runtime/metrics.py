@@ -40,6 +40,11 @@ ANSWERS = Counter(
     "counted.",
     ("site", "became"),
 )
+TOOL_THREADS = Gauge(
+    "pagewire_tool_threads",
+    "Calls of a site's Python tool that run, those among them that were given up and do not end.",
+    ("tool",),
+)
 HANDOVERS = Counter(
     "pagewire_handovers_total",
     "Visitors' messages to a person: kept, delivered, retried (an attempt failed), or failed (given up).",

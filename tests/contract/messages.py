@@ -68,6 +68,7 @@ from schemas.query import (
     LogPlace,
     ModelCall,
     Part,
+    PendingCall,
     Question,
     QuestionVector,
     Rephrased,
@@ -104,7 +105,8 @@ _CALL = ModelCall(
     failed="model-cut",
     not_kept=7,
 )
-_TURN = Turn(question="When is it open?", answer="Daily.", lang="en", pages=("town:en:pool",))
+_CALL_THAT_WAITS = PendingCall(tool="average", arguments='{"grades": [5]}', missing=("credits",))
+_TURN = Turn(question="When is it open?", answer="Daily.", lang="en", pages=("town:en:pool",), pending=_CALL_THAT_WAITS)
 _MEASURE = Measure(
     name="hit@1", live=0.9, candidate=0.8, difference=-0.1, low=-0.2, high=-0.01, state="worse", needed=0
 )
@@ -218,6 +220,7 @@ _SOURCE = Source(
     cosine=0.75,
     revision=5,
     cited=True,
+    kind="tool",
 )
 _EVIDENCE = Evidence(
     n=1,
@@ -254,6 +257,7 @@ _EVENTS = (
         narrower=(QuestionMeaning(label="Pool", question="Which pool?"),),
         tables=(WholeTable(n=1, start=0, text="| Day | From |"),),
         found=(FoundPage(page_id="pool", lang="en"),),
+        pending=_CALL_THAT_WAITS,
         strategy="tools",
         trace=(Step(kind="model", asked="?", said="!", ms=12.5),),
         usage=Usage(model="small", prompt_tokens=10, completion_tokens=3),
@@ -307,6 +311,7 @@ _OUTCOMES = (
         client="assistant",
         corrections=("3f9a1c20b7de",),
         corrected="answer",
+        tools=("average",),
         strategy="direct",
         extractive=True,
         generated_by="model",
@@ -556,7 +561,9 @@ _ASKED = StoredTurn(
     grade=1,
     answer="From 9.",
     citations=(Citation(n=1, start=0, end=7, quote="From 9."),),
-    sources=(CitedSource(n=1, page_id="pool", lang="en", title="Pool", url="/pool", field="content", ord=2),),
+    sources=(
+        CitedSource(n=1, page_id="pool", lang="en", title="Pool", url="/pool", field="content", ord=2, kind="tool"),
+    ),
     extractive=True,
     certainty="place",
     generated_by="quotation",
@@ -572,6 +579,7 @@ _ASKED = StoredTurn(
     withheld=True,
     groups=("staff",),
     removed=True,
+    pending=_CALL_THAT_WAITS,
     replaces="request-0000",
 )
 STORED: dict[str, Wire] = {

@@ -17,8 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from connectors.cms import documents
+from connectors.cms.fetching import Fetched
 from connectors.cms.sitemap.page import read_page
 from connectors.cms.wordpress.mapping import document
+from connectors.tools import openapi
+from connectors.tools.rest import text_of
 from gateway.agents.nlweb_messages import answered, merged
 from gateway.openai.chunks import CompletionChunks
 from pipelines.conversations.turns import newest
@@ -33,6 +36,9 @@ from pipelines.query.answer.links import LinkFilter
 from pipelines.query.answer.prompt import chat
 from pipelines.query.answer.sift import Sifter
 from pipelines.query.answer.strategies import turns
+from pipelines.query.answer.tools.given import unsaid
+from pipelines.query.answer.tools.registry import BadCall, Tool, ToolFailed
+from pipelines.query.answer.tools.results import as_source
 from pipelines.query.extractive import certainty, confidence, follow_ups, quotation, replies
 from pipelines.query.extractive.card import card
 from pipelines.query.extractive.quote import by_words
@@ -68,7 +74,7 @@ from text.scripts import lowered, raised
 from text.units import Unit
 from wiring.settings import SiteSettings
 
-ROOMS = ("text", "pipelines.query", "pipelines.ingest", "pipelines.conversations", "connectors.cms")
+ROOMS = ("text", "pipelines.query", "pipelines.ingest", "pipelines.conversations", "connectors.cms", "connectors.tools")
 EDGE = ("gateway.agents.nlweb", "gateway.chat", "gateway.openai", "gateway.site", "gateway.edge.trace")
 
 Call = Callable[[str], object]
@@ -121,6 +127,41 @@ VALUES: Mapping[str, Any] = {
     "token": "token",
     "url": "https://town.example/pool",
 }
+
+
+def _fees(path: str = "/fees/{service}", summary: str = "Fee") -> dict[str, Any]:
+    slot = {"name": "service", "in": "path", "required": True, "schema": {"type": "string"}}
+    operation = {"operationId": "getFee", "summary": summary, "description": summary, "parameters": [slot]}
+    return {"openapi": "3.1.0", "paths": {path: {"get": operation}}}
+
+
+async def _count(n: int) -> str:
+    """Counts."""
+    return str(n)
+
+
+[FEE] = openapi.operations(_fees(), ["getFee"])
+COUNT = Tool.of(_count)
+
+
+def _operations(text: str) -> Iterator[object]:
+    for made in (_fees(summary=text), _fees(path=f"/{text}"), _fees(path=text)):
+        with suppress(ValueError):
+            yield openapi.operations(made, ["getFee"])[0].name
+    with suppress(ValueError):
+        yield openapi.operations(_fees() | {"paths": {"/": {"get": {"operationId": text}}}}, [text])
+
+
+def _replies(text: str) -> Iterator[str]:
+    for kind in ("application/json", "text/plain"):
+        with suppress(ToolFailed):
+            yield text_of(Fetched("https://fees.example", 200, text.encode("utf-8", "replace"), {"content-type": kind}))
+
+
+def _read_arguments(text: str) -> None:
+    for arguments in (text, f'{{"n": {text}', f'{{"n": "{text}"}}'):
+        with suppress(BadCall):
+            COUNT.read(arguments)
 
 
 def _evidence(text: str) -> list[Evidence]:
@@ -229,6 +270,9 @@ CALLS: Mapping[str, Call] = {
         f"<html><body>{text}".encode("utf-8", "replace"), VALUES["url"]
     ),
     "connectors.cms.wordpress.mapping.document": _post,
+    "connectors.tools.openapi.Operation.request": lambda text: FEE.request(VALUES["url"], {"service": f"-{text}"}),
+    "connectors.tools.openapi.operations": lambda text: list(_operations(text)),
+    "connectors.tools.rest.text_of": lambda text: list(_replies(text)),
     "pipelines.conversations.turns.newest": _history,
     "pipelines.ingest.chunk.chunk_page": lambda text: chunk_page({"content": text}, CHUNKER),
     "pipelines.ingest.documents.convert.convert": lambda text: convert.convert(_page(text)),
@@ -265,6 +309,13 @@ CALLS: Mapping[str, Call] = {
     ),
     "pipelines.query.extractive.quotation.unread": lambda text: quotation.unread(_evidence(text), text),
     "pipelines.query.answer.sift.Sifter.feed": _sifted,
+    "pipelines.query.answer.tools.given.unsaid": lambda text: unsaid(
+        {"n": [1, text], text[:100]: 7}, [text, text], ("en", "de")
+    ),
+    "pipelines.query.answer.tools.registry.Tool.read": lambda text: _read_arguments(text),
+    "pipelines.query.answer.tools.results.as_source": lambda text: as_source(
+        COUNT, {"n": text, "m": [text], text: {text: text}}, text, "en"
+    ),
     "pipelines.query.answer.strategies.turns.spoken": lambda text: turns.spoken(Completion(text, Usage()), ()),
     "pipelines.query.masks.Masks.kept": lambda text: Masks({"town": SiteSettings()}).kept("town", text, (text,)),
     "pipelines.query.rephrase.rewrite.values": lambda text: rewrite.values(
@@ -317,6 +368,7 @@ LEFT_OUT: Mapping[str, str] = {
     "connectors.cms.sitemap.others.is_cross_reference": "with read_page",
     "connectors.cms.sitemap.others.may_be": "with read_page",
     "pipelines.ingest.embedding_plan.embed_hash": "a hash",
+    "connectors.tools.python.python_tool": "names in an operator's settings",
     "gateway.openai.refusals.refused": "our own words",
     "gateway.chat.chat.new_question": "text.language reads the question there",
     "pipelines.query.model_calls.begun": "our own name of a step",

@@ -298,7 +298,8 @@ export class Turn {
     const cited = this.#numbered();
     if (cited.length) notes.push(citedSources(say, element(subheading, { textContent: say("sources") }), cited));
     const shown = new Set(cited.map(({ source }) => source.url));
-    const pages = [...new Map(this.#sources.map((source) => [source.url, source])).values()].filter(({ url }) => !shown.has(url));
+    const found = this.#sources.filter(({ kind }) => kind !== "tool"); // a result that is not cited is no page to look at
+    const pages = [...new Map(found.map((source) => [source.url, source])).values()].filter(({ url }) => !shown.has(url));
     const more = pages.slice(0, !cited.length ? RELATED : certainty === "place" ? MORE : 0);
     // A canned reply names its pages itself.
     const linked = new Set([...this.#text.querySelectorAll("a")].map(({ href }) => href));

@@ -21,6 +21,7 @@ export interface Answered {
   doubted: Doubted[];
   narrower: QuestionMeaning[];
   tables: WholeTable[];
+  pending: PendingCall | null;
   strategy: string;
   trace?: Step[];
   usage: Usage;
@@ -75,6 +76,7 @@ export interface CitedSource {
   url: string;
   field: "name" | "title" | "description" | "keywords" | "content";
   ord: number;
+  kind: "page" | "tool";
 }
 
 export interface ConversationDetail {
@@ -155,6 +157,12 @@ export interface HandoverTaken {
   reference: string;
 }
 
+export interface PendingCall {
+  tool: string;
+  arguments: string;
+  missing: string[];
+}
+
 export interface PromptMessage {
   role: string;
   text: string;
@@ -190,6 +198,7 @@ export interface Source {
   cosine: number | null;
   revision: number;
   cited: boolean;
+  kind: "page" | "tool";
 }
 
 export interface SourcesFound {

@@ -58,6 +58,7 @@ from schemas.answer import (
     Doubted,
     Failed,
     GeneratedBy,
+    PendingCall,
     PromptMessage,
     QuestionRephrased,
     SourcesFound,
@@ -92,6 +93,7 @@ class _Made:
     doubted: tuple[Doubted, ...] = ()
     reasons: list[DoubtedSentence] = field(default_factory=list)  # of doubts, those of earlier tries too
     tables: list[WholeTable] = field(default_factory=list)
+    pending: PendingCall | None = None
     prompt: tuple[ChatMessage, ...] = ()
     usage: Usage = field(default_factory=Usage)
     trace: list[Step] = field(default_factory=list)
@@ -199,6 +201,7 @@ class Answering:
             doubted=made.doubted,
             narrower=() if stopped.is_set() or retrieved.corrected is not None else narrower(retrieved),
             tables=tuple(made.tables),
+            pending=made.pending,
             strategy=made.strategy,
             trace=tuple(made.trace),
             found=retrieved.found if request.trial is None else (),
@@ -280,6 +283,8 @@ class Answering:
                 log.warning("the model failed, quoting instead", code=failure.code, error=str(failure))
                 await to.restart()
         made.strategy, made.extractive, made.cut, made.left_out, made.doubted = "quote", True, False, 0, ()
+        # Of a tool's result no page says anything, so there is nothing to quote.
+        made.sources, made.pending = tuple(each for each in made.sources if each.kind == "page"), None
         # What the strategy has found since is more than the gate knew.
         if made.sources and not (refuses and made.sources == retrieved.sources):
             # Evidence names the sources by number: what a strategy has found since has other numbers.
@@ -360,7 +365,7 @@ class Answering:
         """Run the strategy, again where that may help. Returns: what failed in the end."""
         failures: list[ModelError] = []
         while not stopped.is_set():
-            made.cut, made.left_out, made.doubted = False, 0, ()
+            made.cut, made.left_out, made.doubted, made.pending = False, 0, (), None
             seconds = (task.retrieved.request.deadline - datetime.now(UTC)).total_seconds() - QUOTING_TIME
             try:
                 async with aclosing(
@@ -431,6 +436,8 @@ async def _publish(piece: Piece, made: _Made, to: Publication) -> None:
             await to.restart()
         case WholeTable():
             made.tables.append(piece)
+        case PendingCall():
+            made.pending = piece
         case Prompted(messages=messages):
             made.prompt = messages
         case SourcesFound():

@@ -25,7 +25,7 @@ from pipelines.conversations.turns import (
 )
 from schemas.answer import Answered, Citation, Failed, QuestionMeaning, QuestionRephrased, SourcesFound, WholeTable
 from schemas.conversation import Conversation, ConversationSummary
-from schemas.query import MAX_HISTORY, MAX_QUESTION, Question, Turn
+from schemas.query import MAX_HISTORY, MAX_QUESTION, PendingCall, Question, Turn
 from tests.asking import NOON, question, source
 
 OWNER = ConversationOwner("town", "visitor:v1")
@@ -218,3 +218,14 @@ def test_conversations_are_sorted_by_the_visitors_days(age: dict[str, int], offs
     summaries = [listed(datetime(2026, 5, 4, 12, tzinfo=UTC) - timedelta(**age))]
     groups = by_day(summaries, datetime(2026, 5, 4, 12, tzinfo=UTC), timedelta(minutes=offset)).model_dump()
     assert [name for name, members in groups.items() if members] == [group]
+
+
+def test_a_call_that_waits_goes_along_and_a_tool_is_no_page() -> None:
+    waiting = PendingCall(tool="average", arguments='{"grades": [5]}', missing=("credits",))
+    result = source(2, "Average: 5").model_copy(update={"kind": "tool", "page_id": "average", "cited": True})
+    page = source(1, "Text.").model_copy(update={"cited": True})
+    end = answer("Which credits?").model_copy(update={"pending": waiting, "sources": (page, result)})
+    conversation = ended(asked(1), 1, end)
+    assert [each.kind for each in conversation.turns[0].sources] == ["page", "tool"]
+    [turn] = history(conversation, 15)
+    assert (turn.pending, [key.rpartition(":")[2] for key in turn.pages]) == (waiting, ["p1"])

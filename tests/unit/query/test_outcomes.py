@@ -25,7 +25,7 @@ from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from pipelines.runtime.settings import QuestionLogging
 from prompts.loader import ChatMessage
-from schemas.answer import Answered, AnswerEvent, Done, Failed, Token, Usage
+from schemas.answer import Answered, AnswerEvent, Done, Failed, PendingCall, Token, Usage
 from schemas.base import Message
 from schemas.outcome import DoubtedSentence, Outcome, OutcomeEvent
 from schemas.query import (
@@ -412,3 +412,22 @@ def test_answers_that_have_not_been_given_yet_are_a_zero(monkeypatch: pytest.Mon
 def has_figures(site: str) -> bool:
     labels = [{"site": site, "became": got} for got in BECAME]
     return all(REGISTRY.get_sample_value("pagewire_answers_total", each) is not None for each in labels)
+
+
+async def test_a_tool_is_named_and_its_result_masked_like_the_words_that_it_repeats() -> None:
+    number = "0171 2345678"
+    result = source(2, f"- phone: {number}\n\nKnown").model_copy(
+        update={"kind": "tool", "page_id": "find", "cited": True}
+    )
+    event = await said(passages(), Published(answered(result, text=f"{number} is known."), None))
+    assert event is not None
+    assert isinstance(event.event, Outcome)
+    assert (event.event.tools, event.event.hits, event.event.became) == (("find",), (), "answered")
+    assert event.event.answer is not None
+    assert event.event.answer == "[phone] is known."
+
+
+def test_a_question_back_is_no_refusal() -> None:
+    waiting = PendingCall(tool="find", arguments="{}", missing=("phone",))
+    end = answered(text="Which number?", pending=waiting)
+    assert outcome(passages(), end, None).became == "answered"

@@ -34,6 +34,9 @@ def only(text: str, lang: str) -> Figure:
         ("mittwochs", "de", "Wednesday", "en"),
         ("ab 1923 geöffnet", "de", "1923", "en"),
         ("31 December 2024", "en", "2024", "en"),
+        ("Average 1.05", "en", "It is 1.05.", "en"),  # or the first of May, in German
+        ("It is 1.05.", "en", "1,05", "de"),
+        ("It is 5.00.", "en", "5", "en"),  # no month 0
     ],
 )
 def test_the_same_in_two_writings(passage: str, lang: str, sentence: str, other_lang: str) -> None:
@@ -52,6 +55,8 @@ def test_the_same_in_two_writings(passage: str, lang: str, sentence: str, other_
         ("from 8:00 to 18:00", "en", "at 8 pm", "en"),
         ("07345 8891-20", "de", "07345 8891-21", "de"),
         ("mittwochs", "de", "Thursday", "en"),
+        ("1.05 points", "en", "It is 1.06.", "en"),
+        ("1.05 euros", "en", "am 1.05.", "de"),
     ],
 )
 def test_not_the_same(passage: str, lang: str, sentence: str, other_lang: str) -> None:

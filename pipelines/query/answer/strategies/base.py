@@ -24,6 +24,7 @@ from pipelines.query.answer.grounding import Grounds
 from pipelines.query.answer.judging import Judge, Refuted
 from pipelines.query.answer.ports import Finder
 from pipelines.query.answer.sift import Sifter
+from pipelines.query.answer.tools.registry import SiteTools, no_tools
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.ports import (
     ChatModel,
@@ -41,7 +42,7 @@ from schemas.answer import Citation, Doubted, SourcesFound, Step, StepKind, Toke
 from schemas.flow import SentenceCheck
 from schemas.outcome import DoubtedSentence
 from schemas.page import FieldName
-from schemas.query import Retrieved, Source
+from schemas.query import PendingCall, Retrieved, Source
 
 STEP_CHARS = 500  # of what was asked and said, in the trace
 THOUGHT_TOKENS = 500  # of the notes that a model takes before it writes
@@ -81,7 +82,19 @@ class Prompted:
     messages: tuple[ChatMessage, ...]
 
 
-Piece = Token | Citation | Step | SourcesFound | Usage | CutShort | LeftOut | TakenBack | WholeTable | Prompted
+Piece = (
+    Token
+    | Citation
+    | Step
+    | SourcesFound
+    | Usage
+    | CutShort
+    | LeftOut
+    | TakenBack
+    | WholeTable
+    | Prompted
+    | PendingCall
+)
 
 
 @dataclass(frozen=True)
@@ -130,6 +143,7 @@ class StrategyContext:
     site_prompts: SitePrompts
     finder: Finder
     judges: Mapping[JudgeName, Judge] = field(default_factory=dict)
+    tools: SiteTools = no_tools
 
     def model(self, step: StepName, task: Task) -> ChatModel:
         """Whom a step of the task's site asks."""

@@ -4,10 +4,10 @@
 | --- | --- | --- |
 | self-ask | search | a question is taken apart into smaller ones (Press et al. 2022) |
 | react | search, lookup | think, act, observe (Yao et al. 2022) |
-| tools | search, page, calendar | what must be worked out or read as a whole; asks the visitor for what is missing |
+| tools | search, page, calendar, those of the site | what must be worked out; asks the visitor for what is missing |
 
 A slot that is still empty becomes a question to the visitor. Their reply, made self-contained by the rephrase stage,
-comes back with it filled.
+comes back with it filled; the call of a site's own tool comes back with the question, with the slots that were filled.
 """
 
 from __future__ import annotations
@@ -30,10 +30,13 @@ class Looking:
         self._means = means
 
     async def run(self, task: Task) -> AsyncGenerator[Piece, None]:
-        loop = ToolLoop(self._means, task, self.way)
+        of_site = await self._means.tools(task.retrieved.request.site) if self.way.of_site else ()
+        loop = ToolLoop(self._means, task, self.way, of_site)
         async with aclosing(loop.run()) as pieces:
             async for piece in pieces:
                 yield piece
+        if loop.pending is not None:
+            yield loop.pending
         if not loop.library.all and not loop.facts and not loop.asks:
             return
         async with aclosing(write(self._means, task, loop.library.ranked, loop.notes, loop.facts)) as pieces:
@@ -56,4 +59,4 @@ class ReAct(Looking):
 class ToolCalls(Looking):
     """What no passage says, worked out."""
 
-    way = Way("tools", ("search", "page", "date_calculator", "opening_hours"), rounds=3)
+    way = Way("tools", ("search", "page", "date_calculator", "opening_hours"), rounds=3, of_site=True)

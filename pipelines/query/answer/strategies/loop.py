@@ -1,7 +1,8 @@
 """The tool loop: a model calls tools until it knows enough. What every strategy that searches is made of.
 
     prompt, tools ─▶ model ─ calls ─▶ checked ─▶ run ─▶ what they say, sources with their numbers ─▶ model ...
-                       │                └ unknown, malformed, a second time ─▶ an error, told to the model
+                       │                ├ unknown, malformed, a second time ─▶ an error, told to the model
+                       │                └ of the site, with what nobody has said ─▶ asked for; the next turn goes on
                        └ calls none, or its rounds, its time or its room are spent ─▶ end
 
 A strategy says which prompt, which tools and how many rounds; what it makes of the sources is its own.
@@ -12,10 +13,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import Any
 
 from pipelines.query.answer.prompt import fenced
 from pipelines.query.answer.strategies.base import (
@@ -29,14 +31,16 @@ from pipelines.query.answer.strategies.base import (
 )
 from pipelines.query.answer.strategies.turns import ToolTurn, actions, native_messages, spoken, text_messages
 from pipelines.query.answer.tools.calendar import Calendar
+from pipelines.query.answer.tools.given import unsaid
 from pipelines.query.answer.tools.pages import Pages
-from pipelines.query.answer.tools.registry import BadCall, MissingSlots, Tools
+from pipelines.query.answer.tools.registry import ARGUMENT_CHARS, BadCall, MissingSlots, Tool, ToolFailed, Tools
+from pipelines.query.answer.tools.results import as_source
 from pipelines.query.ports import NoToolCalls
 from pipelines.query.search.widen import fit
 from pipelines.runtime.settings import StepName
 from prompts.loader import ChatMessage, ToolCall
 from schemas.answer import Step, StepKind, Usage
-from schemas.query import Source
+from schemas.query import PendingCall, Source
 from text.words import stems
 
 CALLS = 4  # of a round
@@ -46,9 +50,11 @@ FOUND_CHARS = 2_500  # of what one search shows
 ROOM = 2  # times the site's characters of sources that all tools of a run may show
 TIME = 0.5  # of what the visitor still waits; the rest is for the answer
 LEAST_ROOM = 200  # characters of a result
+SAID_CHARS = 2_000  # of what a model says beside its calls
 
 REPEATED = "You have called exactly this before. Look for something else, or finish."
 TOO_LATE = "that took too long"
+FAILED = "this could not be worked out: say so, and do not work it out yourself"
 AT_LIMIT = "Nothing more was found in the time there was: say kindly what is known and what is not."
 
 _KINDS: dict[str, StepKind] = {"search": "search", "lookup": "lookup"}
@@ -60,13 +66,14 @@ _LOOKS = frozenset(("search", "lookup", "page"))
 class Way:
     """What a strategy makes of the loop.
 
-    `thinks`: what the model says beside its calls are notes for the answer.
+    `thinks`: what the model says beside its calls are notes for the answer; `of_site`: the site's tools are there, too.
     """
 
     prompt: StepName
     tools: tuple[str, ...]
     rounds: int
     thinks: bool = False
+    of_site: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,15 +89,19 @@ class ToolLoop:
     """One run. Afterwards `library` has the sources of every search, `said` the model's last words, `calls` how many.
 
     `notes` are for the answer; `facts` are those of them that no model has thought out: they bear sentences out.
+    `pending` is the call of a site's tool that waits for what only the visitor knows.
     """
 
-    def __init__(self, means: StrategyContext, task: Task, way: Way) -> None:
+    def __init__(self, means: StrategyContext, task: Task, way: Way, of_site: Sequence[Tool] = ()) -> None:
         self._means = means
         self._task = task
         self._way = way
         self._model = means.model(way.prompt, task)
         self.library = NumberedSources.of(task.retrieved.sources)
-        self._tools = _tools(means, task, self.library, way)
+        self._tools = _tools(means, task, self.library, way, of_site)
+        history = task.retrieved.request.history
+        self._waiting = history[-1].pending if history and of_site else None
+        self.pending: PendingCall | None = None
         self._native = task.tool_calls != "text"
         self._turns: list[ToolTurn] = []
         # What was retrieved was searched for with the question itself.
@@ -160,7 +171,8 @@ class ToolLoop:
             try:
                 messages = [*self._opening(""), *native_messages(self._turns, self._task.fence)]
                 completion = await self._model.complete(messages, max_tokens=CALL_TOKENS, tools=specs)
-                turn = ToolTurn(completion.text.strip(), self._identified(completion.calls[:CALLS]))
+                said = shortened(completion.text.strip(), SAID_CHARS)
+                turn = ToolTurn(said, self._identified(completion.calls[:CALLS]))
             except NoToolCalls:
                 if self._task.tool_calls == "native":
                     raise
@@ -169,13 +181,19 @@ class ToolLoop:
             messages = [*self._opening(actions(specs)), *text_messages(self._turns, self._task.fence)]
             completion = await self._model.complete(messages, max_tokens=CALL_TOKENS)
             turn = spoken(completion, specs)
+            turn.said = shortened(turn.said, SAID_CHARS)
         said = completion.text.strip() or " ".join(f"{call.name}({call.arguments})" for call in turn.calls)
         return turn, completion.usage, step("model", self._way.prompt, said, began)
 
     def _opening(self, told: str) -> tuple[ChatMessage, ...]:
         """Worked examples are text: they would teach a model with tool calls to write its calls down."""
         shown = fenced(fit(self._task.retrieved.sources, self._task.budget), self._task.fence)
-        values = {"rounds": str(self._way.rounds), "sources": shown or "(none)", "actions": told}
+        values = {
+            "rounds": str(self._way.rounds),
+            "sources": shown or "(none)",
+            "actions": told,
+            "pending": _waits(self._waiting),
+        }
         return asked(self._means, self._way.prompt, self._task, values, examples=bool(told))
 
     def _identified(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
@@ -183,7 +201,9 @@ class ToolLoop:
         taken = {call.id for turn in self._turns for call in turn.calls} | {""}
         found: list[ToolCall] = []
         for call in calls:
-            unique = call if call.id not in taken else replace(call, id=f"call{len(taken):05d}")
+            unique = replace(call, arguments=call.arguments[: ARGUMENT_CHARS + 1])
+            if call.id in taken:
+                unique = replace(unique, id=f"call{len(taken):05d}")
             taken.add(unique.id)
             found.append(unique)
         return tuple(found)
@@ -191,14 +211,25 @@ class ToolLoop:
     async def _call(self, call: ToolCall) -> _Result:
         """What comes of a call, wrong ones too. Raises: Retryable."""
         try:
-            said = await self._tools.call(call)
+            tool = self._tools.named(call.name)
+            given = tool.read(call.arguments)
+            if tool.title:
+                given = self._completed(tool, given)
+            said = await tool.call(given)
         except MissingSlots as err:
             slots = ", ".join(err.slots)
             if call.name in _LOOKS:
                 return _Result(f"wrong call: {call.name}: missing: {slots}")
+            if tool.title:
+                self.pending = PendingCall(tool=tool.name, arguments=_json(err.given), missing=err.names)
             return _Result(self._noted(call, f"the visitor must be asked for: {slots}"), asks=True)
         except BadCall as err:
             return _Result(f"wrong call: {err}")
+        except ToolFailed as err:
+            return _Result(self._noted(call, f"{FAILED} ({err})"))
+        if tool.title:
+            found = self._found(call, [as_source(tool, given, said.text, self._task.retrieved.request.lang)])
+            return replace(found, brief=f"{found.brief} {said.text}")
         if said.sources:
             return self._found(call, said.sources)
         if call.name not in _LOOKS:
@@ -206,6 +237,22 @@ class ToolLoop:
             self.facts.append(said.text)
         self._room -= len(said.text)
         return _Result(said.text)
+
+    def _completed(self, tool: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments, with those of the call that waits. Raises: MissingSlots: nobody has said all of them."""
+        request, known = self._task.retrieved.request, ""
+        if self._waiting is not None and self._waiting.tool == tool.name:
+            known = self._waiting.arguments
+            given = {**tool.read(known), **given}
+        turns = [text for turn in request.history for text in (turn.question, turn.answer)]
+        texts = [request.question, *turns, known, *(source.text for source in self.library.all), *self.facts]
+        langs = (request.lang, *(source.lang for source in self.library.all), "en")
+        made_up = unsaid(given, texts, langs)
+        sure = {name: value for name, value in given.items() if name not in made_up}
+        wanted = list(dict.fromkeys([*tool.missing(given), *made_up]))
+        if wanted:
+            raise MissingSlots(tool.in_words(wanted), wanted, sure)
+        return sure
 
     def _noted(self, call: ToolCall, text: str) -> str:
         self.notes.append(f"{call.name}({call.arguments}): {text}")
@@ -219,10 +266,18 @@ class ToolLoop:
         return _Result(shown, " ".join(f"[{source.n}]" for source in numbered))
 
 
-def _tools(means: StrategyContext, task: Task, library: NumberedSources, way: Way) -> Tools:
+def _tools(means: StrategyContext, task: Task, library: NumberedSources, way: Way, of_site: Sequence[Tool]) -> Tools:
     calendar, pages = Calendar(task.now), Pages(means.finder, task.retrieved, lambda: library.all)
     every = (pages.search, pages.lookup, pages.page, calendar.date_calculator, calendar.opening_hours)
-    return Tools(function for function in every if function.__name__ in way.tools)
+    return Tools((function for function in every if function.__name__ in way.tools), of_site if way.of_site else ())
+
+
+def _waits(call: PendingCall | None) -> str:
+    return f"{call.tool}({call.arguments}), asked for: {', '.join(call.missing)}" if call else ""
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _key(call: ToolCall) -> tuple[str, ...]:
@@ -231,7 +286,7 @@ def _key(call: ToolCall) -> tuple[str, ...]:
         return call.name, *(stems(words) or [words])
     try:
         return call.name, json.dumps(json.loads(call.arguments or "{}"), sort_keys=True)
-    except ValueError:
+    except (ValueError, RecursionError):
         return call.name, call.arguments
 
 
@@ -243,7 +298,7 @@ def _only(call: ToolCall) -> str | None:
     """The words of a call whose only argument is words."""
     try:
         given = json.loads(call.arguments or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     value = next(iter(given.values())) if isinstance(given, dict) and len(given) == 1 else None
     return value if isinstance(value, str) and call.name in _LOOKS else None

@@ -20,7 +20,9 @@ FINISH = "finish"
 NO_ACTION = "That was no action. Write one line: Action: name[input], or: Action: finish[]"
 
 _MARKS = r"[^\w\n]*"
-_ACTION = re.compile(rf"^{_MARKS}action{_MARKS}(?:\n{_MARKS})?(?P<name>[a-z_]+)[ \t]*\[(?P<input>[^\n]*)$", re.I | re.M)
+_ACTION = re.compile(
+    rf"^{_MARKS}action{_MARKS}(?:\n{_MARKS})?(?P<name>[a-z_][a-z0-9_]*)[ \t]*\[(?P<input>[^\n]*)$", re.I | re.M
+)
 _THOUGHT = re.compile(rf"^{_MARKS}thought{_MARKS}:\s*", re.I | re.M)
 _NO_MORE = re.compile(r"\W*(?:no|enough)\W*", re.I)
 

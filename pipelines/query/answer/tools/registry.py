@@ -3,6 +3,8 @@
 async def bus(stop: Annotated[str, Field(description="Name of the stop.")], at: time | None = None) -> str:
     """Says when the next bus leaves."""
 
+A parameter without a `Field` is described by the `Args:` of the docstring.
+
 Tool.of(bus).spec  ─▶ {"name": "bus", "description": "Says when ...", "parameters": <JSON schema>}
 Tool.of(bus).call('{"stop": "Mill"}')  ─▶ checked arguments, filled in ─▶ await bus(stop="Mill")
 '''
@@ -11,11 +13,12 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from docstring_parser import parse
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from pipelines.query.ports import ToolSpec
@@ -23,6 +26,11 @@ from prompts.loader import ToolCall
 from schemas.query import Source
 
 PROBLEMS = 3  # of wrong arguments that the model is told
+ARGUMENT_CHARS = 8_000  # of a call as a model writes it
+COMPLAINT_CHARS = 500  # of what is wrong with a call
+SHOWN = 60  # characters of a tool's name that does not exist
+
+CONFIG = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False, protected_namespaces=())
 
 
 @dataclass(frozen=True)
@@ -34,15 +42,24 @@ class Said:
 
 
 class MissingSlots(Exception):
-    """Arguments that nobody has given yet; `slots` says in words what they are."""
+    """Arguments that nobody has given yet; `slots` says in words what they are.
 
-    def __init__(self, slots: list[str]) -> None:
+    `given`: those that are known.
+    """
+
+    def __init__(self, slots: list[str], names: Iterable[str] = (), given: Mapping[str, Any] | None = None) -> None:
         super().__init__(", ".join(slots))
         self.slots = slots
+        self.names = tuple(names)
+        self.given = dict(given or {})
 
 
 class BadCall(Exception):
     """No such tool, or arguments that make no sense; says what the model may do about it."""
+
+
+class ToolFailed(Exception):
+    """A tool of the site gave no result; says why, to the model and to operators, without secrets."""
 
 
 # Keyword arguments with types, a docstring, words or `Said` in return; ValueError says what is wrong.
@@ -51,82 +68,135 @@ Function = Callable[..., Awaitable[str | Said]]
 
 @dataclass(frozen=True)
 class Tool:
-    """One function as a tool."""
+    """One function as a tool.
+
+    `title`: of a tool of the site, what its visitors read above its result, which is a source then; empty: one of ours.
+    """
 
     name: str
     description: str
     arguments: type[BaseModel]
     function: Function
+    title: str = ""
+    schema: Mapping[str, Any] | None = None  # of the arguments, as the model reads it; default: that of `arguments`
 
     @classmethod
     def of(cls, function: Function) -> Tool:
-        """Raises: TypeError: a tool without docstring, or with an argument without a type."""
+        """Raises: TypeError: a tool without docstring, or with an argument that cannot be named or has no type."""
         name = function.__name__
-        description = inspect.getdoc(function)
+        described = parse(inspect.getdoc(function) or "")
+        description = f"{described.short_description or ''} {described.long_description or ''}".split()
         if not description:
             raise TypeError(f"tool {name}: no docstring to tell the model what it does")
-        hints = get_type_hints(function, include_extras=True)
-        fields: dict[str, Any] = {}
-        for argument in inspect.signature(function).parameters.values():
-            if argument.name not in hints:
-                raise TypeError(f"tool {name}: argument {argument.name} has no type")
-            default = ... if argument.default is inspect.Parameter.empty else argument.default
-            fields[argument.name] = (hints[argument.name], default)
-        model = create_model(name, __config__=ConfigDict(extra="ignore", frozen=True), **fields)
-        return cls(name, " ".join(description.split()), model, function)
+        told = {each.arg_name: " ".join((each.description or "").split()) for each in described.params}
+        try:
+            hints = get_type_hints(function, include_extras=True)
+            fields: dict[str, Any] = {}
+            for argument in inspect.signature(function).parameters.values():
+                if argument.kind not in (argument.POSITIONAL_OR_KEYWORD, argument.KEYWORD_ONLY):
+                    raise TypeError(f"tool {name}: argument {argument.name} cannot be given by its name")
+                if argument.name not in hints:
+                    raise TypeError(f"tool {name}: argument {argument.name} has no type")
+                default = ... if argument.default is inspect.Parameter.empty else argument.default
+                fields[argument.name] = (_described(hints[argument.name], told.get(argument.name)), default)
+            model = create_model(name, __config__=CONFIG, **fields)
+            model.model_json_schema()
+        except (NameError, PydanticUserError) as err:
+            raise TypeError(f"tool {name}: no schema can be made of its arguments: {err}") from err
+        return cls(name, " ".join(description), model, function)
 
     @property
     def spec(self) -> ToolSpec:
         """As the model sees it."""
-        schema = self.arguments.model_json_schema()
+        schema = dict(self.schema or self.arguments.model_json_schema())
         schema.pop("title", None)
         return ToolSpec(self.name, self.description, schema)
 
-    async def call(self, arguments: str) -> Said:
-        """Run it with arguments as a model wrote them.
+    def read(self, arguments: str) -> dict[str, Any]:
+        """The arguments that a model wrote, without the empty ones. Raises: BadCall: no JSON object, or too long."""
+        if len(arguments) > ARGUMENT_CHARS:
+            raise BadCall(f"{self.name}: the arguments are longer than {ARGUMENT_CHARS} characters")
+        try:
+            written = json.loads(arguments or "{}")
+        except (ValueError, RecursionError):
+            raise BadCall(f"{self.name}: the arguments are not JSON") from None
+        if not isinstance(written, dict):
+            raise BadCall(f"{self.name}: the arguments must be a JSON object")
+        # What a model does not know it often writes as null or an empty text.
+        return {name: value for name, value in written.items() if value not in (None, "") and name in self.fields}
+
+    @property
+    def fields(self) -> dict[str, FieldInfo]:
+        """The arguments, by the names that a model writes."""
+        return {field.alias or name: field for name, field in self.arguments.model_fields.items()}
+
+    def missing(self, given: Collection[str]) -> list[str]:
+        """The arguments that it needs besides these."""
+        return [name for name, field in self.fields.items() if field.is_required() and name not in given]
+
+    def in_words(self, names: Iterable[str]) -> list[str]:
+        """These arguments as a visitor can be asked for them."""
+        fields = self.fields
+        return [_in_words(name, fields[name]) for name in names]
+
+    async def call(self, given: Mapping[str, Any]) -> Said:
+        """Run it with arguments that a model gave.
 
         Raises:
             MissingSlots: what the visitor must be asked for. BadCall.
         """
         try:
-            written = json.loads(arguments or "{}")
-        except ValueError:
-            raise BadCall(f"{self.name}: the arguments are not JSON") from None
-        if not isinstance(written, dict):
-            raise BadCall(f"{self.name}: the arguments must be a JSON object")
-        # What a model does not know it often writes as null or an empty text.
-        given = {name: value for name, value in written.items() if value not in (None, "")}
-        try:
             checked = self.arguments.model_validate(given)
         except ValidationError as err:
             missing = [str(e["loc"][0]) for e in err.errors() if e["type"] == "missing" and len(e["loc"]) == 1]
             if missing:
-                raise MissingSlots([_in_words(name, self.arguments.model_fields[name]) for name in missing]) from None
+                raise MissingSlots(self.in_words(missing)) from None
             problems = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in err.errors()[:PROBLEMS]]
-            raise BadCall(f"{self.name}: {'; '.join(problems)}") from None
+            raise BadCall(f"{self.name}: {'; '.join(problems)[:COMPLAINT_CHARS]}") from None
+        fields = self.arguments.model_fields.items()
         try:
-            said = await self.function(**{name: getattr(checked, name) for name in self.arguments.model_fields})
+            said = await self.function(**{field.alias or name: getattr(checked, name) for name, field in fields})
         except (ValueError, OverflowError) as err:
-            raise BadCall(f"{self.name}: {err}") from err
+            raise BadCall(f"{self.name}: {str(err)[:COMPLAINT_CHARS]}") from err
         return said if isinstance(said, Said) else Said(said)
+
+
+# The tools that a site has added.
+SiteTools = Callable[[str], Awaitable[Sequence[Tool]]]
+
+
+async def no_tools(site: str) -> Sequence[Tool]:
+    return ()
 
 
 class Tools:
     """The tools of one answer, by name."""
 
-    def __init__(self, functions: Iterable[Function]) -> None:
-        self._tools: Mapping[str, Tool] = {tool.name: tool for tool in map(Tool.of, functions)}
+    def __init__(self, functions: Iterable[Function], of_site: Iterable[Tool] = ()) -> None:
+        tools = [*of_site, *map(Tool.of, functions)]
+        self._tools: Mapping[str, Tool] = {tool.name: tool for tool in tools}
 
     @property
     def specs(self) -> list[ToolSpec]:
         return [tool.spec for tool in self._tools.values()]
 
+    def named(self, name: str) -> Tool:
+        """Raises: BadCall: there is none."""
+        tool = self._tools.get(name)
+        if tool is None:
+            raise BadCall(f"there is no tool {name[:SHOWN]!r}; there are: {', '.join(self._tools)}")
+        return tool
+
     async def call(self, call: ToolCall) -> Said:
         """Raises: MissingSlots, BadCall, and what the tool itself raises but ValueError."""
-        tool = self._tools.get(call.name)
-        if tool is None:
-            raise BadCall(f"there is no tool {call.name!r}; there are: {', '.join(self._tools)}")
-        return await tool.call(call.arguments)
+        tool = self.named(call.name)
+        return await tool.call(tool.read(call.arguments))
+
+
+def _described(hint: Any, told: str | None) -> Any:
+    """The type with the docstring's description, unless it has one of its own."""
+    known = FieldInfo.from_annotation(hint).description
+    return Annotated[hint, Field(description=told)] if told and not known else hint
 
 
 def _in_words(name: str, field: FieldInfo) -> str:

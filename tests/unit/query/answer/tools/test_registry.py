@@ -39,14 +39,16 @@ async def test_the_schema_comes_from_signature_and_docstring() -> None:
 
 
 async def test_arguments_are_checked_and_converted() -> None:
-    said = await Tool.of(book).call('{"room": "hall", "day": "2026-05-04", "guests": "12", "colour": "red"}')
+    said = await Tools([book]).call(
+        ToolCall("book", '{"room": "hall", "day": "2026-05-04", "guests": "12", "colour": "red"}')
+    )
     assert said == Said("hall 04.05. 12")
 
 
 @pytest.mark.parametrize("empty", ["{}", "", '{"room": null, "day": ""}'])
 async def test_what_nobody_gave_is_asked_for_in_words(empty: str) -> None:
     with pytest.raises(MissingSlots) as caught:
-        await Tool.of(book).call(empty)
+        await Tools([book]).call(ToolCall("book", empty))
     assert caught.value.slots == ["room (Which room.)", "day (When, YYYY-MM-DD.)"]
 
 
@@ -57,11 +59,14 @@ async def test_what_nobody_gave_is_asked_for_in_words(empty: str) -> None:
         ('{"room": "hall", "day": "2026-05-04", "guests": 500}', "at most 100 guests"),
         ("room=hall", "not JSON"),
         ('"hall"', "must be a JSON object"),
+        ("[" * 5_000, "not JSON"),  # deeper than Python reads
+        ("9" * 5_000, "not JSON"),  # a longer number than Python reads
+        (f'{{"room": "{"x" * 9_000}"}}', "longer than 8000 characters"),
     ],
 )
 async def test_wrong_arguments_are_explained(arguments: str, complaint: str) -> None:
     with pytest.raises(BadCall, match=f"book: .*{complaint}"):
-        await Tool.of(book).call(arguments)
+        await Tools([book]).call(ToolCall("book", arguments))
 
 
 async def test_a_tool_that_is_not_there_is_named_with_those_that_are() -> None:
@@ -89,3 +94,42 @@ def test_what_cannot_be_told_to_a_model_is_no_tool() -> None:
         Tool.of(silent)
     with pytest.raises(TypeError, match="argument a has no type"):
         Tool.of(untyped)
+
+
+def average(grades: list[float], credits: Annotated[list[float], Field(description="Of each course.")]) -> str:
+    """Works out an average
+    of grades.
+
+    It is weighted.
+
+    Args:
+        grades: One of each
+            course.
+        credits: Not read: the type says it.
+    """
+    return ""
+
+
+def test_the_docstring_describes_the_arguments() -> None:
+    tool = Tool.of(average)  # type: ignore[arg-type]
+    assert tool.description == "Works out an average of grades. It is weighted."
+    properties = tool.spec.parameters["properties"]
+    assert properties["grades"]["description"] == "One of each course."
+    assert properties["credits"]["description"] == "Of each course."
+    assert tool.in_words(["grades"]) == ["grades (One of each course.)"]
+    assert tool.missing({"grades"}) == ["credits"]
+
+
+def test_arguments_without_a_name_or_a_schema_are_refused() -> None:
+    async def spread(*values: int) -> str:
+        """Takes what comes."""
+        return ""
+
+    async def odd(value: object) -> str:
+        """Takes what no JSON has."""
+        return ""
+
+    odd.__annotations__["value"] = range
+    for function in (spread, odd):
+        with pytest.raises(TypeError, match=function.__name__):
+            Tool.of(function)

@@ -1,0 +1,54 @@
+"""The tools of a site: `sites.SITE.tools` in pagewire.yaml."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, SecretStr, StringConstraints, TypeAdapter
+
+from connectors.cms.settings import WebUrl
+from pipelines.runtime.secret import not_empty
+from pipelines.runtime.settings import LocalPath, SettingsGroup
+
+ToolName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]  # as models and their servers take it
+
+_ADDRESS = re.compile(r"https?:", re.IGNORECASE)
+
+
+def _file_or_address(written: str) -> str:
+    TypeAdapter(WebUrl if _ADDRESS.match(written) else LocalPath).validate_python(written)
+    return written
+
+
+class OpenApiTools(SettingsGroup):
+    """Operations of a web service that an OpenAPI document describes."""
+
+    openapi: Annotated[str, AfterValidator(_file_or_address)] = Field(
+        description="The document: a file, or an address. OpenAPI 3, as JSON or YAML."
+    )
+    operations: tuple[str, ...] = Field(
+        min_length=1, description="Ids of the operations that become tools; `GET` and `POST` only. No other is called."
+    )
+    server: WebUrl | None = Field(
+        default=None, description="Address of the service. Default: the first of the document's `servers`."
+    )
+    header: str = Field(
+        default="Authorization", pattern=r"^[A-Za-z0-9-]{1,64}$", description="Header that carries `secret`."
+    )
+    secret: Annotated[SecretStr, AfterValidator(not_empty)] | None = Field(
+        default=None, description="Its value, such as `Bearer ...`, best as `${NAME}`. Default: none is sent."
+    )
+
+    @property
+    def address(self) -> str | None:
+        """The document's address; None: it is a file."""
+        return self.openapi if _ADDRESS.match(self.openapi) else None
+
+    @property
+    def file(self) -> Path:
+        return Path(self.openapi).expanduser()
+
+
+SiteTool = ToolName | OpenApiTools  # a name: of an entry point `pagewire.tools`

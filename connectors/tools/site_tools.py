@@ -1,0 +1,143 @@
+"""The tools of all sites, as pagewire.yaml says.
+
+Python functions and documents in files are read at the start, which fails where one is wrong. A document at an address
+is read when it is first wanted, since its server may be away: the site has the other tools meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from time import monotonic
+from urllib.parse import urljoin
+
+import structlog
+import yaml
+
+from connectors.cms.fetching import SafeFetch, checked
+from connectors.tools.openapi import BadDocument, Operation, operations
+from connectors.tools.python import python_tool
+from connectors.tools.rest import RestTool
+from connectors.tools.settings import OpenApiTools, SiteTool
+from pipelines.query.answer.tools.registry import Tool
+from pipelines.runtime.errors import PagewireError, SettingsError
+
+log = structlog.get_logger(__name__)
+
+DOCUMENT_BYTES = 1024 * 1024
+AGAIN = 60.0  # seconds until a document that could not be read is tried again
+OURS = frozenset(("search", "lookup", "page", "date_calculator", "opening_hours", "finish"))
+
+
+class ConnectedTools:
+    """One per process. Raises (when made): SettingsError: names the setting.
+
+    Args:
+        fetch: close it after the last call.
+    """
+
+    def __init__(self, sites: Mapping[str, Sequence[SiteTool]], fetch: SafeFetch) -> None:
+        self._ready: dict[str, list[Tool]] = {}
+        self._remote: dict[str, list[_Document]] = {}
+        for site, tools in sites.items():
+            self._ready[site], self._remote[site] = [], []
+            for n, each in enumerate(tools):
+                where = f"sites.{site}.tools.{n}"
+                if isinstance(each, str):
+                    self._ready[site].append(python_tool(each, where))
+                elif each.address is not None:
+                    self._remote[site].append(_Document(each, each.address, where, fetch))
+                else:
+                    self._ready[site] += _of_file(each, where, fetch)
+            _own_names(self._ready[site], f"sites.{site}.tools")
+
+    async def of(self, site: str) -> Sequence[Tool]:
+        """The tools of a site that can be called now."""
+        found = list(self._ready.get(site, ()))
+        for document in self._remote.get(site, ()):
+            found += await document.tools()
+        return list({tool.name: tool for tool in found}.values())
+
+    async def start(self) -> None:
+        """Read the documents at addresses; those that cannot be read are logged."""
+        await asyncio.gather(*[self.of(site) for site in self._remote])
+
+
+class _Document:
+    """A document at an address."""
+
+    def __init__(self, settings: OpenApiTools, address: str, where: str, fetch: SafeFetch) -> None:
+        self._settings = settings
+        self._address = address
+        self._where = where
+        self._fetch = fetch
+        self._lock = asyncio.Lock()
+        self._read: list[Tool] | None = None
+        self._next = 0.0
+
+    async def tools(self) -> list[Tool]:
+        if self._read is not None or monotonic() < self._next:
+            return self._read or []
+        async with self._lock:
+            if self._read is None and monotonic() >= self._next:
+                try:
+                    got = await self._fetch.get(self._address, limit=DOCUMENT_BYTES)
+                    self._read = await asyncio.to_thread(
+                        _tools, self._settings, got.body, got.url, self._where, self._fetch
+                    )
+                except PagewireError as err:
+                    self._next = monotonic() + AGAIN
+                    log.error("tools not read", setting=self._where, code=err.code, error=str(err))
+        return self._read or []
+
+
+def _of_file(settings: OpenApiTools, where: str, fetch: SafeFetch) -> list[Tool]:
+    try:
+        with settings.file.open("rb") as file:
+            content = file.read(DOCUMENT_BYTES + 1)
+    except OSError as err:
+        raise SettingsError(f"{where}: {settings.file} cannot be read: {err.strerror}") from err
+    if len(content) > DOCUMENT_BYTES:
+        raise SettingsError(f"{where}: {settings.file} is larger than {DOCUMENT_BYTES:,} bytes")
+    return _tools(settings, content, "", where, fetch)
+
+
+def _tools(settings: OpenApiTools, content: bytes, address: str, where: str, fetch: SafeFetch) -> list[Tool]:
+    """Raises: SettingsError."""
+    try:
+        found = operations(_read(content), settings.operations)
+        tools = [_tool(each, settings, address, fetch) for each in found]
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError) as err:
+        raise SettingsError(f"{where}: {settings.openapi}: {str(err)[:500]}") from err
+    _own_names(tools, where)
+    return tools
+
+
+def _read(content: bytes) -> object:
+    """The document. PyYAML's loader in C is not used: values nested deeply enough end its process."""
+    try:
+        return json.loads(content)
+    except ValueError:
+        return yaml.safe_load(content)
+
+
+def _tool(operation: Operation, settings: OpenApiTools, address: str, fetch: SafeFetch) -> Tool:
+    server = settings.server or urljoin(address, operation.server)
+    if "{" in server or not server.startswith(("http://", "https://")):
+        raise BadDocument(f"operation {operation.id}: the document names no whole address of a server; give `server`")
+    checked(server)
+    headers = {settings.header: settings.secret.get_secret_value()} if settings.secret is not None else {}
+    call = RestTool(operation, server, headers, fetch)
+    return Tool(
+        operation.name, operation.description, operation.arguments, call, title=operation.title, schema=operation.schema
+    )
+
+
+def _own_names(tools: Sequence[Tool], where: str) -> None:
+    names = [tool.name for tool in tools]
+    for name in names:
+        if name in OURS:
+            raise SettingsError(f"{where}: {name} is the name of a tool that every site has")
+        if names.count(name) > 1:
+            raise SettingsError(f"{where}: two tools are called {name}")

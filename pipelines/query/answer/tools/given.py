@@ -1,0 +1,72 @@
+"""Given: whether a visitor or a source has said the numbers with which a model calls a tool.
+
+    "My grades are 5 and 4."   {"grades": [5, 4], "credits": [6, 3]} ─▶ ["credits"]
+
+A number that nobody has said is asked for, and the tool does not run with it. Words are not compared: a model may
+translate them, or choose one of the values that a tool allows.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+from text.figures import figures
+from text.measures import measures
+from text.words import words
+
+_NUMBER = re.compile(r"\d{1,40}(?:[.,]\d{1,40})?")
+_DIGITS = re.compile(r"\d{1,40}")
+_CALENDAR = re.compile(r"\d{4}-\d{2}(?:-\d{2})?(?:[T ].{0,20})?|\d{1,2}:\d{2}(?::\d{2})?")  # reckoned from "tomorrow"
+
+
+def unsaid(arguments: Mapping[str, Any], texts: Iterable[str], langs: Iterable[str]) -> list[str]:
+    """Names of the arguments with a number that none of the texts has.
+
+    Args:
+        arguments: as JSON has them.
+        langs: in which the texts may spell a number.
+    """
+    wanted = {name: set(_numbers(value)) for name, value in arguments.items()}
+    if not any(wanted.values()):
+        return []
+    known = _said(texts, tuple(dict.fromkeys(langs)))
+    return [name for name, numbers in wanted.items() if any(n not in known and n * 100 not in known for n in numbers)]
+
+
+def _numbers(value: Any) -> Iterator[Fraction]:
+    """All numbers in a JSON value, but those of dates and times."""
+    left = [value]
+    while left:
+        match left.pop():
+            case bool():
+                pass
+            case int() | float() as number if math.isfinite(number):
+                yield abs(Fraction(str(number)))
+            case str() as text if not _CALENDAR.fullmatch(text):
+                yield from (_read(match.group()) for match in _NUMBER.finditer(text))
+            case list() as values:
+                left.extend(values)
+            case dict() as values:
+                left.extend(values.values())
+
+
+def _said(texts: Iterable[str], langs: tuple[str, ...]) -> set[Fraction]:
+    known: set[Fraction] = set()
+    for text in texts:
+        for figure in figures(text, langs):
+            known |= figure.numbers
+        # "5,4" may be two grades as well as one.
+        known.update(_read(match.group()) for match in _NUMBER.finditer(text))
+        known.update(_read(match.group()) for match in _DIGITS.finditer(text))
+        for lang in langs:
+            spelled = measures(lang).numbers
+            known.update(Fraction(spelled[word]) for word in words(text) if word in spelled)
+    return known
+
+
+def _read(written: str) -> Fraction:
+    return Fraction(written.replace(",", "."))
