@@ -32,6 +32,7 @@ NAME_BYTES = 9  # of a hash: what visitors are called in a topic
 What = Literal[
     "ask",
     "search",
+    "suggest",
     "token",
     "stop",
     "feedback",
@@ -48,7 +49,15 @@ What = Literal[
 ]
 # As often as a question: what asks no stage costs little. A completion or an MCP request that is a question counts as
 # both.
-TIMES: dict[What, int] = {"conversation": 6, "resume": 6, "models": 6, "completion": 6, "page": 6, "mcp": 6}
+TIMES: dict[What, int] = {
+    "conversation": 6,
+    "resume": 6,
+    "models": 6,
+    "completion": 6,
+    "page": 6,
+    "mcp": 6,
+    "suggest": 12,  # once for each pause in typing
+}
 
 
 class DailyBudgets:
