@@ -222,6 +222,9 @@ class Welcome(Wire):
     examples: tuple[str, ...] = Field(description="Questions to begin with, in the language asked for; perhaps none.")
     model: bool = Field(description="Whether a language model writes answers; else they quote the pages.")
     handover: bool = Field(description="Whether visitors can leave a message for a person.")
+    frequent: bool = Field(
+        default=False, description="Whether visitors see what many others have asked (`chat.frequent_questions`)."
+    )
 
 
 class ChatResponse(Wire):

@@ -29,4 +29,5 @@ async def welcome(site: str, edge: TheEdge, lang: str = "") -> Welcome:
         examples=examples[of] if of else suggested,
         model=edge.settings.llm_model is not None,
         handover=settings.hands_over,
+        frequent=settings.chat.frequent_questions,
     )

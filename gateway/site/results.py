@@ -60,8 +60,10 @@ class Say:
         self.lang = primary if primary in catalogue() else FALLBACK
         self.dir = direction(self.lang)
 
-    def __call__(self, name: str, /, **values: object) -> str:
-        return catalogue()[self.lang][name].format_map(values)
+    def __call__(self, name: str, /, *, query: str = "", **values: object) -> str:
+        # Isolated (Unicode's bidirectional algorithm), or a query in Latin letters would move the quotation marks.
+        shown = f"\u2068{query}\u2069" if self.dir == "rtl" else query
+        return catalogue()[self.lang][name].format_map(values | {"query": shown})
 
 
 @cache
