@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from pipelines.query.log.frequent import AnsweredQuestion
 from pipelines.query.log.ports import AskedHit, BadCursor, GroupableQuestion
 from pipelines.runtime.errors import PagewireError
 from schemas.conversation import Feedback
@@ -131,6 +132,17 @@ class FakeOutcomes:
         fitting = [one for one in found if since <= one.asked_at < until]
         return sorted(fitting, key=lambda one: (-one.asked_at.timestamp(), one.request_id))[:most]
 
+    async def answered(self, site: str, since: datetime, most: int) -> list[AnsweredQuestion]:
+        self._fail()
+        every = [one for (of, _), one in self.kept.items() if of == site and one.outcome is not None]
+        found = [
+            (one.outcome.asked_at, _answered(one.outcome, one.outcome.question, one.feedback))
+            for one in every
+            if one.outcome is not None and one.outcome.became == "answered" and one.outcome.question is not None
+        ]
+        newest = sorted((one for one in found if one[0] >= since), key=lambda one: one[0], reverse=True)
+        return [one for _, one in newest[:most]]
+
     async def corrections_used(self, site: str) -> dict[str, int]:
         self._fail()
         kept = [one.outcome for (of, _), one in self.kept.items() if of == site and one.outcome is not None]
@@ -166,6 +178,17 @@ def _asked(id: str, outcome: Outcome, feedback: Feedback | None) -> GroupableQue
         hits=tuple(AskedHit(hit.page_id, hit.lang, hit.title, hit.url, hit.cosine, hit.cited) for hit in outcome.hits),
         restricted=outcome.restricted,
         vector=outcome.vector,
+    )
+
+
+def _answered(outcome: Outcome, question: str, feedback: Feedback | None) -> AnsweredQuestion:
+    return AnsweredQuestion(
+        question=question,
+        lang=outcome.asked_in,
+        asker=outcome.asker,
+        pages=frozenset((hit.page_id, hit.lang) for hit in outcome.hits if hit.cited),
+        restricted=outcome.restricted,
+        doubtful=bool((feedback and feedback.rating == "down") or outcome.stopped or outcome.left_out),
     )
 
 

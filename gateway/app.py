@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute
 
 from gateway.agents import nlweb
 from gateway.agents import pages as agent_pages
-from gateway.chat import chat, handovers, search, visitors, welcome
+from gateway.chat import chat, handovers, search, suggest, visitors, welcome
 from gateway.console import console
 from gateway.content import changed, content, webhooks
 from gateway.conversations import conversations, erasure, feedback
@@ -61,7 +61,7 @@ from gateway.operators import (
 from gateway.operators import handovers as handover_routes
 from gateway.operators import keys as key_routes
 from gateway.ports import Ports
-from gateway.site import document, pages, sample_site, widget_pages
+from gateway.site import document, pages, results, sample_site, widget_pages
 from pipelines.conversations.conversations import Conversations
 from pipelines.conversations.handovers import Handovers
 from pipelines.runtime.counts import DAY
@@ -180,7 +180,8 @@ def _routes(with_sample: bool) -> list[BaseRoute]:
     """Of all gateways of this process: FastAPI takes a while to prepare a route, once."""
     router = APIRouter(redirect_slashes=False)
     talking = (chat, conversations, erasure, feedback, handovers, welcome, visitors, completions)
-    for module in (content, webhooks, changed, agent_pages, nlweb, mcp_route, *talking, search, *OPERATORS):
+    reading = (agent_pages, nlweb, mcp_route, search, suggest, results)
+    for module in (content, webhooks, changed, *talking, *reading, *OPERATORS):
         router.include_router(module.router)
     questions_asked = {}
     if with_sample:

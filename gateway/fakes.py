@@ -50,11 +50,13 @@ from pipelines.operate.site_runs import SiteRuns
 from pipelines.operate.status import StatusReader
 from pipelines.query.examples import ExampleComparison
 from pipelines.query.log.correction_trials import CorrectionTrials
+from pipelines.query.log.frequent import FrequentQuestions
 from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import Numbers, grouped
 from pipelines.query.log.notes import Notes
 from pipelines.query.log.readable import PageName
 from pipelines.query.search.search import Searcher
+from pipelines.query.search.typeahead import TitleCandidate
 from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.embedder import Matrix32
 from pipelines.runtime.errors import PagewireError
@@ -262,13 +264,35 @@ class FakeSearch(Searcher):
     groups: list[tuple[str, ...]] = field(default_factory=list)  # of the searches
 
     async def search(
-        self, site: str, query: str, *, kind: SearchKind, size: int, groups: Iterable[str] = ()
+        self,
+        site: str,
+        query: str,
+        *,
+        kind: SearchKind,
+        size: int,
+        groups: Iterable[str] = (),
+        lang: str | None = None,
     ) -> Sequence[SearchHit]:
         if self.error is not None:
             raise self.error
         self.searches.append((site, query, kind, size))
         self.groups.append(tuple(groups))
         return self.found[:size]
+
+
+@dataclass
+class FakeTypeahead:
+    """Returns what it is told to; `asked`: site, what was typed, language, groups."""
+
+    titled: Sequence[TitleCandidate] = ()
+    headed: Sequence[TitleCandidate] = ()
+    asked: list[tuple[str, str, str | None, tuple[str, ...]]] = field(default_factory=list)
+
+    async def titles(
+        self, site: str, typed: str, *, lang: str | None, groups: Iterable[str]
+    ) -> tuple[Sequence[TitleCandidate], Sequence[TitleCandidate]]:
+        self.asked.append((site, typed, lang, tuple(groups)))
+        return self.titled, self.headed
 
 
 @dataclass
@@ -593,6 +617,8 @@ class FakePorts:
     conversations: FakeConversations = field(default_factory=FakeConversations)
     handovers: FakeHandovers = field(default_factory=FakeHandovers)
     search: FakeSearch = field(default_factory=FakeSearch)
+    typeahead: FakeTypeahead = field(default_factory=FakeTypeahead)
+    least: Mapping[str, int] = field(default_factory=dict)  # visitors of a frequent question, of sites that show them
     status: FakeStatus = field(default_factory=FakeStatus)
     letters: FakeLetters = field(default_factory=FakeLetters)
     audits: FakeAudits = field(default_factory=FakeAudits)
@@ -622,6 +648,8 @@ class FakePorts:
             handovers=self.handovers,
             suggestions=Suggestions(self.indexed.propose, self.answers, self.pages.is_importing, self.now),
             search=self.search,
+            typeahead=self.typeahead,
+            frequent=FrequentQuestions(self.outcomes, self.indexed.readable, self.least, self.now),
             status=self.status,
             letters=self.letters,
             audits=self.audits,

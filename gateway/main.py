@@ -100,6 +100,8 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
                 questions=clients.questions(),
                 indexed=clients.page_view(),
                 gaps=await clients.gaps(),
+                typeahead=clients.typeahead(),
+                frequent=await clients.frequent(),
                 evaluations=clients.runs(),
                 evaluation_runs=await clients.evaluation_runs(),
                 notes=await clients.notes(),

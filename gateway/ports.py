@@ -31,10 +31,12 @@ from pipelines.operate.status import StatusReader
 from pipelines.query.examples import ExampleComparison
 from pipelines.query.live.live_texts import TextStore
 from pipelines.query.log.correction_trials import CorrectionTrials
+from pipelines.query.log.frequent import FrequentQuestions
 from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.notes import Notes
 from pipelines.query.log.ports import QuestionReader
 from pipelines.query.search.search import Searcher
+from pipelines.query.search.typeahead import TypeaheadIndex
 from pipelines.runtime.counts import SharedCounts
 from schemas.topics import Topic
 
@@ -68,6 +70,8 @@ class Ports:
     questions: QuestionReader
     indexed: ElasticPageView
     gaps: GapReports
+    typeahead: TypeaheadIndex
+    frequent: FrequentQuestions
     evaluations: RunStore
     evaluation_runs: EvaluationRuns
     notes: Notes

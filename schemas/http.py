@@ -55,6 +55,23 @@ class BulkResult(Wire):
     errors: tuple[BulkError, ...]
 
 
+class SnippetPart(Wire):
+    """A piece of a snippet."""
+
+    text: str
+    match: bool = Field(default=False, description="Whether it is a searched word.")
+
+
+class Snippet(Wire):
+    """What a list of results shows of a hit: the sentence that fits best, and what follows it."""
+
+    parts: tuple[SnippetPart, ...] = Field(default=(), description="Plain text; laid end to end they are the snippet.")
+    fragment: str = Field(
+        default="", description="Put behind the `#` of the address, it jumps to the sentence; empty: there is none."
+    )
+    heading: str = Field(default="", description="That it stands under on the page; empty: none.")
+
+
 class SearchHit(Wire):
     """A chunk that matched."""
 
@@ -68,10 +85,45 @@ class SearchHit(Wire):
     score: float
     cosine: float | None = None
     revision: Revision
+    snippet: Snippet = Snippet()
 
 
 class SearchResult(Wire):
     hits: tuple[SearchHit, ...]
+
+
+class SuggestedPage(Wire):
+    """A page whose title has the typed words."""
+
+    title: str
+    url: str
+    lang: Lang
+
+
+class SuggestedHeading(Wire):
+    """A heading that has the typed words."""
+
+    heading: str
+    title: str = Field(description="Of its page.")
+    url: str = Field(description="Of its page.")
+    fragment: str = Field(description="Put behind the `#` of the address, it jumps to the heading.")
+    lang: Lang
+
+
+class SuggestResult(Wire):
+    """What a search field offers while one types."""
+
+    titles: tuple[SuggestedPage, ...]
+    headings: tuple[SuggestedHeading, ...]
+    questions: tuple[str, ...] = Field(
+        description="That many visitors have asked and got an answer to; none where the site does not show them."
+    )
+
+
+class NextQuestions(Wire):
+    """What others have asked about the pages that an answer cites."""
+
+    questions: tuple[str, ...]
 
 
 class IndexedChunk(Wire):
@@ -170,6 +222,9 @@ class Welcome(Wire):
     examples: tuple[str, ...] = Field(description="Questions to begin with, in the language asked for; perhaps none.")
     model: bool = Field(description="Whether a language model writes answers; else they quote the pages.")
     handover: bool = Field(description="Whether visitors can leave a message for a person.")
+    frequent: bool = Field(
+        default=False, description="Whether visitors see what many others have asked (`chat.frequent_questions`)."
+    )
 
 
 class ChatResponse(Wire):

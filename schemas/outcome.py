@@ -72,6 +72,7 @@ class Outcome(Wire):
     )
     via: str = Field(default="", exclude_if=lambda via: not via, description="As in the question.")
     client: str = Field(default="", exclude_if=lambda name: not name, description="As in the question.")
+    asker: str = Field(default="", exclude_if=lambda asker: not asker, description="As in the question.")
     corrections: tuple[str, ...] = Field(default=(), description="Ids of the editors' corrections that were used.")
     corrected: CorrectedBy | None = Field(default=None, description="How one of them has decided the answer.")
     tools: tuple[str, ...] = Field(
@@ -119,7 +120,7 @@ class Outcome(Wire):
     def wordless(self) -> Outcome:
         """Without anybody's words."""
         nothing = dict.fromkeys(("question", "rephrased", "answer", "vector")) | dict.fromkeys(("calls", "doubted"), ())
-        return self.model_copy(update=nothing)
+        return self.model_copy(update=nothing | {"asker": ""})
 
 
 class Rated(Wire):

@@ -143,6 +143,12 @@ class Question(Message):
         default=None,
         description="A hash of the conversation's id, under which its outcome is logged; null: not at all.",
     )
+    asker: str = Field(
+        default="",
+        exclude_if=lambda asker: not asker,
+        description="A hash of the visitor and of this question's words: it says whether one visitor has asked the "
+        "same twice, and nothing else. Empty: the site shows no visitor what others have asked.",
+    )
     trial: Trial | None = Field(
         default=None, description="Who runs the site tries something out; null: somebody wants to know it."
     )

@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Literal, get_args
 
 from babel import Locale, UnknownLocaleError
 from babel.core import get_global
@@ -79,6 +79,11 @@ def masked(text: str, regions: Sequence[str], known: frozenset[str] = frozenset(
         pieces += [text[end : found.start], f"[{found.kind}]"]
         end = found.end
     return "".join([*pieces, text[end:]])
+
+
+def is_masked(text: str) -> bool:
+    """Whether something was replaced in the text, or it looks so."""
+    return any(f"[{kind}]" in text for kind in get_args(Kind))
 
 
 def personal(text: str, regions: Sequence[str], known: frozenset[str] = frozenset()) -> list[Personal]:

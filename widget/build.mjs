@@ -1,7 +1,9 @@
-/** Bundles src/ into the one file that the gateway serves. `node build.mjs [TARGET]` */
+/** Bundles src/ into the files that the gateway serves: the chat, and the search field. `node build.mjs [FOLDER]` */
 
 import { readFile } from "node:fs/promises";
 import { build, transform } from "esbuild";
+
+const path = (file) => new URL(file, import.meta.url).pathname;
 
 const minifiedText = {
   name: "css as minified text",
@@ -14,8 +16,8 @@ const minifiedText = {
 };
 
 await build({
-  entryPoints: [new URL("src/index.ts", import.meta.url).pathname],
-  outfile: process.argv[2] ?? new URL("../gateway/site/static/widget.js", import.meta.url).pathname,
+  entryPoints: { widget: path("src/index.ts"), search: path("src/search-index.ts") },
+  outdir: process.argv[2] ?? path("../gateway/site/static"),
   bundle: true,
   format: "iife",
   target: "es2022",
@@ -23,5 +25,5 @@ await build({
   charset: "utf8",
   legalComments: "none",
   plugins: [minifiedText],
-  banner: { js: "/* Pagewire's chat. Built by `make widget` from widget/src; do not edit. */" },
+  banner: { js: "/* Pagewire. Built by `make widget` from widget/src; do not edit. */" },
 });

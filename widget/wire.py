@@ -18,7 +18,7 @@ from gateway.edge.tokens import VisitorToken
 from schemas.answer import Event
 from schemas.conversation import ConversationDetail, ConversationList, FeedbackOrder
 from schemas.handover import HandoverOrder, HandoverTaken
-from schemas.http import ChatRequest, Welcome
+from schemas.http import ChatRequest, NextQuestions, SearchResult, SuggestResult, Welcome
 
 TARGET = Path(__file__).parent / "src" / "wire.ts"
 MODELS = (
@@ -28,6 +28,9 @@ MODELS = (
     FeedbackOrder,
     HandoverOrder,
     HandoverTaken,
+    NextQuestions,
+    SearchResult,
+    SuggestResult,
     VisitorToken,
     Welcome,
 )

@@ -25,6 +25,7 @@ from adapters.elastic.outcomes import ElasticOutcomes
 from adapters.elastic.page_view import ElasticPageView
 from adapters.elastic.states import ElasticStates
 from adapters.elastic.texts import ElasticTexts
+from adapters.elastic.typeahead import ElasticTypeahead
 from adapters.embedders.registry import Models
 from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
 from adapters.kafka.bus import KafkaBus
@@ -56,6 +57,7 @@ from pipelines.query.extractive.suggestions import Proposal, proposals
 from pipelines.query.live.live_texts import LiveTexts
 from pipelines.query.live.site_privacy import SitePrivacy
 from pipelines.query.log.correction_trials import CorrectionTrials
+from pipelines.query.log.frequent import FrequentQuestions
 from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import grouped
 from pipelines.query.log.notes import Notes
@@ -210,6 +212,18 @@ class Clients:
         reports = GapReports(questions, pages.readable, self.models, group, await self.clock(), self._one_report)
         self._stack.push_async_callback(reports.aclose)
         return reports
+
+    def typeahead(self) -> ElasticTypeahead:
+        return ElasticTypeahead(self.elastic.es, self.elastic.indexes)
+
+    async def frequent(self) -> FrequentQuestions:
+        """Of the sites that keep the words of questions and show them."""
+        least = {
+            name: site.chat.frequent_from for name, site in self.settings.sites.items() if site.chat.frequent_questions
+        }
+        made = FrequentQuestions(self.questions(), self.page_view().readable, least, await self.clock())
+        self._stack.push_async_callback(made.aclose)
+        return made
 
     async def notes(self) -> Notes:
         """Follows the sites' privacy rules. Raises: Retryable: no broker."""

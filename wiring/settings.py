@@ -27,7 +27,7 @@ from pipelines.runtime.logs import LogSettings
 from pipelines.runtime.secret import SHORTEST_KEY, SHORTEST_SIGNING, not_empty, strong
 from pipelines.runtime.settings import HomeSettings, ListenSettings, LocalPath, SettingsGroup
 from schemas.access_key import Scope, digest_of
-from schemas.base import Lang, SiteId
+from schemas.base import Lang, SiteId, language_tag
 from schemas.page import Group
 from schemas.query import MAX_QUESTION
 from wiring.origins import Origin
@@ -66,6 +66,15 @@ class ChatSettings(SettingsGroup):
         default=False,
         description="Whether visitors may open how an answer came about: what was searched for, how many passages were "
         "read, who wrote it. Never the prompt of a model.",
+    )
+    frequent_questions: bool = Field(
+        default=False,
+        description="Whether visitors see what many others have asked: while they type into the search field, and "
+        "below an answer. It needs `log_questions: on`. The words are visitors' own, never masked ones, and only of "
+        "questions that were answered from pages for everybody.",
+    )
+    frequent_from: int = Field(
+        default=3, ge=2, description="Visitors that must have asked a question before others see it."
     )
 
 
@@ -122,6 +131,12 @@ class SiteSettings(ConnectedSite):
         description="Folder of the workers' machine in which `path` attachments of its pages may lie, no other site's "
         "files among them. Default: none are read.",
     )
+
+    def spoken(self, lang: str) -> str | None:
+        """The site's language that a language tag asks for; None: it has none like it."""
+        tag = language_tag(lang)
+        like = (own for own in self.languages if own.partition("-")[0] == tag.partition("-")[0])
+        return tag if tag in self.languages else next(like, None)
 
     @property
     def hands_over(self) -> bool:

@@ -19,6 +19,7 @@ from adapters.elastic.client import explained
 from adapters.elastic.expiry import check, expire, older
 from adapters.elastic.indexes import OUTCOMES, ElasticIndexes
 from adapters.elastic.reading import batches, sources
+from pipelines.query.log.frequent import AnsweredQuestion
 from pipelines.query.log.ports import AskedHit, BadCursor, GroupableQuestion
 from schemas.conversation import Feedback
 from schemas.outcome import (
@@ -44,7 +45,7 @@ LABELS = "labels"  # within `outcome`: what raters said of the answer, in logs o
 ERASED: dict[str, Any] = {
     "forgotten": True,
     "labelled_by": None,
-    "outcome": {"vector": None, "answer": None, "calls": [], "doubted": [], LABELS: None},
+    "outcome": {"vector": None, "asker": "", "answer": None, "calls": [], "doubted": [], LABELS: None},
 } | dict.fromkeys(WORDS)
 LENGTHY = tuple(
     f"outcome.{name}" for name in ("vector", "answer", "calls", "doubted", LABELS)
@@ -54,6 +55,11 @@ GROUPED = (
     *("request_id", "asked_at", "asked_in", "question", "rephrased", "became", "rating"),
     *(f"outcome.{name}" for name in ("grade", "left_out", "vector", "corrected")),
     *(f"outcome.hits.{name}" for name in ("page_id", "lang", "title", "url", "cosine", "cited")),
+)
+# The fields for frequent questions
+ANSWERED = (
+    *("question", "asked_in", "rating", "outcome.asker", "outcome.restricted", "outcome.stopped", "outcome.left_out"),
+    *(f"outcome.hits.{name}" for name in ("page_id", "lang", "cited")),
 )
 GROUPED_BATCH = 500  # questions read at once: a few milliseconds of parsing
 VERDICT = "verdict"
@@ -206,6 +212,13 @@ class ElasticOutcomes:
         questions = newest(self._es, site, query, most, GROUPED_BATCH, source_includes=GROUPED)
         return [_asked(source) async for source in questions]
 
+    async def answered(self, site: str, since: datetime, most: int) -> list[AnsweredQuestion]:
+        """Raises: ElasticsearchDown."""
+        query = _query(site, QuestionFilter(since=since, became="answered"))
+        query["bool"]["filter"].append({"exists": {"field": "question"}})
+        questions = newest(self._es, site, query, most, GROUPED_BATCH, source_includes=ANSWERED)
+        return [_answered(source) async for source in questions]
+
     async def corrections_used(self, site: str) -> dict[str, int]:
         """Raises: ElasticsearchDown."""
         with explained(f"counting the corrections of site {site} that were used"):
@@ -321,6 +334,18 @@ def _asked(source: dict[str, Any]) -> GroupableQuestion:
         ),
         restricted=outcome.get("restricted"),
         vector=QuestionVector.stored(vector) if vector else None,
+    )
+
+
+def _answered(source: dict[str, Any]) -> AnsweredQuestion:
+    outcome = source.get("outcome") or {}
+    return AnsweredQuestion(
+        question=source["question"],
+        lang=source["asked_in"],
+        asker=outcome.get("asker", ""),
+        pages=frozenset((hit["page_id"], hit["lang"]) for hit in outcome.get("hits", ()) if hit["cited"]),
+        restricted=outcome.get("restricted"),
+        doubtful=bool(source.get("rating") == "down" or outcome.get("stopped") or outcome.get("left_out")),
     )
 
 

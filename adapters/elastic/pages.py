@@ -25,6 +25,7 @@ from schemas.head import Head, Token
 from schemas.ingest import ChunkUnit, EmbeddedChunk, PageEmbeddings, ReceiptEvent, Vector32
 from schemas.keys import chunk_id, head_id
 from schemas.page import ChangeRef, FieldName
+from text.markdown import plain
 from text.words import indexed, stems
 
 MAX_LOOKUP = 1_000  # hashes a search
@@ -217,6 +218,8 @@ class PageIndex:
             document["path"] = path_of(meta.url if meta else "")
         if chunk.units:
             document["units"] = chunk_units.stored(chunk)
+        if headings := [plain(unit.text) for unit in chunk.units if unit.kind == "heading"]:
+            document["headings"] = headings
         if meta and meta.groups is not None:
             document["groups"] = meta.groups or NO_GROUP
         document |= self.info.mark

@@ -149,7 +149,7 @@ class SiteSearch:
             dense = [_candidate(h, cosine=cosine_of(h["_score"])) for h in await self._of_model(site, model, responses)]
             del responses[0]
         keyword = [_candidate(h, bm25=h["_score"]) for h in _hits(responses[0])] if keyword_hits else []
-        terms, total = _known_words(readings, stems, _checked(responses[-1])) if stems else ([], 0)
+        terms, total = _known_words(readings, stems, checked(responses[-1])) if stems else ([], 0)
         return Candidates(dense, keyword, terms, total, by_language)
 
     async def _of_model(self, site: str, model: str, responses: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -349,11 +349,11 @@ def _known(reading: Sequence[str], having: Mapping[str, int]) -> float:
 
 
 def _hits(response: dict[str, Any]) -> list[dict[str, Any]]:
-    hits: list[dict[str, Any]] = _checked(response)["hits"]["hits"]
+    hits: list[dict[str, Any]] = checked(response)["hits"]["hits"]
     return hits
 
 
-def _checked(response: dict[str, Any]) -> dict[str, Any]:
+def checked(response: dict[str, Any]) -> dict[str, Any]:
     """Raises: ElasticsearchDown, ElasticsearchRefused: this search of a multi-search failed."""
     if "error" in response:
         error = response["error"]

@@ -124,7 +124,7 @@ async def ask(edge: Edge, request: Request, caller: Caller, question: Question) 
     owner = owner_of(caller, question.site)
     # Programs have no list of conversations to find theirs in, and pay for what they ask.
     titled = caller.visitor is not None
-    asked = edge.ports.answers.ask(edge.logged(question))
+    asked = edge.ports.answers.ask(edge.logged(question, caller))
     events = Patient(edge.conversations.follow(owner, question, asked, titled=titled))
     return await _told(edge, request, caller, question, events)
 

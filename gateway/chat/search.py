@@ -28,7 +28,9 @@ async def search(
     q: Words,
     mode: Annotated[SearchKind, Query(description="By meaning, by words, or both.")] = "hybrid",
     size: Annotated[int, Query(ge=1, le=100)] = 10,
+    lang: Annotated[str, Query(max_length=100, description="Pages in this language come first. Default: any.")] = "",
 ) -> SearchResult:
     """The passages that fit best."""
-    hits = await edge.ports.search.search(site, q, kind=mode, size=size, groups=caller.groups)
+    spoken = edge.settings.site(site).spoken(lang)
+    hits = await edge.ports.search.search(site, q, kind=mode, size=size, groups=caller.groups, lang=spoken)
     return SearchResult(hits=tuple(hits))

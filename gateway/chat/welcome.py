@@ -20,7 +20,7 @@ async def welcome(site: str, edge: TheEdge, lang: str = "") -> Welcome:
     tags = (tag := language_tag(lang), tag.partition("-")[0])
     examples = settings.chat.examples
     of = next((each for each in tags if each in examples), None)
-    spoken = next((each for each in settings.languages if each in tags or each.partition("-")[0] == tags[1]), None)
+    spoken = settings.spoken(lang)
     suggested: tuple[str, ...] = ()
     if spoken and not of and settings.chat.enabled and not edge.ports.chat.off(site):
         suggested = edge.ports.suggestions.of(site, spoken)  # those that are known: it waits for none
@@ -29,4 +29,5 @@ async def welcome(site: str, edge: TheEdge, lang: str = "") -> Welcome:
         examples=examples[of] if of else suggested,
         model=edge.settings.llm_model is not None,
         handover=settings.hands_over,
+        frequent=settings.chat.frequent_questions,
     )

@@ -30,6 +30,7 @@ from pipelines.conversations.handovers import Handovers
 from pipelines.conversations.turns import ConversationOwner
 from pipelines.operate.audit_log import Act
 from pipelines.operate.last_uses import of_key
+from pipelines.query.log.frequent import wording_of
 from pipelines.query.log.readable import ReadableQuestions
 from schemas.access_key import Scope
 from schemas.audit_log import Action, Via
@@ -113,10 +114,13 @@ class Edge:
         """The question log, without pages that the caller may not read."""
         return ReadableQuestions(self.ports.questions, self.ports.indexed.readable, frozenset(caller.groups))
 
-    def logged(self, question: Question) -> Question:
-        """The question as it is sent: the log knows its conversation under another name."""
-        name = self.pseudonyms.of(question.site, question.conversation_id)
-        return question.model_copy(update={"logged_as": name})
+    def logged(self, question: Question, caller: Caller) -> Question:
+        """The question as it is sent: the log knows its conversation, and its visitor, under other names."""
+        site = question.site
+        names = {"logged_as": self.pseudonyms.of(site, question.conversation_id)}
+        if caller.visitor and not caller.groups and self.ports.frequent.shown(site):
+            names["asker"] = self.pseudonyms.asker(site, caller.visitor, wording_of(question.question))
+        return question.model_copy(update=names)
 
 
 async def edge_of(request: Request) -> Edge:
@@ -218,6 +222,7 @@ TheEdge = Annotated[Edge, Depends(edge_of)]
 # `scopes` only tells the OpenAPI document what `May` insists on.
 MayAsk = Annotated[Caller, Security(May("chat", "ask"), scopes=("chat",))]
 MaySearch = Annotated[Caller, Security(May("chat", "search"), scopes=("chat",))]
+MaySuggest = Annotated[Caller, Security(May("chat", "suggest"), scopes=("chat",))]
 MayResume = Annotated[Caller, Security(May("chat", "resume"), scopes=("chat",))]
 MayStop = Annotated[Caller, Security(May("chat", "stop"), scopes=("chat",))]
 MayRate = Annotated[Caller, Security(May("chat", "feedback"), scopes=("chat",))]

@@ -1,8 +1,9 @@
-"""Pseudonyms: what the question log calls a conversation, which its id cannot be told from."""
+"""Pseudonyms: what the question log calls a conversation and an asker. Neither tells an id."""
 
 from __future__ import annotations
 
 import hmac
+from collections.abc import Iterable
 from hashlib import sha256
 
 from pydantic import SecretStr
@@ -18,4 +19,11 @@ class Pseudonyms:
 
     def of(self, site: str, conversation_id: str) -> str:
         said = f"outcomes\0{site}\0{conversation_id}".encode()
+        return self._hashed(said)
+
+    def asker(self, site: str, visitor: str, wording: Iterable[str]) -> str:
+        """Says whether a visitor has asked the same twice. Of two different questions it does not tell who asked."""
+        return self._hashed("\0".join(("asker", site, visitor, *wording)).encode("utf-8", "replace"))
+
+    def _hashed(self, said: bytes) -> str:
         return hmac.new(self._secret.get_secret_value().encode(), said, sha256).hexdigest()[:LENGTH]

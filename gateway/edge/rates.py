@@ -32,6 +32,7 @@ NAME_BYTES = 9  # of a hash: what visitors are called in a topic
 What = Literal[
     "ask",
     "search",
+    "suggest",
     "token",
     "stop",
     "feedback",
@@ -48,8 +49,11 @@ What = Literal[
     "indexnow",
 ]
 # As often as a question: what asks no stage costs little. A completion, MCP or NLWeb request that is a question counts
-# as both.
-TIMES: dict[What, int] = dict.fromkeys(("conversation", "resume", "models", "completion", "page", "mcp", "nlweb"), 6)
+# as both. Suggestions come once for each pause in typing.
+TIMES: dict[What, int] = {
+    **dict.fromkeys(("conversation", "resume", "models", "completion", "page", "mcp", "nlweb"), 6),
+    "suggest": 12,
+}
 
 
 class DailyBudgets:

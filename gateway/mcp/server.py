@@ -58,7 +58,7 @@ async def _ask(visit: McpRequest, wanted: AskArguments) -> tuple[str, ToolAnswer
         question = new_question(edge, caller, site, wanted.question, wanted.lang)
         question = question.model_copy(update={"via": "mcp", "client": visit.client})
         deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
-        events = Patient(edge.ports.answers.ask(edge.logged(question)))
+        events = Patient(edge.ports.answers.ask(edge.logged(question, caller)))
         stop = partial(stopped, edge, caller, question)
         answer = answer_of(await whole(events, question, deadline, visit.request.receive, stop))
     return markdown_of_answer(answer), answer

@@ -124,7 +124,7 @@ async def _completed(order: CompletionRequest, caller: Caller, edge: Edge, reque
     text, history = asked(order.messages, HISTORY_MESSAGES, answers=caller.visitor is None)
     question = new_question(edge, caller, order.model, text, order.lang).model_copy(update={"history": history})
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
-    events = Patient(edge.ports.answers.ask(edge.logged(question)))
+    events = Patient(edge.ports.answers.ask(edge.logged(question, caller)))
     stop = partial(stopped, edge, caller, question)
     if order.stream:
         await events.begin(FIRST_EVENT_WAIT)

@@ -158,6 +158,7 @@ def outcome(known: Known, end: Answered | Failed, first_word_at: datetime | None
         restricted=bool(request.groups),
         via=request.via,
         client=request.client,
+        asker=request.asker,
         corrections=retrieved.corrected.ids if retrieved and retrieved.corrected else (),
         corrected=retrieved.corrected.kind if retrieved and retrieved.corrected else None,
         tools=tuple(dict.fromkeys(each.page_id for each in sources if each.kind == "tool" and each.cited)),

@@ -55,7 +55,7 @@ async def url(fakes: FakePorts, wrapped: list[Any], tmp_path: Path) -> AsyncIter
 HOST_PAGE = """<!DOCTYPE html>
 <html lang="{lang}" dir="{dir}"><head><meta charset="utf-8"><title>Ours</title><link rel="icon" href="data:,">
 <meta name="viewport" content="width=device-width, initial-scale=1"><link rel="stylesheet" href="/host.css"></head>
-<body><main><h1>Ours</h1><p>Read <a href="/more">more</a>.</p></main>
+<body><main><h1>Ours</h1><p>Read <a href="/more">more</a>.</p>{more}</main>
 <script {kind}src="{gateway}/widget.js" {attributes}></script></body></html>"""
 HOST_CSS = "html { font-size: 62.5% } body { display: grid; gap: 40px; font-size: 1.6rem }"
 # The strictest that can be: everything else is forbidden, and no string becomes HTML or script.
@@ -87,6 +87,7 @@ class Host:
         kind: str = "",
         around: Any = lambda app: app,
         tag: Callable[[str], str] = str,
+        more: Callable[[str], str] = lambda gateway: "",
         **attributes: str,
     ) -> AsyncIterator[str]:
         """The page's address.
@@ -95,6 +96,7 @@ class Host:
             site: its settings but the origins.
             around: a middleware of the gateway.
             tag: changes the attributes of the script tag, as they are written.
+            more: HTML of the page besides, given the gateway's address.
         """
 
         async def website(scope: Any, receive: Any, send: Any) -> None:  # uvicorn would not know a method for ASGI 3
@@ -110,7 +112,7 @@ class Host:
                 self._asked = f"{self.gateway} 'self'" if own else self.gateway
                 written = tag(" ".join(f'data-{name}="{escape(value)}"' for name, value in given.items()))
                 self._page = HOST_PAGE.format(
-                    lang=lang, dir=dir, kind=kind, gateway=self.gateway, attributes=written
+                    lang=lang, dir=dir, kind=kind, gateway=self.gateway, attributes=written, more=more(self.gateway)
                 ).encode()
                 yield self.origin
 

@@ -28,6 +28,11 @@ const box = (node) => {
   div.append(node);
   return div;
 };
+const hitsOf = (text) =>
+  Array.from({ length: 30 }, (_, n) => ({
+    page_id: "p", lang: "en", title: text, url: `https://t.example/${text.slice(0, ADDRESS)}/${n}`, field: "content", ord: n, labels: { [text]: [text] },
+    snippet: { parts: [{ text: text.slice(0, 280), match: true }], fragment: text.slice(0, 1_000), heading: text },
+  }));
 // What is made before the clock runs.
 const shown = (text) => box(widget.markdown.renderMarkdown(text));
 const given = (text) => text;
@@ -59,6 +64,17 @@ globalThis.ring = {
     (text) => Object.assign(widget.sources.wholeTable(say, text, source(text), quotes(text)), { open: true }),
     (table) => table.dispatchEvent(new Event("toggle")),
   ],
+  "combobox.Combobox": [
+    TITLE,
+    () => new widget.combobox.Combobox(document.createElement("input"), "", () => {}, () => {}),
+    (box, text) => box.show([{ label: "", options: Array.from({ length: 10 }, () => ({ text, note: text, lang: "en", pick() {} })) }]),
+  ],
+  "results.byPage": [ADDRESS, hitsOf, (hits) => widget.results.byPage(hits)],
+  "results.labelsOf": [ADDRESS, hitsOf, (hits) => widget.results.labelsOf(hits)],
+  "results.opened": [ADDRESS, given, (text) => [widget.results.opened(text, text), widget.results.opened(`https://${text}`, text)]],
+  "results.pageItem": [TITLE, (text) => widget.results.byPage(hitsOf(text)), (pages) => pages.map(widget.results.pageItem)],
+  "results.sectionName": [ADDRESS, given, (text) => widget.results.sectionName(text)],
+  "results.sectionsOf": [ADDRESS, given, (text) => widget.results.sectionsOf(Array.from({ length: 30 }, (_, n) => `https://t.example/${text}/${n}`))],
   "sse.readEvents": [
     ANSWER,
     (text) => new Response(`: ${text}\n\nid: 1\nevent: token\ndata: ${JSON.stringify({ text })}\n\n`),

@@ -28,11 +28,13 @@ SLOWER = 16  # times, than this machine: a cheap phone, on which drawing a long 
 SHARE = 0.42  # of the time that tokens come; without a rest it is half and more, and that takes eight times as long
 TRIES = 5  # the machine may be busy with something else
 SOURCES = WIDGET / "src"
-MODULES = sorted(path.stem for path in SOURCES.glob("*.ts") if path.stem not in ("index", "css.d"))
+MODULES = sorted(path.stem for path in SOURCES.glob("*.ts") if path.stem not in ("index", "search-index", "css.d"))
 
 # What sees no stranger's text, or gives it on as it is.
 EXEMPT = {
     "brand.brand": "the page developer's colour",
+    "search.PagewireSearch": "puts the others together",
+    "search-words": "our own words, and the query as it is",
     "chat.PagewireChat": "puts the others together",
     "client.AnswerClient": "reads JSON",
     "client.AskError": "has no work",

@@ -14,6 +14,7 @@ import pytest
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.outcomes import ElasticOutcomes
 from adapters.fake_outcomes import FakeOutcomes
+from pipelines.query.log.frequent import AnsweredQuestion, AnsweredReader
 from pipelines.query.log.ports import BadCursor, OutcomeStore, QuestionReader
 from schemas.conversation import Feedback
 from schemas.outcome import (
@@ -34,7 +35,7 @@ from tests.engine_fixture import Servers
 from wiring.settings import Settings
 
 
-class Store(OutcomeStore, QuestionReader, Protocol):
+class Store(OutcomeStore, QuestionReader, AnsweredReader, Protocol):
     """Both sides of it."""
 
 
@@ -328,3 +329,29 @@ async def test_what_corrections_have_answered_is_counted_for_each_site_alone(sto
     assert await store.corrections_used(site) == {"c1": 3, "w1": 1}
     since, until_then = NOON - timedelta(days=1), NOON + timedelta(days=1)
     assert [one.corrected for one in await store.asked(site, since, until_then, 9)] == [True, False, True, True]
+
+
+async def test_answered_questions_are_read_without_what_became_of_others(store: Store, site: str) -> None:
+    open_to_all = {"restricted": False, "asker": "a1"}
+    await store.put(happened(site, 1, outcome(1, **open_to_all)))
+    await store.put(happened(site, 2, outcome(2, **open_to_all, stopped=True)))
+    await store.put(happened(site, 3, outcome(3)))
+    await store.put(happened(site, 3, rated()))
+    await store.put(happened(site, 4, outcome(4, became="refused")))
+    await store.put(happened(site, 5, outcome(5, question=None)))
+    await store.put(happened(site, 6, outcome(-60)))
+    await store.put(happened(site, 7, outcome(7, **open_to_all), conversation="c2"))
+    await store.put(happened(site, 7, Forgotten(at=NOON, requests=("request-0007",)), conversation="c2"))
+    await listed(store, site, 7)
+    pool = frozenset({("pool", "en")})
+
+    def read(asker: str, restricted: bool | None, doubtful: bool) -> AnsweredQuestion:
+        return AnsweredQuestion("When does the pool open?", "en", asker, pool, restricted, doubtful)
+
+    found = await store.answered(site, NOON, 50)
+    assert found == [read("", None, True), read("a1", False, True), read("a1", False, False)]
+    assert await store.answered(site, NOON, 1) == found[:1]
+    kept = await store.get(site, "request-0007")
+    assert kept is not None
+    assert kept.outcome.asker == ""
+    assert await store.answered(f"{site}x", NOON, 50) == []

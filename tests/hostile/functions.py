@@ -24,6 +24,8 @@ from connectors.tools import openapi
 from connectors.tools.rest import text_of
 from gateway.agents.nlweb_messages import answered, merged
 from gateway.openai.chunks import CompletionChunks
+from gateway.site import results
+from gateway.site.results import by_page
 from pipelines.conversations.turns import newest
 from pipelines.ingest.chunk import chunk_page
 from pipelines.ingest.documents import convert
@@ -44,6 +46,7 @@ from pipelines.query.extractive.card import card
 from pipelines.query.extractive.quote import by_words
 from pipelines.query.extractive.ranking import weigh
 from pipelines.query.live.corrections import CorrectionSet, Kept, SiteCorrections
+from pipelines.query.log.frequent import MOST_KEPT, AnsweredQuestion, beginning, following, frequent
 from pipelines.query.masks import Masks
 from pipelines.query.model_calls import Call as ModelCall
 from pipelines.query.model_calls import bounded
@@ -53,10 +56,13 @@ from pipelines.query.retrieve.alike import AskedQuestion, alike
 from pipelines.query.retrieve.corrected import Corrector
 from pipelines.query.search.ports import Candidates
 from pipelines.query.search.search import Retrieval
+from pipelines.query.search.snippet import LONGEST, snippet
+from pipelines.query.search.typeahead import MAX_TYPED, Typed
 from pipelines.query.search.widen import passages
 from prompts.loader import ChatMessage, load
 from schemas.answer import Usage
 from schemas.correction import Correction
+from schemas.http import SearchHit, Snippet, SnippetPart
 from schemas.ingest import Chunk, Chunker, ChunkUnit, PageChunks
 from schemas.nlweb import NlwebQuery
 from schemas.page import PageDocument, PageMeta
@@ -97,6 +103,14 @@ CORRECTIONS = CorrectionSet(
         Kept(f"w{n}", NOW, Correction(kind="synonym", lang="en", word=f"word{n}", means=f"thing{n}", both=n % 2 > 0))
         for n in range(500)
     )
+)
+FREQUENT = frequent(
+    [
+        AnsweredQuestion(f"Question {n} of the pool?", "en", asker, frozenset((("pool", "en"),)), False, False)
+        for n in range(MOST_KEPT)
+        for asker in "ab"
+    ],
+    2,
 )
 SOURCES = [source(1, "The pool is open daily. A ticket is 4 euros.", lang="en")]
 VALUES: Mapping[str, Any] = {
@@ -258,12 +272,30 @@ def _recorded(text: str) -> object:
     return bounded([call])
 
 
+def _search_hit(text: str) -> SearchHit:
+    """As long as its parts may be."""
+    shown = Snippet(parts=(SnippetPart(text=text[:LONGEST], match=True),), fragment=text[:1_000], heading=text)
+    return SearchHit(
+        page_id="a",
+        lang="de",
+        title=text,
+        url=text,
+        field="content",
+        ord=0,
+        text="",
+        score=1.0,
+        revision=1,
+        snippet=shown,
+    )
+
+
 CALLS: Mapping[str, Call] = {
     "gateway.agents.nlweb_messages.answered": lambda text: merged("q", answered("summarize", text, SOURCES, "town")),
     "gateway.agents.nlweb_messages.merged": lambda text: NlwebQuery.model_validate({"query": "q", "prev": text}),
     "gateway.openai.chunks.CompletionChunks.text": lambda text: CompletionChunks(
         "request-0001", "town", usage=False
     ).text(text),
+    "gateway.site.results.by_page": lambda text: by_page([_search_hit(text)] * results.HITS, text),
     "connectors.cms.documents.lang_tag": lambda text: documents.lang_tag(Path("a.html"), f"<html {text}"),
     "connectors.cms.documents.html": lambda text: documents.html(Path("a.md"), text),
     "connectors.cms.sitemap.page.read_page": lambda text: read_page(
@@ -340,6 +372,12 @@ CALLS: Mapping[str, Call] = {
     "pipelines.query.retrieve.corrected.Corrector.understood": lambda text: Corrector(SiteCorrections()).understood(
         "town", text
     ),
+    "pipelines.query.log.frequent.beginning": lambda text: beginning(FREQUENT, text[:MAX_TYPED], "en", 5),
+    "pipelines.query.log.frequent.following": lambda text: following(FREQUENT, text, ["pool"], "en", 3),
+    "pipelines.query.search.snippet.snippet": lambda text: [snippet(hit, text, VECTOR) for hit in HITS[:10]],
+    "pipelines.query.search.snippet.snippet: page": lambda text: snippet(hits_of(text)[0], "public pool"),
+    "pipelines.query.search.typeahead.Typed.fits": lambda text: Typed.of(text[:MAX_TYPED]).fits(text),
+    "pipelines.query.search.typeahead.Typed.rank": lambda text: Typed.of(text[:MAX_TYPED]).rank(text),
     "pipelines.query.search.widen.passages": lambda text: passages(hits_of(text), NEAR, 24_000),
     "text.encodings.decoded": _decoded,
     "text.folding.normalized": lambda text: normalized("NFKD", text),

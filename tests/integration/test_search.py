@@ -14,6 +14,7 @@ from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import added_mapping, mapping
 from adapters.elastic.live_page import PageChanging
 from adapters.elastic.page_view import ElasticPageView
+from adapters.elastic.typeahead import ElasticTypeahead
 from pipelines.query.search.ports import Candidate, Floors, HitUnit
 from pipelines.runtime.indexes import alias
 from schemas.compact import compact
@@ -109,6 +110,33 @@ async def bench(request: pytest.FixtureRequest, engine: Servers) -> AsyncIterato
 
 def page_of(found: Candidate) -> str:
     return found.page_key.rpartition(":")[2]
+
+
+async def test_titles_and_headings_are_found_by_prefix_once_a_page_and_by_those_who_may(bench: Bench) -> None:
+    def heading(text: str) -> tuple[ChunkUnit, ...]:
+        return (ChunkUnit(start=0, text=f"## {text}", kind="heading", block=0),)
+
+    typeahead = ElasticTypeahead(bench.elastic.es, bench.elastic.indexes)
+    assert await typeahead.titles(bench.site, "poo", lang=None, groups=()) == ([], [])
+    texts: Mapping[FieldName, Sequence[tuple[str, float]]] = {
+        "title": [("Indoor pool", 0.7)],
+        "content": [("## **Opening** hours\n\nOpen daily.", 0.9), ("More.", 0.8)],
+    }
+    await bench.save("pool", texts, title="Indoor pool", units=heading("**Opening** hours"))
+    await bench.save("becken", texts, title="Pool im Haus", units=heading("Öffnungszeiten"), lang="de")
+    await bench.save("staff", texts, title="Pool keys", units=heading("Opening codes"), groups=("staff",))
+
+    async def found(typed: str, lang: str | None = "en", groups: tuple[str, ...] = ()) -> tuple[list[str], list[str]]:
+        titles, headings = await typeahead.titles(bench.site, typed, lang=lang, groups=groups)
+        return [page.title for page in titles], sorted({each for page in headings for each in page.headings})
+
+    assert await found("indoor poo") == (["Indoor pool"], [])
+    assert await found("poo indoor") == ([], [])
+    assert await found("OPENING h") == ([], ["Opening hours"])
+    assert await found("öff", lang="de") == ([], ["Öffnungszeiten"])
+    assert sorted((await found("poo", lang=None))[0]) == ["Indoor pool", "Pool im Haus"]
+    assert sorted((await found("poo", groups=("staff",)))[0]) == ["Indoor pool", "Pool keys"]
+    assert (await found("open", groups=("staff",)))[1] == ["Opening codes", "Opening hours"]
 
 
 async def test_the_best_hit_of_each_short_field_and_several_of_the_content(bench: Bench) -> None:

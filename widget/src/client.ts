@@ -38,6 +38,7 @@ export class AskError extends Error {
 
 export class AnswerClient {
   readonly url: string;
+  frequent = false; // whether the site shows what others have asked; known by its welcome
   #storageKey: string;
   #answers = false; // whether anything has come from there that the page may read
   #minting: Promise<string> | null = null;
@@ -73,9 +74,9 @@ export class AnswerClient {
     }, signal);
   }
 
-  /** The passages that fit best. Throws AskError. */
-  async search(query: string, signal: AbortSignal): Promise<object> {
-    return (await this.#fetch(`search?size=8&q=${encodeURIComponent(query)}`, { signal })).json();
+  /** What the gateway says at a path of the site. Throws AskError. */
+  async get<T>(path: string, signal: AbortSignal): Promise<T> {
+    return (await this.#fetch(path, { signal })).json();
   }
 
   /** Ask a conversation's last question again; events as for `ask`. */
@@ -133,7 +134,9 @@ export class AnswerClient {
   async welcome(lang: string): Promise<Welcome> {
     const response = await fetch(`${this.url}/welcome?lang=${encodeURIComponent(lang)}`);
     if (!response.ok) throw new AskError("unavailable", response.status);
-    return response.json();
+    const known: Welcome = await response.json();
+    this.frequent = known.frequent;
+    return known;
   }
 
   /** Take back the last question and its answer; what is left. */

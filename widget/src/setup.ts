@@ -9,8 +9,8 @@ const EXAMPLE = "https://chat.example.org";
 const LOOPBACK = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\]|.*\.localhost)$/; // which pages with https may ask without it
 const NO_SCHEME = /^[\w-]+(?:\.[\w-]+)+(?:[/:]|$)/;
 
-export function complain(what: string): void {
-  console.error(`pagewire-chat: ${what}`);
+export function complain(what: string, who = "pagewire-chat"): void {
+  console.error(`${who}: ${what}`);
 }
 
 /** Whether something in a script tag says that a chat is wanted, well written or not. */

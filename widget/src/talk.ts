@@ -11,8 +11,10 @@ import type { ChatContext } from "./context";
 import { store, stored } from "./storage";
 import type { Trouble } from "./trouble";
 import { Turn } from "./turn";
-import type { QuestionMeaning } from "./wire";
+import type { NextQuestions, QuestionMeaning } from "./wire";
 
+const CITED = 20; // pages by which the next questions are looked for; the gateway's limit
+const PATIENCE = 5_000; // ms until they are not wanted any more
 const LONGEST_QUESTION = 0.4; // of the view: of a longer question the end is shown, so that there is room for its answer
 export class Talk {
   readonly list = element("ol", { className: "turns" });
@@ -178,6 +180,22 @@ export class Talk {
     });
   }
 
+  /** What others have asked about the same pages, where the site shows it; without it the answer is as good. */
+  async #lead(turn: Turn): Promise<void> {
+    const { client, lang } = this.context;
+    const pages = turn.cited.slice(0, CITED);
+    if (!client.frequent || !pages.length) return;
+    const asked = new URLSearchParams([["q", turn.question], ["lang", lang], ...pages.map((page) => ["page", page])]);
+    const signal = AbortSignal.timeout(PATIENCE);
+    const { questions } = await client.get<NextQuestions>(`next-questions?${asked}`, signal).catch(() => ({ questions: [] }));
+    if (turn !== this.#last || this.busy) return; // the visitor has gone on
+    turn.lead(questions, (question) => {
+      this.context.toQuestion(); // the button goes away
+      turn.lead([], () => {});
+      void this.ask(question);
+    });
+  }
+
   /** Show an answer as it comes. `open`: its events, given a signal that ends them. */
   async #follow(turn: Turn, open: (signal: AbortSignal) => Promise<AsyncIterable<Followed>>): Promise<void> {
     const { say, announce } = this.context;
@@ -216,6 +234,7 @@ export class Talk {
     this.changed();
     this.#offer(turn);
     announce(turn.spoken);
+    if (!trouble && !stopped) void this.#lead(turn);
     if (trouble && !stopped) emit("error", { code: trouble.code, message: trouble.message });
     else if (turn.requestId) {
       emit("answer", { request_id: turn.requestId, conversation_id: this.id ?? "", question: turn.question, stopped });

@@ -34,6 +34,7 @@ export class Turn {
   #person = element("div", { className: "person", hidden: true });
   #handsOver = false;
   #narrower = element("section", { className: "narrower", hidden: true });
+  #next = element("section", { className: "narrower", hidden: true });
   #actions = element("div", { className: "actions", hidden: true });
   #trouble = "";
   #answer = "";
@@ -62,7 +63,7 @@ export class Turn {
       "li",
       { className: "turn busy" },
       this.asked,
-      element("div", { className: "answer" }, this.#text, this.#status, this.#narrower, this.#foot, this.#person, this.#actions),
+      element("div", { className: "answer" }, this.#text, this.#status, this.#narrower, this.#foot, this.#person, this.#actions, this.#next),
     );
     this.status(say("searching"));
   }
@@ -129,6 +130,19 @@ export class Turn {
     const title = element(this.context.subheading, { textContent: this.context.say("narrower") });
     this.#narrower.replaceChildren(title, element("ul", { dir: "auto" }, ...choices));
     this.#narrower.hidden = !topics.length;
+  }
+
+  /** What others have asked about the pages of this answer; `ask` is called with what is chosen. */
+  lead(questions: readonly string[], ask: (question: string) => void): void {
+    const choices = questions.map((question) => element("li", {}, textButton(question, () => ask(question))));
+    const title = element(this.context.subheading, { textContent: this.context.say("next") });
+    this.#next.replaceChildren(title, element("ul", { dir: "auto" }, ...choices));
+    this.#next.hidden = !questions.length;
+  }
+
+  /** Ids of the pages that the answer cites. */
+  get cited(): string[] {
+    return [...new Set(this.#numbered().map(({ source }) => source.page_id))];
   }
 
   /** Show one event of the stream. */

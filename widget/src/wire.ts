@@ -163,6 +163,10 @@ export interface PendingCall {
   missing: string[];
 }
 
+export interface NextQuestions {
+  questions: string[];
+}
+
 export interface PromptMessage {
   role: string;
   text: string;
@@ -182,6 +186,35 @@ export interface QuestionRephrased {
 export interface Restart {
   type: "restart";
   attempt: number;
+}
+
+export interface SearchHit {
+  page_id: string;
+  lang: string;
+  title: string;
+  url: string;
+  field: "name" | "title" | "description" | "keywords" | "content";
+  ord: number;
+  text: string;
+  score: number;
+  cosine: number | null;
+  revision: number;
+  snippet: Snippet;
+}
+
+export interface SearchResult {
+  hits: SearchHit[];
+}
+
+export interface Snippet {
+  parts: SnippetPart[];
+  fragment: string;
+  heading: string;
+}
+
+export interface SnippetPart {
+  text: string;
+  match: boolean;
 }
 
 export interface Source {
@@ -212,6 +245,26 @@ export interface Step {
   asked: string;
   said: string;
   ms: number;
+}
+
+export interface SuggestResult {
+  titles: SuggestedPage[];
+  headings: SuggestedHeading[];
+  questions: string[];
+}
+
+export interface SuggestedHeading {
+  heading: string;
+  title: string;
+  url: string;
+  fragment: string;
+  lang: string;
+}
+
+export interface SuggestedPage {
+  title: string;
+  url: string;
+  lang: string;
 }
 
 export interface Sure {
@@ -252,6 +305,7 @@ export interface Welcome {
   examples: string[];
   model: boolean;
   handover: boolean;
+  frequent: boolean;
 }
 
 export interface WholeTable {

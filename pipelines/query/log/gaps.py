@@ -14,11 +14,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from pipelines.query.log.frequent import wording_of
 from pipelines.query.log.grouping import Numbers
 from pipelines.query.log.ports import GroupableQuestion
 from pipelines.runtime.embedder import Matrix32
 from schemas.gaps import Covered, GapCounts, GapPage, GapQuestion, GapReport, QuestionGroup, Trend
-from text.folding import fold
 from text.language import stopwords
 from text.words import words
 
@@ -91,7 +91,7 @@ def wordings(asked: Iterable[GroupableQuestion]) -> list[Wording]:
     same: dict[tuple[str, ...], list[GroupableQuestion]] = {}
     for one in asked:
         if one.text:
-            same.setdefault(tuple(words(fold(one.text))) or (one.text,), []).append(one)
+            same.setdefault(wording_of(one.text) or (one.text,), []).append(one)
     return [Wording(_most([one.text for one in every]), every[0].lang, tuple(every)) for every in same.values()]
 
 

@@ -6,6 +6,7 @@ question ─┬─▶ by vector ───┬─▶ fuse ─▶ the best, and wha
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from pipelines.query.search.ports import (
     SearchEmbedders,
     SearchIndex,
 )
+from pipelines.query.search.snippet import snippet
 from pipelines.query.search.widen import nearest
 from pipelines.query.settings import QuerySettings
 from schemas.http import SearchHit, SearchKind
@@ -349,9 +351,26 @@ class Searcher:
         return model, vector, found
 
     async def search(
-        self, site: str, query: str, *, kind: SearchKind, size: int, groups: Iterable[str] = ()
+        self,
+        site: str,
+        query: str,
+        *,
+        kind: SearchKind,
+        size: int,
+        groups: Iterable[str] = (),
+        lang: str | None = None,
     ) -> Sequence[SearchHit]:
-        """Hits as the outside sees them. Raises: UnknownSite, Retryable."""
+        """Hits as the outside sees them.
+
+        Args:
+            lang: the language that pages had better be in; None: any.
+
+        Raises:
+            UnknownSite, Retryable.
+        """
+        found = await self.find(site, query, kind=kind, size=size, groups=groups, lang=lang)
+        # The words of some thousand sentences are stemmed at most; a thread, so that no other visitor waits.
+        snippets = await asyncio.to_thread(lambda: [snippet(hit, query, found.vector) for hit in found.hits])
         return [
             SearchHit(
                 page_id=hit.page_id,
@@ -364,6 +383,7 @@ class Searcher:
                 score=hit.score,
                 cosine=hit.cosine,
                 revision=hit.revision,
+                snippet=shown,
             )
-            for hit in await self.hits(site, query, kind=kind, size=size, groups=groups)
+            for hit, shown in zip(found.hits, snippets, strict=True)
         ]

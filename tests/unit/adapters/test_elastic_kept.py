@@ -41,7 +41,7 @@ def test_words_of_a_question_that_was_erased_do_not_come_back(erased_in: str) ->
     erased = {
         "site": "town", "request_id": "r1", "forgotten": True, "question": None, "rephrased": None, "comment": None,
         "labelled_by": None,
-        "outcome": {"vector": None, "answer": None, "calls": [], "doubted": [], "labels": None},
+        "outcome": {"vector": None, "asker": "", "answer": None, "calls": [], "doubted": [], "labels": None},
     }  # fmt: skip
     said = LOGGED | {"comment": "I am Ada.", "rating": "up", "rated_at": MONDAY, "labelled_by": ["bo"]}
     said = said | {"outcome": said["outcome"] | {"labels": {"given": [{"rater": "bo"}]}, "calls": [{"step": "answer"}]}}

@@ -45,6 +45,7 @@ export const ar: Words = {
   related: "صفحات قد تفيدك",
   more: "صفحات أخرى",
   narrower: "ما الذي تقصده تحديدًا؟",
+  next: "سأل آخرون أيضًا",
   source: "المصدر {n}: {title}",
   retry: "إعادة المحاولة",
   copy: "نسخ",

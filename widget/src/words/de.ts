@@ -39,6 +39,7 @@ export const de: Words = {
   related: "Seiten, die helfen könnten",
   more: "Weitere Seiten",
   narrower: "Meinen Sie etwas davon?",
+  next: "Andere fragten auch",
   source: "Quelle {n}: {title}",
   retry: "Noch einmal",
   copy: "Kopieren",

@@ -37,6 +37,7 @@ export const en = {
   related: "Pages that may help",
   more: "Other pages",
   narrower: "Do you mean one of these?",
+  next: "Others also asked",
   source: "Source {n}: {title}",
   retry: "Try again",
   copy: "Copy",

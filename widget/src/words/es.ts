@@ -39,6 +39,7 @@ export const es: Words = {
   related: "Páginas que pueden ayudar",
   more: "Otras páginas",
   narrower: "¿Se refiere a algo de esto?",
+  next: "Otras personas también preguntaron",
   source: "Fuente {n}: {title}",
   retry: "Reintentar",
   copy: "Copiar",

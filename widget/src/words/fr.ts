@@ -39,6 +39,7 @@ export const fr: Words = {
   related: "Pages susceptibles de vous aider",
   more: "Autres pages",
   narrower: "Pensez-vous à l’un de ces sujets ?",
+  next: "D’autres ont aussi demandé",
   source: "Source {n} : {title}",
   retry: "Réessayer",
   copy: "Copier",

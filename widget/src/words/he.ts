@@ -39,6 +39,7 @@ export const he: Words = {
   related: "דפים שעשויים לעזור",
   more: "דפים נוספים",
   narrower: "האם התכוונתם לאחד מאלה?",
+  next: "אחרים שאלו גם",
   source: "מקור {n}: {title}",
   retry: "ניסיון נוסף",
   copy: "העתקה",

@@ -39,6 +39,7 @@ export const hu: Words = {
   related: "Oldalak, amelyek segíthetnek",
   more: "További oldalak",
   narrower: "Ezek valamelyikére gondol?",
+  next: "Mások ezt is kérdezték",
   source: "{n}. forrás: {title}",
   retry: "Újra",
   copy: "Másolás",

@@ -39,6 +39,7 @@ export const it: Words = {
   related: "Pagine che possono essere utili",
   more: "Altre pagine",
   narrower: "Intende uno di questi argomenti?",
+  next: "Altri hanno chiesto anche",
   source: "Fonte {n}: {title}",
   retry: "Riprova",
   copy: "Copia",

@@ -44,6 +44,7 @@ export const pl: Words = {
   related: "Strony, które mogą pomóc",
   more: "Inne strony",
   narrower: "Czy chodzi o coś z tego?",
+  next: "Inni pytali też",
   source: "Źródło {n}: {title}",
   retry: "Spróbuj ponownie",
   copy: "Kopiuj",

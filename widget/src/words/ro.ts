@@ -43,6 +43,7 @@ export const ro: Words = {
   related: "Pagini care v-ar putea ajuta",
   more: "Alte pagini",
   narrower: "Vă referiți la una dintre acestea?",
+  next: "Alții au mai întrebat",
   source: "Sursa {n}: {title}",
   retry: "Încercați din nou",
   copy: "Copiați",

@@ -1,0 +1,11 @@
+/** What the script does to the page that loads it: it knows <pagewire-search>. */
+
+import { PagewireSearch } from "./search";
+
+const TAG = "pagewire-search";
+const FILE = "/search.js";
+
+const own =
+  document.currentScript ?? [...document.scripts].find(({ src }) => src && new URL(src).pathname.endsWith(FILE)); // a module does not know its tag
+if (own instanceof HTMLScriptElement && own.src) PagewireSearch.home = own.src;
+if (!customElements.get(TAG)) customElements.define(TAG, PagewireSearch);
