@@ -157,14 +157,14 @@ export interface HandoverTaken {
   reference: string;
 }
 
+export interface NextQuestions {
+  questions: string[];
+}
+
 export interface PendingCall {
   tool: string;
   arguments: string;
   missing: string[];
-}
-
-export interface NextQuestions {
-  questions: string[];
 }
 
 export interface PromptMessage {
