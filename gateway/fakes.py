@@ -73,6 +73,7 @@ from schemas.http import (
 )
 from schemas.ingest import ChunkCounts, Receipt, ReceiptState
 from schemas.keys import page_key, parse_page_key
+from schemas.labels import NO_LABELS
 from schemas.letters import (
     UNREADABLE,
     Action,
@@ -258,14 +259,23 @@ class FakeSearch(Searcher):
     error: PagewireError | None = None
     searches: list[tuple[str, str, SearchKind, int]] = field(default_factory=list)
     groups: list[tuple[str, ...]] = field(default_factory=list)  # of the searches
+    labels: list[dict[str, Iterable[str]]] = field(default_factory=list)  # of the searches
 
     async def search(
-        self, site: str, query: str, *, kind: SearchKind, size: int, groups: Iterable[str] = ()
+        self,
+        site: str,
+        query: str,
+        *,
+        kind: SearchKind,
+        size: int,
+        groups: Iterable[str] = (),
+        labels: Mapping[str, Iterable[str]] = NO_LABELS,
     ) -> Sequence[SearchHit]:
         if self.error is not None:
             raise self.error
         self.searches.append((site, query, kind, size))
         self.groups.append(tuple(groups))
+        self.labels.append(dict(labels))
         return self.found[:size]
 
 

@@ -8,6 +8,7 @@ from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
 from schemas.answer import Certainty, Citation, Doubted, GeneratedBy, QuestionMeaning, Step, Usage, WholeTable
 from schemas.base import GivenLang, Lang, PageId, Revision, Wire
+from schemas.labels import Labels
 from schemas.page import FieldName, Group, PageDocument
 from schemas.query import MAX_QUESTION, MAX_RANKED, FoundPage, Grade, RequestId, SearchMode, Source
 
@@ -68,6 +69,7 @@ class SearchHit(Wire):
     score: float
     cosine: float | None = None
     revision: Revision
+    labels: Labels = Field(default_factory=dict, exclude_if=lambda labels: not labels, description="Of its page.")
 
 
 class SearchResult(Wire):
@@ -147,6 +149,11 @@ class ChatRequest(Wire):
         default=True,
         description="False: it is asked to try the site out, as evaluations do. No conversation keeps it, and it is "
         "neither logged nor counted as a visitor's. For programs with a key alone.",
+    )
+    labels: Labels = Field(
+        default_factory=dict,
+        description='Answer from pages alone that have, of each key, one of the values: `{"kind": ["form"]}`. In a '
+        "conversation each question names its own.",
     )
     ranked: int = Field(
         default=0,

@@ -90,7 +90,7 @@ REQUEST, CONVERSATION = "request-0001", "conversation-1"
 FORMER_NAMES = {"schemas.example:WorkedExample": "schemas.example:RephraseExample"}
 
 _DELETED = change(6, "delete", offset=7)
-_META = PageMeta(title="Fees", url="/fees", groups=("staff",))
+_META = PageMeta(title="Fees", url="/fees", groups=("staff",), labels={"kind": ("form", "notice")})
 _READING = Reading(reader="1", words=WordCounts(visible=12, indexed=9, left_out={"menu": 3, "hidden": 4}))
 _PLACE = AttachmentPlace(file=1, title="Fees as PDF", url="/fees.pdf")
 _UNIT = ChunkUnit(
@@ -143,6 +143,7 @@ _QUESTION = Question(
     history=(_TURN,),
     replaced="Daily.",
     groups=("staff",),
+    labels={"kind": ("form",)},
     logged_as="c1",
     ranked=5,
     importing=True,
@@ -358,6 +359,7 @@ MESSAGES: dict[str, Message] = {
             left_out={"menu": 3},
             revision=5,
             changed_at=NOON,
+            labels={"kind": ("form", "notice"), "department": ("tax",)},
             attachments=(
                 Attachment(path="a.pdf", media_type="application/pdf", title="Fees as PDF", link="/fees.pdf"),
                 Attachment(url="https://town.example/b.pdf"),
@@ -571,6 +573,7 @@ _ASKED = StoredTurn(
     position="3.14.1",
     withheld=True,
     groups=("staff",),
+    labels={"kind": ("form",)},
     removed=True,
     replaces="request-0000",
 )
