@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, TypeAdapter, ValidationError, WithJsonSchema
 
 from schemas.base import form, message
 
@@ -15,7 +15,11 @@ MAX_LABELS = 200  # of a page, or of a filter: values of all keys together
 MAX_KEY = 64  # characters
 MAX_VALUE = 200  # characters
 
-LabelKey = Annotated[str, form(rf"^[\w.-]{{1,{MAX_KEY}}}$", f"1 to {MAX_KEY} letters, digits, `_`, `-` and `.`")]
+LabelKey = Annotated[
+    str,
+    form(rf"^[\w.-]{{1,{MAX_KEY}}}$", f"1 to {MAX_KEY} letters, digits, `_`, `-` and `.`"),
+    WithJsonSchema({"type": "string"}),  # else `patternProperties`, which not every assistant's client understands
+]
 LabelValue = Annotated[str, form(r"^[^\x00-\x1f\x7f]+$", "one line", max_length=MAX_VALUE)]
 
 
