@@ -114,6 +114,7 @@ class LivePage(Wire):
     indexed_at: AwareDatetime = Field(description="... and when the index showed it.")
     fields: dict[FieldName, str] = Field(description="The short fields that have text.")
     sections: tuple[LiveSection, ...] = Field(description="The content, in order.")
+    labels: Labels = Field(default_factory=dict)
 
 
 class ListedPage(Wire):
@@ -125,6 +126,7 @@ class ListedPage(Wire):
     url: str
     revision: Revision
     description: str = Field(default="", exclude_if=lambda text: not text, description="What the page says of itself.")
+    labels: Labels = Field(default_factory=dict, exclude_if=lambda labels: not labels)
 
 
 class PageList(Wire):
@@ -132,6 +134,21 @@ class PageList(Wire):
 
     pages: tuple[ListedPage, ...]
     next: str | None = Field(description="`after` of the pages behind these; null: there are none.")
+
+
+class LabelCount(Wire):
+    """A label, and how many pages have it."""
+
+    key: str
+    value: str
+    pages: int = Field(ge=0, description="A language is a page of its own; above 3,000 it is an estimate.")
+
+
+class LabelList(Wire):
+    """By key; the values of a key by how many pages have them."""
+
+    labels: tuple[LabelCount, ...]
+    more: bool = Field(description="There are others, which fewer pages have.")
 
 
 class ChatRequest(Wire):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import AwareDatetime, Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
 
 from schemas.base import Message, Revision, Wire
-from schemas.labels import label_tokens
+from schemas.labels import Labels, label_tokens
 from schemas.page import AttachmentPlace, ChangeRef, FieldName, PageMeta
 
 Vector32 = NDArray[np.float32]
@@ -284,3 +284,4 @@ class Receipt(Wire):
     error: str | None = None
     notes: tuple[str, ...] = ()
     reading: Reading | None = Field(default=None, description="Of what can be found now; null before it was counted.")
+    labels: Labels = Field(default_factory=dict, description="Of what can be found now.")

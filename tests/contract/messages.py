@@ -587,6 +587,7 @@ STORED: dict[str, Wire] = {
         chunker="content-1000-20",
         cost=ChunkCounts(total=2, embedded=1, reused=1, removed=1),
         reading=_READING,
+        labels={"kind": ("form",)},
         origin=Origin(changes=3, chunks=4, embeddings=5, changes_in=0, chunks_in=1, embeddings_in=2),
         last_part=6,
         losers=Origin(changes=1, chunks=1, embeddings=1),

@@ -279,6 +279,28 @@ async def test_a_filter_by_labels_holds_for_both_kinds_of_search(bench: Bench) -
     assert chunk.labels == ("kind:form", "department:tax", "department:pool")
 
 
+async def test_labels_are_counted_by_page_for_groups_that_may_read_it(bench: Bench) -> None:
+    texts: dict[FieldName, list[tuple[str, float]]] = {"title": [("Pool", 0.8)], "content": [("a", 0.9), ("b", 0.9)]}
+    await bench.save("one", texts, labels={"kind": ("form",)})
+    await bench.save("two", texts, labels={"kind": ("form", "notice: urgent")})
+    await bench.save("wages", texts, ("staff",), labels={"kind": ("form",), "board": ("secret",)})
+    view = ElasticPageView(bench.elastic.es)
+
+    async def counted(*groups: str) -> list[tuple[str, str, int]]:
+        found = await view.labels(bench.site, groups)
+        assert not found.more
+        return [(label.key, label.value, label.pages) for label in found.labels]
+
+    assert await counted() == [("kind", "form", 2), ("kind", "notice: urgent", 1)]
+    assert await counted("staff") == [("board", "secret", 1), ("kind", "form", 3), ("kind", "notice: urgent", 1)]
+    [two] = (await view.pages(bench.site, labels={"kind": ("notice: urgent",)})).pages
+    assert (two.page_id, two.labels) == ("two", {"kind": ("form", "notice: urgent")})
+    assert (await view.labels("t-nowhere")).labels == ()
+    live = await view.live(bench.site, page_key(bench.site, "en", "two"))
+    assert live is not None
+    assert live.labels == two.labels
+
+
 async def test_what_units_say_is_not_searched(bench: Bench) -> None:
     await bench.save("fees", {"content": [("Nothing of the kind.", 0.9)]}, units=(ITEM,))
     found = await bench.search.candidates(bench.site, "adults", None, floors=ALL, content_hits=1, keyword_hits=5)

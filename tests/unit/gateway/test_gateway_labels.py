@@ -8,7 +8,9 @@ import httpx
 import pytest
 
 from gateway.fakes import FakePorts
-from tests.edge import CHAT_ANYWHERE, EVERYTHING_TOWN, INGEST_TOWN, assert_problem, bearer
+from schemas.http import IndexedChunk, IndexedPage
+from schemas.keys import page_key
+from tests.edge import CHAT_ANYWHERE, EVERYTHING_TOWN, INGEST_TOWN, VIEW_TOWN, assert_problem, bearer
 
 SITE = "/v1/sites/town"
 FORMS: dict[str, Any] = {"kind": ("form", "notice"), "department": ("tax",)}
@@ -49,3 +51,18 @@ async def test_a_page_with_too_many_labels_is_told_the_bound(
     assert len(answer.content) < 1_000
     good = await stranger.put(f"{SITE}/pages/fees", json=page | {"labels": FORMS}, headers=bearer(INGEST_TOWN))
     assert good.status_code == 202
+
+
+async def test_operators_read_the_labels_of_pages_that_they_may_read(
+    stranger: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    chunk = IndexedChunk(field="content", ord=0, text="x", title="Fees", url="/fees")
+    for id, labels in (("fees", {"kind": ("form",)}), ("wages", {"kind": ("form", "secret")})):
+        fakes.indexed.kept[key := page_key("town", "en", id)] = IndexedPage(chunks=(chunk,), total=1)
+        fakes.indexed.labelled[key] = labels
+    fakes.indexed.groups[key] = frozenset({"staff"})
+    counted = await stranger.get("/v1/admin/sites/town/labels", headers=bearer(VIEW_TOWN))
+    assert counted.json() == {"labels": [{"key": "kind", "value": "form", "pages": 1}], "more": False}
+    for query, found in (("", ["fees"]), ("?label=kind:form", ["fees"]), ("?label=kind:news&url=/fees", [])):
+        listed = await stranger.get(f"/v1/admin/sites/town/pages{query}", headers=bearer(VIEW_TOWN))
+        assert [page["page_id"] for page in listed.json()["pages"]] == found

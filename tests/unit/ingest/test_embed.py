@@ -13,6 +13,7 @@ from adapters.fakes import FakePages
 from pipelines.ingest import embed as module
 from pipelines.ingest.embed import Embedding, VectorCache
 from pipelines.ingest.index import index_part
+from pipelines.ingest.receipts import receipt
 from pipelines.ingest.unit_plan import KnownUnits
 from pipelines.runtime.errors import Retryable
 from schemas.compact import expand
@@ -81,6 +82,9 @@ async def test_other_labels_embed_nothing_and_reach_every_chunk() -> None:
     await bench.index(page("one", "two", field="content", labels={"kind": ("notice",)}, revision=2))
     assert bench.model.embedded == []
     assert bench.pages.index.labels("town:en:fees") == {("kind:notice",)}
+    told = receipt(None, (await bench.pages.index.heads(["town:en:fees"]))["town:en:fees"])
+    assert told is not None
+    assert told.labels == {"kind": ("notice",)}
     await bench.index(page("one", "two", field="content", revision=3))
     assert bench.model.embedded == []
     assert bench.pages.index.labels("town:en:fees") == {()}
