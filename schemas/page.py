@@ -8,6 +8,7 @@ from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
 from schemas.base import GivenLang, Lang, Message, PageId, Revision, SiteId, Wire
 from schemas.keys import page_key
+from schemas.labels import MAX_LABELS, Labels
 
 FieldName = Literal["name", "title", "description", "keywords", "content"]
 FIELDS: tuple[FieldName, ...] = get_args(FieldName)
@@ -60,6 +61,11 @@ class PageDocument(Wire):
     attachments: tuple[Attachment, ...] = Field(default=(), max_length=200)
     groups: tuple[Group, ...] | None = Field(
         default=None, max_length=1_000, description="Access groups that may see the page; null = everybody."
+    )
+    labels: Labels = Field(
+        default_factory=dict,
+        exclude_if=lambda labels: not labels,
+        description=f"Keys with values to filter searches by, for example `kind: [form]`; {MAX_LABELS} values at most.",
     )
 
 
@@ -117,3 +123,4 @@ class PageMeta(Wire):
     title: str
     url: str
     groups: tuple[str, ...] | None = None
+    labels: Labels = Field(default_factory=dict, exclude_if=lambda labels: not labels)

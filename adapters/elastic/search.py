@@ -20,6 +20,7 @@ from pipelines.runtime.indexes import IndexGone, IndexInfo
 from schemas.compact import expand
 from schemas.ingest import Vector32
 from schemas.keys import chunk_id
+from schemas.labels import NO_LABELS, label_tokens
 from schemas.page import FIELDS, FieldName
 from text.language import identified
 from text.words import readings, words
@@ -27,7 +28,7 @@ from text.words import readings, words
 SHORT_FIELDS: tuple[FieldName, ...] = tuple(f for f in FIELDS if f != "content")
 # A candidate's place, from doc values instead of the stored document.
 PLACE: dict[str, Any] = {"_source": False, "stored_fields": "_none_", "docvalue_fields": ["page_key", "field", "ord"]}
-SOURCE = ["page_key", "page_id", "lang", "revision", "title", "url", "field", "ord", "text", "units"]
+SOURCE = ["page_key", "page_id", "lang", "revision", "title", "url", "field", "ord", "text", "units", "labels"]
 # HNSW considers this many candidates per shard: recall against time (Elasticsearch's own default is 1.5 x k).
 MIN_CANDIDATES = 100
 # Boosts beside the stems, from the runs recorded in pipelines/query/search/fuse.py.
@@ -53,6 +54,11 @@ def visible_to(groups: Iterable[str]) -> dict[str, Any]:
     """A filter for pages that are open to everybody or to one of the groups."""
     everybody = {"bool": {"must_not": {"exists": {"field": "groups"}}}}
     return {"bool": {"should": [everybody, {"terms": {"groups": list(groups)}}], "minimum_should_match": 1}}
+
+
+def labelled(labels: Mapping[str, Iterable[str]]) -> list[dict[str, Any]]:
+    """Filters for pages that have one of the values of each key."""
+    return [{"terms": {"labels": label_tokens({key: values})}} for key, values in labels.items()]
 
 
 class Where(Protocol):
@@ -109,17 +115,18 @@ class SiteSearch:
         keyword_hits: int,
         short_hits: int = 1,
         groups: Iterable[str] = (),
+        labels: Mapping[str, Iterable[str]] = NO_LABELS,
     ) -> Candidates:
         """Search all five fields by vector (unless None) and by keywords (unless `keyword_hits` is 0).
 
-        `model` is the fingerprint of the vector's model.
+        `model` is the fingerprint of the vector's model. Of each key in `labels` the pages must have one of the values.
 
         Raises:
             QueryModelOutdated: an index with vectors of another model was promoted.
             IndexUnfit: the site had an index, but none is live.
             ElasticsearchDown: unreachable, or the index is not ready yet.
         """
-        visible = visible_to(groups)
+        visible = [visible_to(groups), *labelled(labels)]
         # The same question goes to the same copies of the shards, since copies count deleted documents differently.
         target = {"index": self._indexes.target(site), "preference": _preference(text)}
         live = await self._indexes.live(site) if keyword_hits else None
@@ -264,7 +271,7 @@ class SiteSearch:
 
 
 def _knn(
-    vector: Vector32, floors: Floors, content_hits: int, short_hits: int, visible: dict[str, Any]
+    vector: Vector32, floors: Floors, content_hits: int, short_hits: int, visible: list[dict[str, Any]]
 ) -> dict[str, Any]:
     def clause(field: FieldName, k: int, floor: float) -> dict[str, Any]:
         return {
@@ -273,7 +280,7 @@ def _knn(
             "k": k,
             "num_candidates": max(MIN_CANDIDATES, 2 * k),
             "similarity": floor,
-            "filter": [{"term": {"field": field}}, visible],
+            "filter": [{"term": {"field": field}}, *visible],
         }
 
     clauses = [clause(field, short_hits, floors.short) for field in SHORT_FIELDS]
@@ -282,7 +289,7 @@ def _knn(
 
 
 def _keywords(
-    text: str, readings: Sequence[Sequence[tuple[str, ...]]], size: int, visible: dict[str, Any]
+    text: str, readings: Sequence[Sequence[tuple[str, ...]]], size: int, visible: list[dict[str, Any]]
 ) -> dict[str, Any]:
     # Stems are ours, so that "Hunde" finds "Hund" on any server: language analysers are a module that some servers
     # lack. The unstemmed words count as well, and the page's title a little.
@@ -296,7 +303,7 @@ def _keywords(
         clauses.append({"match": {"text": {"query": word, "boost": WORDS}}})
         clauses.append({"match": {"title": {"query": word, "boost": TITLE}}})
     return {
-        "query": {"bool": {"should": clauses, "minimum_should_match": 1, "filter": [visible]}},
+        "query": {"bool": {"should": clauses, "minimum_should_match": 1, "filter": visible}},
         "size": size,
         "track_total_hits": False,  # a count would have to visit all hits
         **PLACE,
@@ -371,4 +378,5 @@ def _hit(found: dict[str, Any]) -> Hit:
     units, vectors = chunk_units.read(found["_source"])
     rows = expand(vectors, len(units))
     own = tuple(HitUnit(**unit, vector=row) for unit, row in zip(units, rows, strict=True))
-    return Hit(**found["_source"] | {"units": own}, index=found["_index"])
+    labels = tuple(found["_source"].get("labels", ()))
+    return Hit(**found["_source"] | {"units": own, "labels": labels}, index=found["_index"])

@@ -89,7 +89,7 @@ def chunked(
     notes = (*attached.notes, *(converted.notes if converted else ()))
     cut = PageChunks(
         change=reference(change, partition, offset),
-        meta=PageMeta(title=page.title or page.name, url=page.url, groups=page.groups) if page else None,
+        meta=_meta(page) if page else None,
         chunker=chunker,
         chunks=chunks,
         notes=notes if chunks or page is None else (*notes, NOTHING_TO_FIND),
@@ -99,6 +99,10 @@ def chunked(
         note = "the attachments are not searchable: together with the page they are too large for one message"
         return chunked(change, chunker, partition, offset, Attached(notes=(*attached.notes, note)))
     return cut
+
+
+def _meta(page: PageDocument) -> PageMeta:
+    return PageMeta(title=page.title or page.name, url=page.url, groups=page.groups, labels=page.labels)
 
 
 def embed_handler(embedding: Embedding) -> Handler:

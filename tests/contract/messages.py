@@ -91,7 +91,7 @@ REQUEST, CONVERSATION = "request-0001", "conversation-1"
 FORMER_NAMES = {"schemas.example:WorkedExample": "schemas.example:RephraseExample"}
 
 _DELETED = change(6, "delete", offset=7)
-_META = PageMeta(title="Fees", url="/fees", groups=("staff",))
+_META = PageMeta(title="Fees", url="/fees", groups=("staff",), labels={"kind": ("form", "notice")})
 _READING = Reading(reader="1", words=WordCounts(visible=12, indexed=9, left_out={"menu": 3, "hidden": 4}))
 _PLACE = AttachmentPlace(file=1, title="Fees as PDF", url="/fees.pdf")
 _UNIT = ChunkUnit(
@@ -145,6 +145,7 @@ _QUESTION = Question(
     history=(_TURN,),
     replaced="Daily.",
     groups=("staff",),
+    labels={"kind": ("form",)},
     logged_as="c1",
     ranked=5,
     importing=True,
@@ -365,6 +366,7 @@ MESSAGES: dict[str, Message] = {
             left_out={"menu": 3},
             revision=5,
             changed_at=NOON,
+            labels={"kind": ("form", "notice"), "department": ("tax",)},
             attachments=(
                 Attachment(path="a.pdf", media_type="application/pdf", title="Fees as PDF", link="/fees.pdf"),
                 Attachment(url="https://town.example/b.pdf"),
@@ -580,6 +582,7 @@ _ASKED = StoredTurn(
     position="3.14.1",
     withheld=True,
     groups=("staff",),
+    labels={"kind": ("form",)},
     removed=True,
     pending=_CALL_THAT_WAITS,
     replaces="request-0000",
@@ -594,6 +597,7 @@ STORED: dict[str, Wire] = {
         chunker="content-1000-20",
         cost=ChunkCounts(total=2, embedded=1, reused=1, removed=1),
         reading=_READING,
+        labels={"kind": ("form",)},
         origin=Origin(changes=3, chunks=4, embeddings=5, changes_in=0, chunks_in=1, embeddings_in=2),
         last_part=6,
         losers=Origin(changes=1, chunks=1, embeddings=1),

@@ -8,7 +8,7 @@
  */
 
 import { readEvents } from "./sse";
-import { complain } from "./setup";
+import { complain, type Labels } from "./setup";
 import { store, stored } from "./storage";
 import type { ChatRequest, ConversationDetail, ConversationList, Event, FeedbackOrder, HandoverOrder, HandoverTaken, VisitorToken, Welcome } from "./wire";
 
@@ -39,6 +39,7 @@ export class AskError extends Error {
 export class AnswerClient {
   readonly url: string;
   frequent = false; // whether the site shows what others have asked; known by its welcome
+  labels: Labels = {}; // of the pages that are searched and answered from; none: all
   #storageKey: string;
   #answers = false; // whether anything has come from there that the page may read
   #minting: Promise<string> | null = null;
@@ -57,9 +58,13 @@ export class AnswerClient {
     this.#storageKey = `pagewire-token:${this.url}`;
   }
 
+  get #filter(): Pick<ChatRequest, "labels"> {
+    return Object.keys(this.labels).length ? { labels: this.labels } : {};
+  }
+
   /** Ask, and yield the answer's events until "done"; `signal` stops it. Throws AskError. */
   async *ask(question: ChatRequest, signal: AbortSignal): AsyncGenerator<Followed> {
-    const post = () => this.#fetch("chat", { method: "POST", body: JSON.stringify(question), signal });
+    const post = () => this.#fetch("chat", { method: "POST", body: JSON.stringify({ ...question, ...this.#filter }), signal });
     yield* this.#follow(async () => {
       try {
         return await post();
@@ -77,6 +82,12 @@ export class AnswerClient {
   /** What the gateway says at a path of the site. Throws AskError. */
   async get<T>(path: string, signal: AbortSignal): Promise<T> {
     return (await this.#fetch(path, { signal })).json();
+  }
+
+  /** The labels as arguments of a search. */
+  get labelled(): string {
+    const pairs = Object.entries(this.labels).flatMap(([key, values]) => values.map((value) => `${key}:${value}`));
+    return pairs.map((pair) => `&label=${encodeURIComponent(pair)}`).join("");
   }
 
   /** Ask a conversation's last question again; events as for `ask`. */

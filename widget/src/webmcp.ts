@@ -21,7 +21,7 @@ interface ModelContext {
 export async function offerTools(client: AnswerClient, lang: string, signal: AbortSignal): Promise<void> {
   const { modelContext } = { ...context(navigator), ...context(document) };
   try {
-    const search = (input: Record<string, string>) => client.get<object>(`search?size=8&q=${encodeURIComponent(input.query ?? "")}`, signal);
+    const search = (input: Record<string, string>) => client.get<object>(`search?size=8&q=${encodeURIComponent(input.query ?? "")}${client.labelled}`, signal);
     const ask = (input: Record<string, string>) => answer(client, input.question ?? "", lang, signal);
     for (const tool of [
       described("search", "Find passages of this website, each with its page's title and address.", "query", search),

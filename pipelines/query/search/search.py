@@ -16,6 +16,7 @@ from cachetools import LRUCache
 from pipelines.query.flow import Flow
 from pipelines.query.ports import IndexNotTried
 from pipelines.query.search.fuse import fuse, known_share, standing
+from pipelines.query.search.labelled import LabelledIndex
 from pipelines.query.search.ports import (
     Candidate,
     Candidates,
@@ -34,6 +35,7 @@ from pipelines.query.settings import QuerySettings
 from schemas.http import SearchHit, SearchKind
 from schemas.ingest import Vector32
 from schemas.keys import PageAddress, parse_page_key
+from schemas.labels import NO_LABELS, labels_of
 from text.language import identified, language_of, spoken
 
 # Both lists are this deep before they are fused: a hit that is 20th in one may be the best of both together.
@@ -174,6 +176,14 @@ class Searcher:
             raise IndexNotTried("no index but the live one can be searched here")
         index, models = await self._others(site, name)
         return Searcher(index, models, self._settings)
+
+    def within(self, labels: Mapping[str, Iterable[str]]) -> Searcher:
+        """The same search on the pages that have, of each key, one of the values; all pages without labels."""
+        if not labels:
+            return self
+        own = Searcher(LabelledIndex(self._index, labels), self._models, self._settings, self._others)
+        own._embedded = self._embedded
+        return own
 
     @property
     def chunks(self) -> SearchIndex:
@@ -359,6 +369,7 @@ class Searcher:
         size: int,
         groups: Iterable[str] = (),
         lang: str | None = None,
+        labels: Mapping[str, Iterable[str]] = NO_LABELS,
     ) -> Sequence[SearchHit]:
         """Hits as the outside sees them.
 
@@ -368,7 +379,7 @@ class Searcher:
         Raises:
             UnknownSite, Retryable.
         """
-        found = await self.find(site, query, kind=kind, size=size, groups=groups, lang=lang)
+        found = await self.within(labels).find(site, query, kind=kind, size=size, groups=groups, lang=lang)
         # The words of some thousand sentences are stemmed at most; a thread, so that no other visitor waits.
         snippets = await asyncio.to_thread(lambda: [snippet(hit, query, found.vector) for hit in found.hits])
         return [
@@ -383,6 +394,7 @@ class Searcher:
                 score=hit.score,
                 cosine=hit.cosine,
                 revision=hit.revision,
+                labels=labels_of(hit.labels),
                 snippet=shown,
             )
             for hit, shown in zip(found.hits, snippets, strict=True)
