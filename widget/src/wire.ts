@@ -201,6 +201,7 @@ export interface SearchHit {
   cosine: number | null;
   revision: number;
   snippet: Snippet;
+  labels: Record<string, string[]>;
 }
 
 export interface SearchResult {
