@@ -83,7 +83,7 @@ async def _answer(
         question = new_question(edge, caller, site, wanted.question)
         question = question.model_copy(update={"history": history, "via": "nlweb", "client": client})
         deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
-        events = Patient(edge.ports.answers.ask(edge.logged(question)))
+        events = Patient(edge.ports.answers.ask(edge.logged(question, caller)))
         stop = partial(stopped, edge, caller, question)
         if wanted.streaming:
             await events.begin(FIRST_EVENT_WAIT)

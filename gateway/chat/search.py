@@ -34,5 +34,7 @@ async def search(
 ) -> SearchResult:
     """The passages that fit best."""
     spoken = edge.settings.site(site).spoken(lang)
-    hits = await edge.ports.search.search(site, q, kind=mode, size=size, groups=caller.groups, lang=spoken, labels=labels)
+    hits = await edge.ports.search.search(
+        site, q, kind=mode, size=size, groups=caller.groups, lang=spoken, labels=labels
+    )
     return SearchResult(hits=tuple(hits))
