@@ -9,6 +9,7 @@ from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 from schemas.answer import Certainty, Citation, Doubted, GeneratedBy, QuestionMeaning, Step, Usage, WholeTable
 from schemas.base import GivenLang, Lang, PageId, Revision, Wire
 from schemas.page import FieldName, Group, PageDocument
+from schemas.page_metadata import PageStamp
 from schemas.query import MAX_QUESTION, MAX_RANKED, FoundPage, Grade, RequestId, SearchMode, Source
 
 SearchKind = Literal["hybrid", "vector", "keyword"]
@@ -55,7 +56,7 @@ class BulkResult(Wire):
     errors: tuple[BulkError, ...]
 
 
-class SearchHit(Wire):
+class SearchHit(PageStamp):
     """A chunk that matched."""
 
     page_id: PageId

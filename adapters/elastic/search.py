@@ -21,13 +21,16 @@ from schemas.compact import expand
 from schemas.ingest import Vector32
 from schemas.keys import chunk_id
 from schemas.page import FIELDS, FieldName
+from schemas.page_metadata import PageStamp
 from text.language import identified
 from text.words import readings, words
 
 SHORT_FIELDS: tuple[FieldName, ...] = tuple(f for f in FIELDS if f != "content")
 # A candidate's place, from doc values instead of the stored document.
 PLACE: dict[str, Any] = {"_source": False, "stored_fields": "_none_", "docvalue_fields": ["page_key", "field", "ord"]}
-SOURCE = ["page_key", "page_id", "lang", "revision", "title", "url", "field", "ord", "text", "units"]
+# A document's names of what a page is and of when: its own `kind` is another.
+STAMP = {"page_kind": "kind", "published_at": "published_at", "changed_at": "changed_at"}
+SOURCE = ["page_key", "page_id", "lang", "revision", "title", "url", "field", "ord", "text", "units", *STAMP]
 # HNSW considers this many candidates per shard: recall against time (Elasticsearch's own default is 1.5 x k).
 MIN_CANDIDATES = 100
 # Boosts beside the stems, from the runs recorded in pipelines/query/search/fuse.py.
@@ -371,4 +374,6 @@ def _hit(found: dict[str, Any]) -> Hit:
     units, vectors = chunk_units.read(found["_source"])
     rows = expand(vectors, len(units))
     own = tuple(HitUnit(**unit, vector=row) for unit, row in zip(units, rows, strict=True))
-    return Hit(**found["_source"] | {"units": own}, index=found["_index"])
+    said = {name: value for name, value in found["_source"].items() if name not in STAMP}
+    stamp = {STAMP[name]: value for name, value in found["_source"].items() if name in STAMP}
+    return Hit(**said | {"units": own, "stamp": PageStamp.stored(stamp)}, index=found["_index"])

@@ -28,6 +28,7 @@ from schemas.base import WireError
 from schemas.ingest import Chunker, Failure, PageChunks, PageEmbeddings, ReceiptEvent
 from schemas.keys import ahead_key, page_of_part, part_key
 from schemas.page import ChangeRef, PageChange, PageDocument, PageMeta
+from schemas.page_metadata import PageMetadata
 from schemas.topics import CHUNKS, EMBEDDINGS, MAX_MESSAGE_BYTES, RECEIPTS
 
 # A larger page is converted in a thread: it may take seconds. A small one takes a few milliseconds, and in a thread
@@ -84,12 +85,12 @@ def chunked(
 ) -> PageChunks:
     """Convert and cut one change, which stands at `partition`/`offset` of the log."""
     page = change.page
-    converted = convert(page) if page else None
+    converted = convert(page, change.lang) if page else None
     chunks = chunk_page(converted.fields, chunker, attached.pieces) if converted else ()
     notes = (*attached.notes, *(converted.notes if converted else ()))
     cut = PageChunks(
         change=reference(change, partition, offset),
-        meta=PageMeta(title=page.title or page.name, url=page.url, groups=page.groups) if page else None,
+        meta=_meta(page, converted.metadata) if page and converted else None,
         chunker=chunker,
         chunks=chunks,
         notes=notes if chunks or page is None else (*notes, NOTHING_TO_FIND),
@@ -99,6 +100,17 @@ def chunked(
         note = "the attachments are not searchable: together with the page they are too large for one message"
         return chunked(change, chunker, partition, offset, Attached(notes=(*attached.notes, note)))
     return cut
+
+
+def _meta(page: PageDocument, said: PageMetadata) -> PageMeta:
+    return PageMeta(
+        title=page.title or page.name,
+        url=page.url,
+        groups=page.groups,
+        kind=said.kind,
+        published_at=said.published_at,
+        changed_at=said.changed_at or page.changed_at,
+    )
 
 
 def embed_handler(embedding: Embedding) -> Handler:

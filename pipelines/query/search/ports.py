@@ -12,6 +12,7 @@ from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import Retryable
 from schemas.ingest import UnitKind, Vector32
 from schemas.page import FieldName
+from schemas.page_metadata import PageStamp
 from schemas.query import Source
 
 ChunkKey = tuple[str, FieldName, int]  # page key, field, ord
@@ -61,6 +62,7 @@ class Hit(Candidate):
     url: str
     text: str
     revision: int
+    stamp: PageStamp = dataclasses.field(default_factory=PageStamp)
     units: tuple[HitUnit, ...] = dataclasses.field(default=(), compare=False, repr=False)  # that start in it, in order
 
     @property
@@ -83,6 +85,7 @@ class Hit(Candidate):
             score=self.score,
             cosine=self.cosine,
             revision=self.revision,
+            **dict(self.stamp),
         )
 
 

@@ -364,6 +364,7 @@ class Searcher:
                 score=hit.score,
                 cosine=hit.cosine,
                 revision=hit.revision,
+                **dict(hit.stamp),
             )
             for hit in await self.hits(site, query, kind=kind, size=size, groups=groups)
         ]
