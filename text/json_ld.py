@@ -15,12 +15,14 @@ Node = dict[str, Any]
 
 SCRIPTS = 50  # of a page
 LONGEST = 1_000_000  # characters of a script; a longer one is a catalogue
-NODES = 5_000  # objects of a page that are looked at
+NODES = 2_000  # objects of a page that are looked at
 _WRAPPED = re.compile(
     r"^\s*+(?://\s*+)?(?:<!--|<!\[CDATA\[|/\*\s*+<!\[CDATA\[\s*+\*/)|(?://\s*+|/\*\s*+)?(?:-->|\]\]>)"
 )
 # A string, which stays, or what JSON does not have: a comment, a comma before a closing bracket.
-_EXTRA = re.compile(r'("(?:[^"\\]|\\.)*+")|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/|,(?=\s*+[}\]])', re.DOTALL)
+_EXTRA = re.compile(
+    r'("(?:[^"\\]|\\.)*+\\?(?:"|\Z))|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|,(?=\s*+[}\]])', re.DOTALL
+)
 
 
 def nodes_of(scripts: Iterable[str]) -> list[Node]:

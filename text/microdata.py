@@ -12,8 +12,8 @@ from lxml import etree
 
 from text.json_ld import Node
 
-PROPERTIES = 3_000  # of a page
-PIECES = 500  # of text in one property
+PROPERTIES = 2_000  # of a page
+PIECES = 100  # of text in one property
 LONGEST = 5_000  # characters of a value
 DEPTH = 20  # items in items
 _ATTRIBUTES = {

@@ -25,9 +25,10 @@ from text.tables import lines_of
 from text.units import ASKING, units
 from text.words import words
 
-LONGEST = 200_000  # characters of a page; a longer one is taken to show what it has to say
+LONGEST = 100_000  # characters of a page; a longer one is taken to show what it has to say
 SHOWN = 0.8  # least share of an answer's runs of words on the page
 RUN = 3  # words
+COMPARED = 100  # different figures of a family, on the page or in an answer
 NEAR = 100  # characters between a weekday and its hours, at most
 _MISTAKEN = ("price", "time")  # families of figures that an answer must not have otherwise than the page
 
@@ -114,16 +115,18 @@ def _is_there(answer: str, there: set[tuple[str, ...]]) -> bool:
 
 
 def _contradicts(said: Iterable[Figure], seen: Iterable[Figure]) -> bool:
-    """Whether the page shows figures of the same family, and not this one."""
-    by_family: dict[str, list[Figure]] = {}
-    for figure in seen:
-        by_family.setdefault(figure.family, []).append(figure)
-    return any(
-        figure.family in _MISTAKEN
-        and figure.family in by_family
-        and not any(one.bears(figure) for one in by_family[figure.family])
-        for figure in said
-    )
+    """Whether the page shows figures of the same family, and not this one; also where there are too many to compare."""
+    for family in _MISTAKEN:
+        mine, theirs = ({_value(one): one for one in some if one.family == family} for some in (said, seen))
+        if theirs and mine and (len(mine) > COMPARED or len(theirs) > COMPARED):
+            return True
+        if theirs and not all(any(one.bears(figure) for one in theirs.values()) for figure in mine.values()):
+            return True
+    return False
+
+
+def _value(figure: Figure) -> object:
+    return figure.numbers, figure.times, figure.unit
 
 
 def _shows_hours(seen: Sequence[Figure]) -> bool:
