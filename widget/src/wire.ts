@@ -68,6 +68,9 @@ export interface Citation {
 }
 
 export interface CitedSource {
+  kind: string;
+  published_at: string | null;
+  changed_at: string | null;
   n: number;
   page_id: string;
   lang: string;
@@ -177,6 +180,9 @@ export interface Restart {
 }
 
 export interface Source {
+  kind: string;
+  published_at: string | null;
+  changed_at: string | null;
   n: number;
   page_id: string;
   lang: string;
