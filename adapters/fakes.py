@@ -13,6 +13,7 @@ from schemas.base import Message
 from schemas.head import Head
 from schemas.ingest import EmbeddedChunk, PageEmbeddings, ReceiptEvent, Vector32
 from schemas.keys import chunk_id, head_id
+from schemas.labels import label_tokens
 from schemas.page import ChangeRef, FieldName
 from schemas.topics import Topic
 
@@ -49,6 +50,7 @@ class _Doc:
     title: str = ""
     model: str = ""
     groups: tuple[str, ...] | None = None
+    labels: tuple[str, ...] = ()
 
 
 class FakeIndex:
@@ -77,6 +79,7 @@ class FakeIndex:
                 title=c.place.title if c.place else title,
                 model=part.model,
                 groups=part.meta.groups if part.meta else None,
+                labels=label_tokens(part.meta.labels) if part.meta else (),
             )
             for c in part.chunks
         }
@@ -142,6 +145,10 @@ class FakeIndex:
     def groups(self, page_key: str) -> set[tuple[str, ...] | None]:
         """Who may find the page's chunks; None: everybody."""
         return {doc.groups for doc in self.docs.values() if doc.chunk and doc.page_key == page_key}
+
+    def labels(self, page_key: str) -> set[tuple[str, ...]]:
+        """Those of the page's chunks."""
+        return {doc.labels for doc in self.docs.values() if doc.chunk and doc.page_key == page_key}
 
     def _put(self, id: str, doc: _Doc) -> bool:
         known = self.docs.get(id)

@@ -12,6 +12,7 @@ from pydantic import SecretStr, TypeAdapter, ValidationError
 
 from pipelines.runtime.errors import Permanent, Retryable
 from schemas.answer import Accepted, Answered, Done, Event, Failed
+from schemas.labels import Labels
 
 TIMEOUT = httpx.Timeout(5.0, read=30.0)  # seconds; the gateway sends a keep-alive every ten
 STOP_TIMEOUT = 3.0  # seconds
@@ -31,7 +32,13 @@ class Interrupted(Retryable):
 
 
 async def stream_answer(
-    url: str, site: str, key: SecretStr, question: str, lang: str, transport: httpx.AsyncBaseTransport | None = None
+    url: str,
+    site: str,
+    key: SecretStr,
+    question: str,
+    lang: str,
+    labels: Labels | None = None,
+    transport: httpx.AsyncBaseTransport | None = None,
 ) -> AsyncGenerator[Event, None]:
     """Ask a question that no conversation and no log keeps, and yield the answer's events.
 
@@ -47,7 +54,7 @@ async def stream_answer(
         transport=transport,
         trust_env=False,  # a proxy of the environment does not reach this machine
     )
-    body = {"question": question, "lang": lang, "keep": False}
+    body = {"question": question, "lang": lang, "keep": False} | ({"labels": labels} if labels else {})
     begun, under_way = False, ""  # the request id of an unfinished answer
     async with client:
         try:

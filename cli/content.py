@@ -365,6 +365,8 @@ def _print_receipt(found: Receipt) -> None:
         out.print(f"  words       {words.indexed:,} of {words.visible:,} that visitors see")
         for why, count in words.left_out.items():
             out.print(f"  left out    {why}: {count:,}", markup=False)
+    for key, values in found.labels.items():
+        out.print(f"  label       {key}: {', '.join(values)}", markup=False, soft_wrap=True)
     if found.error:
         out.print(f"  error       {found.error}", markup=False, soft_wrap=True)
     for note in found.notes:

@@ -18,6 +18,7 @@ from infra.running import running_gateway
 from pipelines.runtime.errors import Retryable, WrongUse
 from schemas.answer import Answered, Citation, Done, Event, Failed, QuestionRephrased, Restart, Token
 from schemas.base import language_tag
+from schemas.labels import Labels, parse_labels
 from text.language import language_of
 
 if TYPE_CHECKING:
@@ -25,12 +26,19 @@ if TYPE_CHECKING:
     from wiring.settings import Settings
 
 STOP_TIMEOUT = 3.0  # seconds
+Label = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label", metavar="KEY:VALUE", help="Only pages with this label, such as kind:form; may be repeated."
+    ),
+]
 
 
 def ask(
     site: Site,
     question: Annotated[str, typer.Argument(help="The question.")],
     lang: Annotated[str | None, typer.Option(help="Language to answer in; default: the question's.")] = None,
+    label: Label = None,
     json: Json = False,
 ) -> None:
     """Stream an answer to the terminal; Ctrl-C stops it. Exit code 1 when no page answers it.
@@ -39,8 +47,8 @@ def ask(
     """
     with explained():
         _must_say_something("question", question)
-        settings = load()
-        answer = asyncio.run(ask_once(settings, site, question, lang, quiet=json))
+        settings, labels = load(), _labels(label)
+        answer = asyncio.run(ask_once(settings, site, question, lang, labels, quiet=json))
     if json and answer:
         print_json(answer)
     if answer is None or not any(source.cited for source in answer.sources):
@@ -53,8 +61,16 @@ def _must_say_something(name: str, text: str) -> None:
         raise WrongUse(f"{name}: it is empty")
 
 
+def _labels(written: list[str] | None) -> Labels:
+    """Raises: WrongUse."""
+    try:
+        return parse_labels(written or ())
+    except ValueError as err:
+        raise WrongUse(f"--label: {err}") from None
+
+
 async def ask_once(
-    settings: Settings, site: str, question: str, lang: str | None, quiet: bool = False
+    settings: Settings, site: str, question: str, lang: str | None, labels: Labels | None = None, quiet: bool = False
 ) -> Answered | None:
     """Ask and print the answer as it comes; None when there was none in time."""
     languages = settings.site(site).languages
@@ -63,7 +79,7 @@ async def ask_once(
     try:
         async with (
             asyncio.timeout(settings.question_timeout),
-            aclosing(_events(settings, site, question, lang)) as told,
+            aclosing(_events(settings, site, question, lang, labels or {})) as told,
         ):
             async for event in told:
                 answer = event if isinstance(event, Answered) else answer
@@ -74,7 +90,9 @@ async def ask_once(
     return answer
 
 
-async def _events(settings: Settings, site: str, question: str, lang: str) -> AsyncGenerator[Event, None]:
+async def _events(
+    settings: Settings, site: str, question: str, lang: str, labels: Labels
+) -> AsyncGenerator[Event, None]:
     """By the gateway that runs here, which has all loaded and is connected; without one straight through Kafka."""
     from adapters.http_chat import NotAccepted, stream_answer
     from gateway.edge.keys import known_admin_key
@@ -83,18 +101,20 @@ async def _events(settings: Settings, site: str, question: str, lang: str) -> As
     key = known_admin_key(settings) if url is not None else None
     if url is not None and key is not None:
         try:
-            async with aclosing(stream_answer(url, site, key, question, lang)) as told:
+            async with aclosing(stream_answer(url, site, key, question, lang, labels)) as told:
                 async for event in told:
                     yield event
             return
         except NotAccepted:
             pass  # whatever is wrong is told by the way that follows
-    async with aclosing(_through_kafka(settings, site, question, lang)) as told:
+    async with aclosing(_through_kafka(settings, site, question, lang, labels)) as told:
         async for event in told:
             yield event
 
 
-async def _through_kafka(settings: Settings, site: str, question: str, lang: str) -> AsyncGenerator[Event, None]:
+async def _through_kafka(
+    settings: Settings, site: str, question: str, lang: str, labels: Labels
+) -> AsyncGenerator[Event, None]:
     from schemas.query import Question
 
     at = datetime.now(UTC)
@@ -104,6 +124,7 @@ async def _through_kafka(settings: Settings, site: str, question: str, lang: str
         site=site,
         lang=lang,
         question=question,
+        labels=labels,
         asked_at=at,
         deadline=at + timedelta(seconds=settings.question_timeout),
     )
@@ -150,6 +171,7 @@ def search(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     mode: Annotated[str, typer.Option(help="hybrid, vector or keyword")] = "hybrid",
     size: Annotated[int, typer.Option(min=1, max=100, help="Number of hits.")] = 10,
+    label: Label = None,
     json: Json = False,
 ) -> None:
     """Show the hits for a query. Exit code 1 when there are none.
@@ -161,9 +183,9 @@ def search(
         raise typer.BadParameter(f"{mode!r}: hybrid, vector or keyword", param_hint="--mode")
     with explained():
         _must_say_something("query", query)
-        settings = load()
+        settings, labels = load(), _labels(label)
         settings.site(site)
-        hits = asyncio.run(_search(settings, site, query, kinds[mode], size))
+        hits = asyncio.run(_search(settings, site, query, kinds[mode], size, labels))
     if json:
         print_json({"hits": [hit.model_dump(mode="json") for hit in hits]})
     else:
@@ -173,6 +195,8 @@ def search(
         raise typer.Exit(NOT_SO)
 
 
-async def _search(settings: Settings, site: str, query: str, kind: SearchKind, size: int) -> list[SearchHit]:
+async def _search(
+    settings: Settings, site: str, query: str, kind: SearchKind, size: int, labels: Labels
+) -> list[SearchHit]:
     async with connected(settings) as clients:
-        return list(await clients.searcher().search(site, query, kind=kind, size=size))
+        return list(await clients.searcher().search(site, query, kind=kind, size=size, labels=labels))

@@ -63,6 +63,8 @@ from schemas.base import Message
 from schemas.example import WorkedExample
 from schemas.http import (
     IndexedPage,
+    LabelCount,
+    LabelList,
     ListedPage,
     LivePage,
     LiveSection,
@@ -73,6 +75,7 @@ from schemas.http import (
 )
 from schemas.ingest import ChunkCounts, Receipt, ReceiptState
 from schemas.keys import page_key, parse_page_key
+from schemas.labels import NO_LABELS, Labels, have_labels, label_tokens
 from schemas.letters import (
     UNREADABLE,
     Action,
@@ -258,14 +261,23 @@ class FakeSearch(Searcher):
     error: PagewireError | None = None
     searches: list[tuple[str, str, SearchKind, int]] = field(default_factory=list)
     groups: list[tuple[str, ...]] = field(default_factory=list)  # of the searches
+    labels: list[dict[str, Iterable[str]]] = field(default_factory=list)  # of the searches
 
     async def search(
-        self, site: str, query: str, *, kind: SearchKind, size: int, groups: Iterable[str] = ()
+        self,
+        site: str,
+        query: str,
+        *,
+        kind: SearchKind,
+        size: int,
+        groups: Iterable[str] = (),
+        labels: Mapping[str, Iterable[str]] = NO_LABELS,
     ) -> Sequence[SearchHit]:
         if self.error is not None:
             raise self.error
         self.searches.append((site, query, kind, size))
         self.groups.append(tuple(groups))
+        self.labels.append(dict(labels))
         return self.found[:size]
 
 
@@ -476,6 +488,7 @@ class FakeIndexedPages(ElasticPageView):
 
     kept: dict[str, IndexedPage] = field(default_factory=dict)
     groups: dict[str, frozenset[str]] = field(default_factory=dict)
+    labelled: dict[str, Labels] = field(default_factory=dict)
     changed_at: datetime = datetime(2026, 7, 28, 12, 0, 0, 500_000, tzinfo=UTC)
     proposed: Sequence[Proposal] = ()  # questions to begin a chat with
 
@@ -503,6 +516,7 @@ class FakeIndexedPages(ElasticPageView):
             indexed_at=self.changed_at,
             fields={chunk.field: chunk.text for chunk in chunks if chunk.field != "content"},
             sections=tuple(LiveSection(title="", url="", text=c.text) for c in chunks if c.field == "content"),
+            labels=self.labelled.get(page_key, {}),
         )
 
     async def pages(
@@ -515,17 +529,35 @@ class FakeIndexedPages(ElasticPageView):
         lang: str | None = None,
         described: bool = False,
         path: str | None = None,
+        labels: Mapping[str, Iterable[str]] = NO_LABELS,
     ) -> PageList:
         allowed = None if groups is None else set(groups)
         listed = [
-            (key, ListedPage(page_id=parsed.page_id, lang=parsed.lang, title=chunk.title, url=chunk.url, revision=1))
+            (
+                key,
+                ListedPage(
+                    page_id=parsed.page_id,
+                    lang=parsed.lang,
+                    title=chunk.title,
+                    url=chunk.url,
+                    revision=1,
+                    labels=self.labelled.get(key, {}),
+                ),
+            )
             for key, page in sorted(self.kept.items())
             for parsed, chunk in [(parse_page_key(key), page.chunks[0])]
             if parsed.site == site and key > after and lang in (None, parsed.lang)
             if allowed is None or key not in self.groups or self.groups[key] & allowed
+            if have_labels(label_tokens(self.labelled.get(key, {})), labels)
         ]
         shown = listed[:limit]
         return PageList(pages=tuple(page for _, page in shown), next=shown[-1][0] if len(listed) > limit else None)
+
+    async def labels(self, site: str, groups: Iterable[str] = ()) -> LabelList:
+        pages = (await self.pages(site, groups=groups)).pages
+        counts = Counter((key, value) for page in pages for key, values in page.labels.items() for value in values)
+        found = [LabelCount(key=key, value=value, pages=n) for (key, value), n in sorted(counts.items())]
+        return LabelList(labels=tuple(found), more=False)
 
     async def readable(self, site: str, page_ids: Collection[str], groups: Iterable[str]) -> frozenset[PageName]:
         pages = (await self.pages(site, groups=groups)).pages

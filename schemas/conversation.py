@@ -8,6 +8,7 @@ from pydantic import AwareDatetime, Field, StringConstraints
 
 from schemas.answer import Certainty, Citation, Doubted, GeneratedBy, QuestionMeaning, WholeTable
 from schemas.base import Lang, PageId, SiteId, Wire
+from schemas.labels import Labels
 from schemas.page import FieldName
 from schemas.page_metadata import PageStamp
 from schemas.query import Grade, RequestId
@@ -84,6 +85,11 @@ class StoredTurn(AskedTurn):
     deadline: AwareDatetime = Field(description="After this no stage works on the answer any more.")
     position: str = Field(description="A place in `answer.events` before the answer.")
     groups: tuple[str, ...] = Field(default=(), description="Access groups whose pages the answer could tell of.")
+    labels: Labels = Field(
+        default_factory=dict,
+        exclude_if=lambda labels: not labels,
+        description="Of the pages that it was to be answered from.",
+    )
     guessed: bool = Field(default=False, description="Its language was neither given nor shown by its words.")
     removed: bool = Field(default=False, description="Taken back: shown no more.")
     replaces: RequestId | None = Field(

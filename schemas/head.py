@@ -9,6 +9,7 @@ from pydantic import AwareDatetime, Field
 
 from schemas.base import Revision, Wire
 from schemas.ingest import ChunkCounts, Reading
+from schemas.labels import Labels
 from schemas.page import ChangeRef, FieldName
 
 Token = tuple[int, int]  # sequence number and primary term
@@ -89,6 +90,7 @@ class Head(Wire):
     settled_at: AwareDatetime = Field(description="When the index showed it.")
     digest: str = Field(default="", exclude_if=lambda digest: not digest, description="As in ingest.embeddings.")
     reading: Reading | None = Field(default=None, exclude_if=lambda reading: reading is None)
+    labels: Labels = Field(default_factory=dict, exclude_if=lambda labels: not labels)
     ahead: bool = Field(
         default=False,
         exclude_if=lambda ahead: not ahead,

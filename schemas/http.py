@@ -8,6 +8,7 @@ from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
 from schemas.answer import Certainty, Citation, Doubted, GeneratedBy, QuestionMeaning, Step, Usage, WholeTable
 from schemas.base import GivenLang, Lang, PageId, Revision, Wire
+from schemas.labels import Labels
 from schemas.page import FieldName, Group, PageDocument
 from schemas.page_metadata import PageStamp
 from schemas.query import MAX_QUESTION, MAX_RANKED, FoundPage, Grade, RequestId, SearchMode, Source
@@ -69,6 +70,7 @@ class SearchHit(PageStamp):
     score: float
     cosine: float | None = None
     revision: Revision
+    labels: Labels = Field(default_factory=dict, exclude_if=lambda labels: not labels, description="Of its page.")
 
 
 class SearchResult(Wire):
@@ -113,6 +115,7 @@ class LivePage(Wire):
     indexed_at: AwareDatetime = Field(description="... and when the index showed it.")
     fields: dict[FieldName, str] = Field(description="The short fields that have text.")
     sections: tuple[LiveSection, ...] = Field(description="The content, in order.")
+    labels: Labels = Field(default_factory=dict)
 
 
 class ListedPage(Wire):
@@ -124,6 +127,7 @@ class ListedPage(Wire):
     url: str
     revision: Revision
     description: str = Field(default="", exclude_if=lambda text: not text, description="What the page says of itself.")
+    labels: Labels = Field(default_factory=dict, exclude_if=lambda labels: not labels)
 
 
 class PageList(Wire):
@@ -131,6 +135,21 @@ class PageList(Wire):
 
     pages: tuple[ListedPage, ...]
     next: str | None = Field(description="`after` of the pages behind these; null: there are none.")
+
+
+class LabelCount(Wire):
+    """A label, and how many pages have it."""
+
+    key: str
+    value: str
+    pages: int = Field(ge=0, description="A language is a page of its own; above 3,000 it is an estimate.")
+
+
+class LabelList(Wire):
+    """By key; the values of a key by how many pages have them."""
+
+    labels: tuple[LabelCount, ...]
+    more: bool = Field(description="There are others, which fewer pages have.")
 
 
 class ChatRequest(Wire):
@@ -148,6 +167,11 @@ class ChatRequest(Wire):
         default=True,
         description="False: it is asked to try the site out, as evaluations do. No conversation keeps it, and it is "
         "neither logged nor counted as a visitor's. For programs with a key alone.",
+    )
+    labels: Labels = Field(
+        default_factory=dict,
+        description='Answer from pages alone that have, of each key, one of the values: `{"kind": ["form"]}`. In a '
+        "conversation each question names its own.",
     )
     ranked: int = Field(
         default=0,

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from pydantic import AwareDatetime, Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
 
 from schemas.base import Message, Revision, Wire
+from schemas.labels import Labels, label_tokens
 from schemas.page import AttachmentPlace, ChangeRef, FieldName, PageMeta
+from schemas.page_metadata import PageStamp
 
 Vector32 = NDArray[np.float32]
 
@@ -123,7 +125,9 @@ class PageChunks(Message):
     def digest(self) -> str:
         """A hash of the visible content, and after a dot one of the access groups."""
         seen, groups = blake2b(digest_size=16), self.meta.groups if self.meta else None
-        shown = [self.meta.title, self.meta.url] if self.meta else []
+        shown = [self.meta.title, self.meta.url, *sorted(label_tokens(self.meta.labels))] if self.meta else []
+        if self.meta is not None and (stamp := self.meta.model_dump(mode="json", include=set(PageStamp.model_fields))):
+            shown.append(str(stamp))
         for text in (self.chunker.fingerprint, *shown):
             seen.update(_hashed(text))
         for chunk in self.chunks:
@@ -283,3 +287,4 @@ class Receipt(Wire):
     error: str | None = None
     notes: tuple[str, ...] = ()
     reading: Reading | None = Field(default=None, description="Of what can be found now; null before it was counted.")
+    labels: Labels = Field(default_factory=dict, description="Of what can be found now.")

@@ -8,6 +8,7 @@ from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
 from schemas.base import GivenLang, Lang, Message, PageId, Revision, SiteId, Wire
 from schemas.keys import page_key
+from schemas.labels import MAX_LABELS, Labels
 from schemas.page_metadata import PageMetadata, PageStamp
 
 FieldName = Literal["name", "title", "description", "keywords", "content"]
@@ -67,6 +68,11 @@ class PageDocument(Wire):
     groups: tuple[Group, ...] | None = Field(
         default=None, max_length=1_000, description="Access groups that may see the page; null = everybody."
     )
+    labels: Labels = Field(
+        default_factory=dict,
+        exclude_if=lambda labels: not labels,
+        description=f"Keys with values to filter searches by, for example `kind: [form]`; {MAX_LABELS} values at most.",
+    )
 
 
 class PageChange(Message):
@@ -123,3 +129,4 @@ class PageMeta(PageStamp):
     title: str
     url: str
     groups: tuple[str, ...] | None = None
+    labels: Labels = Field(default_factory=dict, exclude_if=lambda labels: not labels)

@@ -11,6 +11,7 @@ from schemas.compact import compact, expand
 from schemas.flow import MAX_HITS as MAX_HITS
 from schemas.flow import FlowParts
 from schemas.ingest import CompactVectors, Vector32
+from schemas.labels import Labels
 from schemas.page import FieldName
 from schemas.page_metadata import PageStamp
 
@@ -127,6 +128,11 @@ class Question(Message):
     history: tuple[Turn, ...] = ()
     replaced: str = Field(default="", description="The answer that was not wanted, when the question is asked again.")
     groups: tuple[str, ...] = Field(default=(), description="The visitor's access groups.")
+    labels: Labels = Field(
+        default_factory=dict,
+        exclude_if=lambda labels: not labels,
+        description="The answer comes from pages that have, of each key, one of the values.",
+    )
     logged_as: str | None = Field(
         default=None,
         description="A hash of the conversation's id, under which its outcome is logged; null: not at all.",

@@ -16,6 +16,7 @@ from pipelines.runtime.errors import Retryable
 from pipelines.runtime.indexes import alias
 from schemas.head import Head
 from schemas.http import LivePage, LiveSection
+from schemas.labels import labels_of
 from schemas.page import FIELDS, FieldName
 
 BATCH = 500  # chunks a search
@@ -57,7 +58,7 @@ async def _read(
         index=alias(site),
         query={"bool": {"filter": [{"term": {"page_key": page_key}}, visible_to(groups)]}},
         sort=[{"kind": "desc"}, {"field": "asc"}, {"ord": "asc"}],  # the head, which has no groups, comes first
-        source_includes=["kind", "head", "field", "ord", "text", "title", "url", "revision"],
+        source_includes=["kind", "head", "field", "ord", "text", "title", "url", "revision", "labels"],
         track_total_hits=False,
     )
     documents = [source async for source in sources(found)]
@@ -102,4 +103,5 @@ def _page(head: Head, chunks: Sequence[dict[str, Any]]) -> LivePage:
         indexed_at=head.settled_at,
         fields=texts,
         sections=tuple(sections),
+        labels=labels_of(chunks[0].get("labels", ())),
     )

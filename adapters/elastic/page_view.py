@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -10,18 +10,20 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import explained
 from adapters.elastic.live_page import live_page
-from adapters.elastic.search import visible_to
+from adapters.elastic.search import labelled, visible_to
 from pipelines.operate.addresses import path_of, same_address
 from pipelines.query.extractive.suggestions import PageText
 from pipelines.query.log.readable import PageName
 from pipelines.runtime.indexes import alias
-from schemas.http import IndexedChunk, IndexedPage, ListedPage, LivePage, PageList
+from schemas.http import IndexedChunk, IndexedPage, LabelCount, LabelList, ListedPage, LivePage, PageList
 from schemas.keys import parse_page_key
+from schemas.labels import NO_LABELS, labels_of
 from schemas.page import FIELDS
 
 MAX_CHUNKS = 500  # of a page; one of 300 KB has some 150
 LISTED = 1_000  # pages a request of a search by address
 LISTED_FIELDS = ("page_id", "lang", "title", "url", "revision")
+LABELS = 500  # that are counted
 IDS = 500  # pages looked up at once, ...
 MAX_KEYS = 10_000  # ... in twenty languages each
 BEGINNINGS = 200  # pages that are read for questions to suggest; some 300 KB
@@ -70,6 +72,7 @@ class ElasticPageView:
         lang: str | None = None,
         described: bool = False,
         path: str | None = None,
+        labels: Mapping[str, Iterable[str]] = NO_LABELS,
     ) -> PageList:
         """The pages that these groups may read, in the order of their keys; None: all.
 
@@ -78,6 +81,7 @@ class ElasticPageView:
             lang: only pages in this language.
             described: with their descriptions.
             path: only pages whose address has this path (`path_of`), of those written since addresses are indexed.
+            labels: only pages that have, of each key, one of the values.
 
         Raises:
             ElasticsearchDown.
@@ -89,6 +93,7 @@ class ElasticPageView:
         first += [{"range": {"page_key": {"gt": after}}}] if after else []
         first += [{"term": {"lang": lang}}] if lang else []
         first += [{"term": {"path": path}}] if path is not None else []
+        first += labelled(labels)
         size = (limit + 1) * len(FIELDS)
         with explained(f"listing pages of site {site}"):
             try:
@@ -97,7 +102,7 @@ class ElasticPageView:
                     query={"bool": {"filter": first}},
                     sort=["page_key"],
                     size=size,
-                    source_includes=["page_key", "field", *LISTED_FIELDS, *(["text"] if described else [])],
+                    source_includes=["page_key", "field", *LISTED_FIELDS, "labels", *(["text"] if described else [])],
                     track_total_hits=False,
                 )
             except NotFoundError:  # the site has no page yet
@@ -156,6 +161,24 @@ class ElasticPageView:
             found |= {(key.page_id, key.lang) for key in keys}
         return frozenset(found)
 
+    async def labels(self, site: str, groups: Iterable[str] = ()) -> LabelList:
+        """The labels of the pages that these groups may read, those of the most pages. Raises: ElasticsearchDown."""
+        firsts = [{"term": {"kind": "chunk"}}, {"term": {"ord": 0}}, visible_to(groups)]
+        pages = {"pages": {"cardinality": {"field": "page_key"}}}  # a page has up to five first chunks
+        with explained(f"counting labels of site {site}"):
+            answer = await self._es.search(
+                index=alias(site),
+                query={"bool": {"filter": firsts}},
+                aggs={"labels": {"terms": {"field": "labels", "size": LABELS}, "aggs": pages}},
+                size=0,
+                ignore_unavailable=True,
+            )
+        found = answer.get("aggregations", {}).get("labels", {"buckets": [], "sum_other_doc_count": 0})
+        counted = [(each["key"].partition(":"), each["pages"]["value"]) for each in found["buckets"]]
+        labels = [LabelCount(key=key, value=value, pages=pages) for (key, _, value), pages in counted]
+        labels.sort(key=lambda label: (label.key, -label.pages, label.value))
+        return LabelList(labels=tuple(labels), more=found["sum_other_doc_count"] > 0)
+
     async def at(self, site: str, address: str, *, groups: Iterable[str] | None = ()) -> list[ListedPage]:
         """The pages with this address, in all languages; usually one.
 
@@ -195,4 +218,6 @@ class ElasticPageView:
 def _listed(chunks: Sequence[dict[str, Any]]) -> ListedPage:
     chunk = min(chunks, key=lambda chunk: FIELDS.index(chunk["field"]))
     said = next((chunk.get("text", "") for chunk in chunks if chunk["field"] == "description"), "")
-    return ListedPage(**{name: chunk[name] for name in LISTED_FIELDS}, description=said)
+    return ListedPage(
+        **{name: chunk[name] for name in LISTED_FIELDS}, description=said, labels=labels_of(chunk.get("labels", ()))
+    )

@@ -25,6 +25,7 @@ from pipelines.runtime.record import Lane
 from schemas.head import Head, Token
 from schemas.ingest import ChunkUnit, EmbeddedChunk, PageEmbeddings, ReceiptEvent, Vector32
 from schemas.keys import chunk_id, head_id
+from schemas.labels import label_tokens
 from schemas.page import ChangeRef, FieldName
 from text.words import indexed, stems
 
@@ -223,6 +224,8 @@ class PageIndex:
             document["units"] = chunk_units.stored(chunk)
         if meta and meta.groups is not None:
             document["groups"] = meta.groups or NO_GROUP
+        if meta and meta.labels:
+            document["labels"] = label_tokens(meta.labels)
         document |= self.info.mark
         return Write(self.info.write_alias, chunk_id(key, chunk.field, chunk.ord), change.revision, document)
 

@@ -20,6 +20,7 @@ from pipelines.runtime.indexes import IndexGone, IndexInfo
 from schemas.compact import expand
 from schemas.ingest import Vector32
 from schemas.keys import chunk_id
+from schemas.labels import NO_LABELS, label_tokens
 from schemas.page import FIELDS, FieldName
 from schemas.page_metadata import PageStamp
 from text.language import identified
@@ -30,7 +31,7 @@ SHORT_FIELDS: tuple[FieldName, ...] = tuple(f for f in FIELDS if f != "content")
 PLACE: dict[str, Any] = {"_source": False, "stored_fields": "_none_", "docvalue_fields": ["page_key", "field", "ord"]}
 # A document's names of what a page is and of when: its own `kind` is another.
 STAMP = {"page_kind": "kind", "published_at": "published_at", "changed_at": "changed_at"}
-SOURCE = ["page_key", "page_id", "lang", "revision", "title", "url", "field", "ord", "text", "units", *STAMP]
+SOURCE = ["page_key", "page_id", "lang", "revision", "title", "url", "field", "ord", "text", "units", "labels", *STAMP]
 # HNSW considers this many candidates per shard: recall against time (Elasticsearch's own default is 1.5 x k).
 MIN_CANDIDATES = 100
 # Boosts beside the stems, from the runs recorded in pipelines/query/search/fuse.py.
@@ -56,6 +57,11 @@ def visible_to(groups: Iterable[str]) -> dict[str, Any]:
     """A filter for pages that are open to everybody or to one of the groups."""
     everybody = {"bool": {"must_not": {"exists": {"field": "groups"}}}}
     return {"bool": {"should": [everybody, {"terms": {"groups": list(groups)}}], "minimum_should_match": 1}}
+
+
+def labelled(labels: Mapping[str, Iterable[str]]) -> list[dict[str, Any]]:
+    """Filters for pages that have one of the values of each key."""
+    return [{"terms": {"labels": label_tokens({key: values})}} for key, values in labels.items()]
 
 
 class Where(Protocol):
@@ -112,17 +118,18 @@ class SiteSearch:
         keyword_hits: int,
         short_hits: int = 1,
         groups: Iterable[str] = (),
+        labels: Mapping[str, Iterable[str]] = NO_LABELS,
     ) -> Candidates:
         """Search all five fields by vector (unless None) and by keywords (unless `keyword_hits` is 0).
 
-        `model` is the fingerprint of the vector's model.
+        `model` is the fingerprint of the vector's model. Of each key in `labels` the pages must have one of the values.
 
         Raises:
             QueryModelOutdated: an index with vectors of another model was promoted.
             IndexUnfit: the site had an index, but none is live.
             ElasticsearchDown: unreachable, or the index is not ready yet.
         """
-        visible = visible_to(groups)
+        visible = [visible_to(groups), *labelled(labels)]
         # The same question goes to the same copies of the shards, since copies count deleted documents differently.
         target = {"index": self._indexes.target(site), "preference": _preference(text)}
         live = await self._indexes.live(site) if keyword_hits else None
@@ -267,7 +274,7 @@ class SiteSearch:
 
 
 def _knn(
-    vector: Vector32, floors: Floors, content_hits: int, short_hits: int, visible: dict[str, Any]
+    vector: Vector32, floors: Floors, content_hits: int, short_hits: int, visible: list[dict[str, Any]]
 ) -> dict[str, Any]:
     def clause(field: FieldName, k: int, floor: float) -> dict[str, Any]:
         return {
@@ -276,7 +283,7 @@ def _knn(
             "k": k,
             "num_candidates": max(MIN_CANDIDATES, 2 * k),
             "similarity": floor,
-            "filter": [{"term": {"field": field}}, visible],
+            "filter": [{"term": {"field": field}}, *visible],
         }
 
     clauses = [clause(field, short_hits, floors.short) for field in SHORT_FIELDS]
@@ -285,7 +292,7 @@ def _knn(
 
 
 def _keywords(
-    text: str, readings: Sequence[Sequence[tuple[str, ...]]], size: int, visible: dict[str, Any]
+    text: str, readings: Sequence[Sequence[tuple[str, ...]]], size: int, visible: list[dict[str, Any]]
 ) -> dict[str, Any]:
     # Stems are ours, so that "Hunde" finds "Hund" on any server: language analysers are a module that some servers
     # lack. The unstemmed words count as well, and the page's title a little.
@@ -299,7 +306,7 @@ def _keywords(
         clauses.append({"match": {"text": {"query": word, "boost": WORDS}}})
         clauses.append({"match": {"title": {"query": word, "boost": TITLE}}})
     return {
-        "query": {"bool": {"should": clauses, "minimum_should_match": 1, "filter": [visible]}},
+        "query": {"bool": {"should": clauses, "minimum_should_match": 1, "filter": visible}},
         "size": size,
         "track_total_hits": False,  # a count would have to visit all hits
         **PLACE,
@@ -374,6 +381,7 @@ def _hit(found: dict[str, Any]) -> Hit:
     units, vectors = chunk_units.read(found["_source"])
     rows = expand(vectors, len(units))
     own = tuple(HitUnit(**unit, vector=row) for unit, row in zip(units, rows, strict=True))
+    labels = tuple(found["_source"].get("labels", ()))
     said = {name: value for name, value in found["_source"].items() if name not in STAMP}
-    stamp = {STAMP[name]: value for name, value in found["_source"].items() if name in STAMP}
-    return Hit(**said | {"units": own, "stamp": PageStamp.stored(stamp)}, index=found["_index"])
+    stamp = PageStamp.stored({STAMP[name]: value for name, value in found["_source"].items() if name in STAMP})
+    return Hit(**said | {"units": own, "labels": labels, "stamp": stamp}, index=found["_index"])

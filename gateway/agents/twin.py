@@ -26,6 +26,7 @@ def markdown_of(page: LivePage) -> str:
         "description": page.fields.get("description"),
         "keywords": page.fields.get("keywords"),
         "name": name if (name := page.fields.get("name")) != page.title else None,
+        "labels": {key: list(values) for key, values in page.labels.items()} or None,
         "changed_at": page.changed_at.isoformat(timespec="milliseconds"),
         "revision": page.revision,
     }

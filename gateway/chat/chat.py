@@ -70,7 +70,7 @@ async def chat(site: str, caller: MayAsk, edge: TheEdge, request: Request, last_
         raise Problem(403, "forbidden", "`keep` and `ranked` are for programs with a key")
     with edge.admit(site, caller, LanguageHint(asked.question, asked.lang)):
         question = new_question(edge, caller, site, asked.question, asked.lang)
-        question = question.model_copy(update={"ranked": asked.ranked})
+        question = question.model_copy(update={"ranked": asked.ranked, "labels": asked.labels})
         if not asked.keep:
             events = edge.ports.answers.ask(question)  # without `logged_as` no stage logs what becomes of it
             return await _told(edge, request, caller, question, Patient(events))

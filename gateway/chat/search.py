@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query
 from pydantic import StringConstraints
 
 from gateway.edge.edge import MaySearch, TheEdge
+from gateway.edge.labels import GivenLabels
 from schemas.http import SearchKind, SearchResult
 from schemas.query import MAX_QUESTION
 
@@ -26,9 +27,10 @@ async def search(
     caller: MaySearch,
     edge: TheEdge,
     q: Words,
+    labels: GivenLabels,
     mode: Annotated[SearchKind, Query(description="By meaning, by words, or both.")] = "hybrid",
     size: Annotated[int, Query(ge=1, le=100)] = 10,
 ) -> SearchResult:
     """The passages that fit best."""
-    hits = await edge.ports.search.search(site, q, kind=mode, size=size, groups=caller.groups)
+    hits = await edge.ports.search.search(site, q, kind=mode, size=size, groups=caller.groups, labels=labels)
     return SearchResult(hits=tuple(hits))

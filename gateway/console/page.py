@@ -11,10 +11,12 @@ from fastapi import APIRouter, Query, Response
 from pydantic import TypeAdapter, ValidationError
 
 from gateway.console.view import ConsoleRoute, OnSite
+from gateway.edge.labels import GivenLabels
 from gateway.edge.problems import invalid
 from pipelines.operate.addresses import is_address
 from schemas.base import Lang, PageId
 from schemas.keys import page_key
+from schemas.labels import label_tokens
 from text.loss import is_lacking
 
 BADGES = {"searchable": "good", "failed": "bad", "queued": "fair", "deleted": "calm"}
@@ -28,6 +30,7 @@ router = APIRouter(prefix="/console", include_in_schema=False, route_class=Conso
 @router.get("/page")
 async def show_page(
     view: OnSite,
+    labels: GivenLabels,
     id: Annotated[str, Query(description="Page id, or the page's address.")] = "",
     of: Annotated[str, Query(description="Language; default: the site's first.")] = "",
     after: Annotated[str, Query(description="`next` of the list before.")] = "",
@@ -39,7 +42,7 @@ async def show_page(
     given = {"id": id, "of": of or languages[0]}
     indexes = view.edge.ports.indexed
     if not id:
-        listed = await indexes.pages(view.site, groups=view.caller.groups, after=after, limit=LISTED)
+        listed = await indexes.pages(view.site, groups=view.caller.groups, after=after, limit=LISTED, labels=labels)
         keys = {page_key(view.site, page.lang, page.page_id): page for page in listed.pages}
         receipts = await view.edge.ports.receipts.receipts(view.site, keys)
         return view.page(
@@ -48,6 +51,8 @@ async def show_page(
             receipt=None,
             indexed=None,
             listed=listed,
+            counted=await indexes.labels(view.site, view.caller.groups),
+            chosen=label_tokens(labels),
             lacking=[keys[key] for key, one in receipts.items() if one.reading and is_lacking(one.reading.words)],
             languages_of_site=languages,
         )
@@ -62,7 +67,8 @@ async def show_page(
     receipt = await view.edge.ports.receipts.receipt(view.site, given["of"], id)
     indexed = await indexes.page(view.site, key, view.caller.groups)
     if receipt and indexed.hidden and not indexed.chunks:
-        receipt = receipt.model_copy(update={"error": None, "notes": ()})  # they name attachments and their addresses
+        # They name attachments and their addresses, and what the page is about.
+        receipt = receipt.model_copy(update={"error": None, "notes": (), "labels": {}})
     return view.page(
         "page.html",
         200 if receipt or indexed.total else 404,

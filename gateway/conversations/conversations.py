@@ -102,7 +102,7 @@ async def regenerate(
     with edge.admit(site, caller):
         last = await edge.conversations.last(owner_of(caller, site), conversation_id)
         question = new_question(edge, caller, site, last.question, last.lang)
-        unwanted = {"replaced": (last.answer or "")[:MAX_HISTORY], "guessed": last.guessed}
+        unwanted = {"replaced": (last.answer or "")[:MAX_HISTORY], "guessed": last.guessed, "labels": last.labels}
         question = question.model_copy(update={"conversation_id": conversation_id} | unwanted)
         question = await continue_conversation(edge, caller, question, replaces=last.request_id)
         return await ask(edge, request, caller, question)

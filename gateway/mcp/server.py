@@ -109,7 +109,12 @@ async def _search(visit: McpRequest, wanted: SearchArguments) -> tuple[str, Pass
     visit.count("search")
     found = found_in(
         await visit.edge.ports.search.search(
-            visit.site, wanted.query, kind="hybrid", size=wanted.limit, groups=visit.caller.groups
+            visit.site,
+            wanted.query,
+            kind="hybrid",
+            size=wanted.limit,
+            groups=visit.caller.groups,
+            labels=wanted.labels,
         )
     )
     return markdown_of_found(found), found
@@ -121,7 +126,8 @@ async def _ask(visit: McpRequest, wanted: AskArguments) -> tuple[str, ToolAnswer
     visit.count("ask")
     with edge.admit(site, caller, LanguageHint(wanted.question, wanted.lang)):
         question = new_question(edge, caller, site, wanted.question, wanted.lang)
-        question = question.model_copy(update={"via": "mcp", "client": visit.client})
+        asked = {"labels": wanted.labels, "via": "mcp", "client": visit.client}
+        question = question.model_copy(update=asked)
         deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
         events = Patient(edge.ports.answers.ask(edge.logged(question)))
         stop = partial(stopped, edge, caller, question)

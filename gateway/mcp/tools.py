@@ -14,11 +14,13 @@ from gateway.agents.twin import link
 from schemas.answer import Citation
 from schemas.base import GivenLang, Lang, PageId, Wire
 from schemas.http import ChatResponse, SearchHit
+from schemas.labels import Labels
 from schemas.query import MAX_QUESTION
 
 ToolName = Literal["search", "ask", "get_page"]
 
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_QUESTION)]
+LABELS = 'Only pages that have, of each key, one of the values, such as `{"kind": ["form"]}`; default: all pages.'
 
 
 class SearchArguments(Wire):
@@ -26,6 +28,7 @@ class SearchArguments(Wire):
 
     query: Words = Field(description="Words or a question.")
     limit: int = Field(default=8, ge=1, le=50, description="Passages, at most.")
+    labels: Labels = Field(default_factory=dict, description=LABELS)
 
 
 class AskArguments(Wire):
@@ -33,6 +36,7 @@ class AskArguments(Wire):
 
     question: Words = Field(description="One question that needs no conversation to be understood.")
     lang: GivenLang | None = Field(default=None, description="Language to answer in; default: the question's.")
+    labels: Labels = Field(default_factory=dict, description=LABELS)
 
 
 class PageArguments(Wire):

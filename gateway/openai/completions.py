@@ -122,7 +122,8 @@ def _at_once(request_id: str, order: CompletionRequest, text: str) -> Response:
 
 async def _completed(order: CompletionRequest, caller: Caller, edge: Edge, request: Request) -> Response:
     text, history = asked(order.messages, HISTORY_MESSAGES, answers=caller.visitor is None)
-    question = new_question(edge, caller, order.model, text, order.lang).model_copy(update={"history": history})
+    question = new_question(edge, caller, order.model, text, order.lang)
+    question = question.model_copy(update={"history": history, "labels": order.labels or {}})
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     events = Patient(edge.ports.answers.ask(edge.logged(question)))
     stop = partial(stopped, edge, caller, question)

@@ -39,6 +39,7 @@ ATTRIBUTES = {
     "position": "start: the other corner.",
     "launcher": "none: no round button; open it by its method open().",
     "webmcp": "An assistant in the browser may search and ask as the visitor does.",
+    "labels": "Only pages with these labels are searched and answered from: kind:form, department:tax.",
     "mode": "page: a part of the page instead of a panel in its corner.",
     "gateway": "Address of the gateway; default: where the script came from.",
 }

@@ -114,6 +114,7 @@ def open_turn(question: Question, position: str) -> StoredTurn:
         deadline=question.deadline,
         position=position,
         groups=question.groups,
+        labels=question.labels,
         state="pending",
     )
 

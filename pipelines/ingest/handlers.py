@@ -27,6 +27,7 @@ from pipelines.runtime.stage import Handler, OnDead, Sender
 from schemas.base import WireError
 from schemas.ingest import Chunker, Failure, PageChunks, PageEmbeddings, ReceiptEvent
 from schemas.keys import ahead_key, page_of_part, part_key
+from schemas.labels import MAX_LABELS
 from schemas.page import ChangeRef, PageChange, PageDocument, PageMeta
 from schemas.page_metadata import PageMetadata
 from schemas.topics import CHUNKS, EMBEDDINGS, MAX_MESSAGE_BYTES, RECEIPTS
@@ -103,10 +104,13 @@ def chunked(
 
 
 def _meta(page: PageDocument, said: PageMetadata) -> PageMeta:
+    """What the page's hits show. What it is becomes its label `type`, unless its CMS has given it one."""
+    typed = {"type": (said.kind,)} if said.kind and sum(map(len, page.labels.values())) < MAX_LABELS else {}
     return PageMeta(
         title=page.title or page.name,
         url=page.url,
         groups=page.groups,
+        labels={**typed, **page.labels},
         kind=said.kind,
         published_at=said.published_at,
         changed_at=said.changed_at or page.changed_at,

@@ -83,6 +83,7 @@ def head_of(
         settled_at=settled_at,
         digest=part.digest,
         reading=part.reading,
+        labels=part.meta.labels if part.meta else {},
         ahead=part.ahead,
         narrowed=limit if limit and limit.revision > change.revision else None,
         token=before.token if before else None,

@@ -51,6 +51,7 @@ def receipt(event: ReceiptEvent | None, head: Head | None) -> Receipt | None:
             lag_ms=_lag(head),
             notes=event.notes if event and _same(event.change, head.change) else (),
             reading=head.reading,
+            labels=head.labels,
         )
     live = head is not None and head.state == "live"
     # A head is written before the refresh: in between either revision may be what is found, so none is named.
@@ -72,6 +73,7 @@ def receipt(event: ReceiptEvent | None, head: Head | None) -> Receipt | None:
         error=f"{event.error.stage}: {event.error.reason}" if event.error else None,
         notes=event.notes,
         reading=shown.reading if shown else None,
+        labels=shown.labels if shown else {},
     )
 
 

@@ -546,6 +546,10 @@ BARRIERS = {
         lambda tag: tag + ' data-gateway="chat.town.example"',
         ['data-gateway="chat.town.example" is no address of a gateway; write it with its scheme'],
     ),
+    "labels": (
+        lambda tag: tag + ' data-labels="kind:form,tax:"',
+        ['data-labels="kind:form,tax:" is no list of labels; write data-labels="kind:form, department:tax"'],
+    ),
 }
 
 
@@ -922,6 +926,22 @@ MODEL_CONTEXT = """(where => {
     Object.defineProperty(globalThis[place], "modelContext", { value: { registerTool }, configurable: true });
   }
 })"""
+
+
+async def test_labels_of_the_tag_go_with_every_question_and_search(
+    browser: Browser, host: Host, fakes: FakePorts
+) -> None:
+    fakes.answers.script = LIBRARY
+    wanted = {"kind": ("form", "A, b"), "department": ("tax & fees",)}
+    async with host.serving(webmcp="", labels="kind:form, department: tax & fees,kind:A, b") as url:
+        page = await browser.open("about:blank")
+        await page.add_init_script(f'{MODEL_CONTEXT}(["document"])')
+        await page.goto(url)
+        await page.get_by_role("button", name="Ask a question").click()
+        await ask(page)
+        assert fakes.answers.asked[-1].labels == wanted
+        await page.evaluate("search.execute({ query: 'a card' })")
+        assert fakes.search.labels == [wanted]
 
 
 @pytest.mark.parametrize("where", [["document"], ["navigator"], ["navigator", "document"]])

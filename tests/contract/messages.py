@@ -101,7 +101,7 @@ FORMER_NAMES = {"schemas.example:WorkedExample": "schemas.example:RephraseExampl
 
 _DELETED = change(6, "delete", offset=7)
 _STAMP = {"kind": "FAQPage", "published_at": NOON, "changed_at": NOON}
-_META = PageMeta(title="Fees", url="/fees", groups=("staff",), **_STAMP)
+_META = PageMeta(title="Fees", url="/fees", groups=("staff",), labels={"kind": ("form", "notice")}, **_STAMP)
 _METADATA = PageMetadata(
     **_STAMP,
     author="Ada",
@@ -163,6 +163,7 @@ _QUESTION = Question(
     history=(_TURN,),
     replaced="Daily.",
     groups=("staff",),
+    labels={"kind": ("form",)},
     logged_as="c1",
     ranked=5,
     importing=True,
@@ -593,6 +594,7 @@ _ASKED = StoredTurn(
     position="3.14.1",
     withheld=True,
     groups=("staff",),
+    labels={"kind": ("form",)},
     removed=True,
     replaces="request-0000",
 )
@@ -606,6 +608,7 @@ STORED: dict[str, Wire] = {
         chunker="content-1000-20",
         cost=ChunkCounts(total=2, embedded=1, reused=1, removed=1),
         reading=_READING,
+        labels={"kind": ("form",)},
         origin=Origin(changes=3, chunks=4, embeddings=5, changes_in=0, chunks_in=1, embeddings_in=2),
         last_part=6,
         losers=Origin(changes=1, chunks=1, embeddings=1),

@@ -64,6 +64,7 @@ class Bench:
         units: tuple[ChunkUnit, ...] = (),
         lang: str = "en",
         reading: Reading | None = None,
+        labels: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         """Chunks with their text and cosine to the question, by field; the `units` of each of the content's."""
         ref = change(1, page_id=page_id, site=self.site).model_copy(update={"lang": lang})
@@ -83,7 +84,7 @@ class Bench:
         ]
         part = PageEmbeddings(
             change=ref,
-            meta=PageMeta(title=title, url=f"/{page_id}", groups=groups),
+            meta=PageMeta(title=title, url=f"/{page_id}", groups=groups, labels=dict(labels or {})),
             chunker="c",
             embedder="fake",
             model="fake",
@@ -254,6 +255,50 @@ async def test_hits_bring_the_units_of_their_chunk_with_their_vectors(bench: Ben
             HitUnit(**{**dict(ITEM), "vector": QUESTION}),
         )
         assert [float(unit.vector @ QUESTION) for unit in hit.units] == pytest.approx([1.0, 0.9], abs=0.01)
+
+
+async def test_a_filter_by_labels_holds_for_both_kinds_of_search(bench: Bench) -> None:
+    for page, labels in (
+        ("form", {"kind": ("form",), "department": ("tax", "pool")}),
+        ("notice", {"kind": ("notice",), "department": ("tax",)}),
+        ("plain", {}),
+    ):
+        await bench.save(page, {"title": [("Pool", 0.8)], "content": [("pool", 0.9)]}, labels=labels)
+
+    async def found(**labels: tuple[str, ...]) -> tuple[set[str], set[str]]:
+        asked = {"model": "fake", "floors": ALL, "content_hits": 5, "short_hits": 5, "keyword_hits": 5}
+        both = await bench.search.candidates(bench.site, "pool", QUESTION, **asked, labels=labels)  # type: ignore[arg-type]
+        return set(map(page_of, both.dense)), set(map(page_of, both.keyword))
+
+    assert await found() == ({"form", "notice", "plain"},) * 2
+    assert await found(kind=("form",)) == ({"form"},) * 2
+    assert await found(kind=("form", "notice")) == ({"form", "notice"},) * 2
+    assert await found(kind=("form", "notice"), department=("pool",)) == ({"form"},) * 2
+    assert await found(kind=("Form",)) == (set(),) * 2
+    [chunk] = await bench.search.field(bench.index, page_key(bench.site, "en", "form"), "content")
+    assert chunk.labels == ("kind:form", "department:tax", "department:pool")
+
+
+async def test_labels_are_counted_by_page_for_groups_that_may_read_it(bench: Bench) -> None:
+    texts: dict[FieldName, list[tuple[str, float]]] = {"title": [("Pool", 0.8)], "content": [("a", 0.9), ("b", 0.9)]}
+    await bench.save("one", texts, labels={"kind": ("form",)})
+    await bench.save("two", texts, labels={"kind": ("form", "notice: urgent")})
+    await bench.save("wages", texts, ("staff",), labels={"kind": ("form",), "board": ("secret",)})
+    view = ElasticPageView(bench.elastic.es)
+
+    async def counted(*groups: str) -> list[tuple[str, str, int]]:
+        found = await view.labels(bench.site, groups)
+        assert not found.more
+        return [(label.key, label.value, label.pages) for label in found.labels]
+
+    assert await counted() == [("kind", "form", 2), ("kind", "notice: urgent", 1)]
+    assert await counted("staff") == [("board", "secret", 1), ("kind", "form", 3), ("kind", "notice: urgent", 1)]
+    [two] = (await view.pages(bench.site, labels={"kind": ("notice: urgent",)})).pages
+    assert (two.page_id, two.labels) == ("two", {"kind": ("form", "notice: urgent")})
+    assert (await view.labels("t-nowhere")).labels == ()
+    live = await view.live(bench.site, page_key(bench.site, "en", "two"))
+    assert live is not None
+    assert live.labels == two.labels
 
 
 async def test_what_units_say_is_not_searched(bench: Bench) -> None:

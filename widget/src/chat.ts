@@ -19,7 +19,7 @@ import { element, icon, iconButton } from "./dom";
 import { safeUrl } from "./markdown";
 import { ConversationsPanel } from "./conversations-panel";
 import type { ChatEvents, ChatContext } from "./context";
-import { barrier, checkNames, complain, remedy } from "./setup";
+import { barrier, checkNames, complain, labelsIn, remedy } from "./setup";
 import { store, stored } from "./storage";
 import { Talk } from "./talk";
 import { type Trouble, troubleOf } from "./trouble";
@@ -74,7 +74,8 @@ export class PagewireChat extends HTMLElement implements ChatContext {
     const gateway = this.getAttribute("gateway") || PagewireChat.home;
     const tokens = this.getAttribute("token-url");
     checkNames(this.tag);
-    const obstacle = barrier(this.tag, site, gateway);
+    const labels = this.getAttribute("labels") ?? "";
+    const obstacle = barrier(this.tag, site, gateway, labels);
     if (obstacle) complain(obstacle);
     this.#barred = obstacle !== null;
     this.client = new AnswerClient(
@@ -82,6 +83,7 @@ export class PagewireChat extends HTMLElement implements ChatContext {
       site,
       tokens && new URL(tokens, document.baseURI).href,
     );
+    this.client.labels = labelsIn(labels) ?? {};
     this.#openKey = `pagewire-open:${this.client.url}`;
     this.#sizeKey = `pagewire-size:${this.client.url}`;
     this.#talk = new Talk(this, this.#scroller, () => this.#changed());

@@ -8,7 +8,7 @@
  */
 
 import { readEvents } from "./sse";
-import { complain } from "./setup";
+import { complain, type Labels } from "./setup";
 import { store, stored } from "./storage";
 import type { ChatRequest, ConversationDetail, ConversationList, Event, FeedbackOrder, HandoverOrder, HandoverTaken, VisitorToken, Welcome } from "./wire";
 
@@ -38,6 +38,7 @@ export class AskError extends Error {
 
 export class AnswerClient {
   readonly url: string;
+  labels: Labels = {}; // of the pages that are searched and answered from; none: all
   #storageKey: string;
   #answers = false; // whether anything has come from there that the page may read
   #minting: Promise<string> | null = null;
@@ -56,9 +57,13 @@ export class AnswerClient {
     this.#storageKey = `pagewire-token:${this.url}`;
   }
 
+  get #filter(): Pick<ChatRequest, "labels"> {
+    return Object.keys(this.labels).length ? { labels: this.labels } : {};
+  }
+
   /** Ask, and yield the answer's events until "done"; `signal` stops it. Throws AskError. */
   async *ask(question: ChatRequest, signal: AbortSignal): AsyncGenerator<Followed> {
-    const post = () => this.#fetch("chat", { method: "POST", body: JSON.stringify(question), signal });
+    const post = () => this.#fetch("chat", { method: "POST", body: JSON.stringify({ ...question, ...this.#filter }), signal });
     yield* this.#follow(async () => {
       try {
         return await post();
@@ -75,7 +80,8 @@ export class AnswerClient {
 
   /** The passages that fit best. Throws AskError. */
   async search(query: string, signal: AbortSignal): Promise<object> {
-    return (await this.#fetch(`search?size=8&q=${encodeURIComponent(query)}`, { signal })).json();
+    const labels = Object.entries(this.labels).flatMap(([key, values]) => values.map((value) => `&label=${encodeURIComponent(`${key}:${value}`)}`));
+    return (await this.#fetch(`search?size=8&q=${encodeURIComponent(query)}${labels.join("")}`, { signal })).json();
   }
 
   /** Ask a conversation's last question again; events as for `ask`. */

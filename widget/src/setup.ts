@@ -3,7 +3,11 @@
  * seen and what would work; visitors read one sentence in their language.
  */
 
-const NAMES = "site lang heading intro examples disclaimer privacy theme accent position launcher token-url webmcp mode gateway".split(" ");
+import type { ChatRequest } from "./wire";
+
+export type Labels = NonNullable<ChatRequest["labels"]>;
+
+const NAMES = "site lang heading intro examples disclaimer privacy theme accent position launcher token-url webmcp labels mode gateway".split(" ");
 const DATA = "data-"; // before each name in a script tag
 const EXAMPLE = "https://chat.example.org";
 const LOOPBACK = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\]|.*\.localhost)$/; // which pages with https may ask without it
@@ -26,8 +30,20 @@ export function checkNames(tag: HTMLElement): void {
   }
 }
 
+/** Of the attribute `labels`, such as "kind:form, kind:notice"; null: it is no list of KEY:VALUE. A value may have commas. */
+export function labelsIn(written: string): Labels | null {
+  const labels: Labels = {};
+  if (!written.trim()) return labels;
+  for (const label of written.split(/,(?=\s*[^\s:,]+:)/)) {
+    const [, key, value] = /^\s*([^\s:,]+):\s*(\S.*)$/s.exec(label) ?? [];
+    if (!key || !value) return null;
+    (labels[key] ??= []).push(value.trim());
+  }
+  return labels;
+}
+
 /** What keeps the chat from working whatever the gateway says; null: nothing. `home`: the gateway's address, as written. */
-export function barrier(tag: HTMLElement, site: string | null, home: string): string | null {
+export function barrier(tag: HTMLElement, site: string | null, home: string, labels = ""): string | null {
   if (location.protocol === "file:") {
     return (
       `the page was opened as a file (${location.href}), and the gateway answers pages of websites alone; run "python3 -m http.server 8080 ` +
@@ -35,6 +51,7 @@ export function barrier(tag: HTMLElement, site: string | null, home: string): st
     );
   }
   if (!site) return `the attribute ${written(tag, "site")} is missing or empty; write the site's id in pagewire.yaml, such as ${written(tag, "site")}="town"`;
+  if (!labelsIn(labels)) return `${written(tag, "labels")}="${labels}" is no list of labels; write ${written(tag, "labels")}="kind:form, department:tax"`;
   const url = URL.canParse(home, document.baseURI) ? new URL(home, document.baseURI) : null;
   const gateway = `${written(tag, "gateway")}="${home}"`;
   if (!url || !/^https?:$/.test(url.protocol) || NO_SCHEME.test(home)) {

@@ -56,6 +56,7 @@ export interface ChatRequest {
   conversation_id?: string | null;
   lang?: string | null;
   keep?: boolean;
+  labels?: Record<string, string[]>;
   ranked?: number;
 }
 

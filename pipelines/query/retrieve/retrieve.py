@@ -21,6 +21,7 @@ from pipelines.query.flow import Flow
 from pipelines.query.live.glossary import Glossary
 from pipelines.query.retrieve.corrected import Corrector, Found, corrected
 from pipelines.query.retrieve.original import original
+from pipelines.query.search.labelled import LabelledIndex
 from pipelines.query.search.ports import Hit, Reranker, SearchIndex
 from pipelines.query.search.search import Retrieval, Searcher
 from pipelines.query.search.widen import passages, wanted
@@ -82,6 +83,8 @@ async def retrieve(
         UnknownSite, Retryable. Permanent: of the reranker.
     """
     laps, request = _Laps(asked.timings_ms), asked.request
+    if request.labels:
+        searcher, chunks = searcher.within(request.labels), LabelledIndex(chunks, request.labels)
     if asked.courtesy is not None:
         pages = await _pages_alone(asked, searcher, laps)
         return _retrieved(asked, laps, courtesy=asked.courtesy, grade=FINE, sources=(), found=pages)

@@ -11,6 +11,7 @@ from typing import Protocol
 from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import Retryable
 from schemas.ingest import UnitKind, Vector32
+from schemas.labels import NO_LABELS
 from schemas.page import FieldName
 from schemas.page_metadata import PageStamp
 from schemas.query import Source
@@ -64,6 +65,7 @@ class Hit(Candidate):
     revision: int
     stamp: PageStamp = dataclasses.field(default_factory=PageStamp)
     units: tuple[HitUnit, ...] = dataclasses.field(default=(), compare=False, repr=False)  # that start in it, in order
+    labels: tuple[str, ...] = dataclasses.field(default=(), compare=False)  # of the page, as the index has them
 
     @property
     def shown(self) -> tuple[str, str]:
@@ -241,8 +243,12 @@ class SearchIndex(Protocol):
         keyword_hits: int,
         short_hits: int = 1,
         groups: Iterable[str] = (),
+        labels: Mapping[str, Iterable[str]] = NO_LABELS,
     ) -> Candidates:
         """Search all five fields by vector (unless None) and by keywords (unless `keyword_hits` is 0).
+
+        Args:
+            labels: of each key the pages must have one of the values.
 
         Raises:
             QueryModelOutdated: the live index is of another model than `model`. Retryable.

@@ -15,6 +15,7 @@ from cachetools import LRUCache
 from pipelines.query.flow import Flow
 from pipelines.query.ports import IndexNotTried
 from pipelines.query.search.fuse import fuse, known_share, standing
+from pipelines.query.search.labelled import LabelledIndex
 from pipelines.query.search.ports import (
     Candidate,
     Candidates,
@@ -32,6 +33,7 @@ from pipelines.query.settings import QuerySettings
 from schemas.http import SearchHit, SearchKind
 from schemas.ingest import Vector32
 from schemas.keys import PageAddress, parse_page_key
+from schemas.labels import NO_LABELS, labels_of
 from text.language import identified, language_of, spoken
 
 # Both lists are this deep before they are fused: a hit that is 20th in one may be the best of both together.
@@ -172,6 +174,14 @@ class Searcher:
             raise IndexNotTried("no index but the live one can be searched here")
         index, models = await self._others(site, name)
         return Searcher(index, models, self._settings)
+
+    def within(self, labels: Mapping[str, Iterable[str]]) -> Searcher:
+        """The same search on the pages that have, of each key, one of the values; all pages without labels."""
+        if not labels:
+            return self
+        own = Searcher(LabelledIndex(self._index, labels), self._models, self._settings, self._others)
+        own._embedded = self._embedded
+        return own
 
     @property
     def chunks(self) -> SearchIndex:
@@ -349,7 +359,14 @@ class Searcher:
         return model, vector, found
 
     async def search(
-        self, site: str, query: str, *, kind: SearchKind, size: int, groups: Iterable[str] = ()
+        self,
+        site: str,
+        query: str,
+        *,
+        kind: SearchKind,
+        size: int,
+        groups: Iterable[str] = (),
+        labels: Mapping[str, Iterable[str]] = NO_LABELS,
     ) -> Sequence[SearchHit]:
         """Hits as the outside sees them. Raises: UnknownSite, Retryable."""
         return [
@@ -364,7 +381,8 @@ class Searcher:
                 score=hit.score,
                 cosine=hit.cosine,
                 revision=hit.revision,
+                labels=labels_of(hit.labels),
                 **dict(hit.stamp),
             )
-            for hit in await self.hits(site, query, kind=kind, size=size, groups=groups)
+            for hit in await self.within(labels).hits(site, query, kind=kind, size=size, groups=groups)
         ]

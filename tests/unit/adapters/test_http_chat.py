@@ -50,7 +50,7 @@ class Gateway(httpx.AsyncBaseTransport):
 
 
 async def told(transport: httpx.AsyncBaseTransport, key: str = ADMIN, site: str = "town") -> list[Event]:
-    return [event async for event in stream_answer(URL, site, SecretStr(key), "Where?", "en", transport)]
+    return [event async for event in stream_answer(URL, site, SecretStr(key), "Where?", "en", transport=transport)]
 
 
 async def test_the_gateway_takes_it_as_a_question_that_nobody_keeps(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ async def test_a_connection_that_breaks_behind_the_whole_answer_ends_it() -> Non
 )
 async def test_who_leaves_early_stops_the_answer(enough: Callable[[Event], bool], stopped: list[str]) -> None:
     gateway = Gateway(ACCEPTED, TOKEN, ANSWER)
-    async with aclosing(stream_answer(URL, "town", SecretStr(ADMIN), "Where?", "en", gateway)) as events:
+    async with aclosing(stream_answer(URL, "town", SecretStr(ADMIN), "Where?", "en", transport=gateway)) as events:
         async for event in events:
             if enough(event):
                 break

@@ -39,6 +39,7 @@ async def test_a_page_is_markdown_with_front_matter_that_a_folder_of_pages_reads
     stranger: httpx.AsyncClient, fakes: FakePorts
 ) -> None:
     keep(fakes, "fees", TABLE, "Café: 3 € [here](x).", title="Fees: what they are")
+    fakes.indexed.labelled[page_key("town", "en", "fees")] = {"kind": ("form", "notice")}
     ways = ["/pages/fees.md", "/pages/fees", "/pages?url=https://www.town.example/fees/", "/pages?url=/fees&lang=en"]
     bodies = set()
     for way in ways:
@@ -50,6 +51,7 @@ async def test_a_page_is_markdown_with_front_matter_that_a_folder_of_pages_reads
     [body] = bodies
     fields, text = split(body)
     said = {"id": "fees", "lang": "en", "title": "Fees: what they are", "revision": 1}
+    assert fields["labels"] == {"kind": ["form", "notice"]}
     assert said.items() <= fields.items()
     assert fields["changed_at"] == "2026-07-28T12:00:00.500+00:00"
     assert text == f"\n{TABLE}Café: 3 € [here](x).\n"

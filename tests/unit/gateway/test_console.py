@@ -469,6 +469,25 @@ async def test_a_page_is_found_by_its_address_and_in_the_list(operator: httpx.As
     assert said(page_of(await operator.get(link)), ".state .badge") == ["searchable"]
 
 
+async def test_labels_are_counted_and_each_lists_its_pages(operator: httpx.AsyncClient, fakes: FakePorts) -> None:
+    await fill(fakes)
+    key = page_key("town", "en", "library")
+    fakes.indexed.labelled[key] = {"kind": ("form", EVIL)}
+    fakes.pages._receipts[key] = fakes.pages._receipts[key].model_copy(update={"labels": {"kind": ("form",)}})
+    page = page_of(await operator.get("/console/page?site=town"))
+    assert said(page, ".facts dt") == ["kind"]
+    assert sorted(said(page, ".facts dd p")) == sorted([f"{EVIL} 1", "form 1"])
+    for link in page.select(".facts a"):
+        found = page_of(await operator.get(str(link["href"])))
+        assert said(found, "main ul a") == said(page, "main ul a")
+    none = page_of(await operator.get("/console/page?site=town&label=kind:notice"))
+    assert said(none, "main ul a") == []
+    assert said(none, ".meta .badge") == ["kind:notice"]
+    one_page = page_of(await operator.get("/console/page?site=town&id=library"))
+    assert dict(zip(said(one_page, ".facts dt"), said(one_page, ".facts dd"), strict=True))["Labels"] == "kind: form"
+    assert (await operator.get("/console/page?site=town&label=form")).status_code == 422
+
+
 async def test_a_page_that_lacks_words_says_which_and_is_marked_in_the_list(
     operator: httpx.AsyncClient, fakes: FakePorts
 ) -> None:

@@ -13,6 +13,7 @@ from adapters.fakes import FakePages
 from pipelines.ingest import embed as module
 from pipelines.ingest.embed import Embedding, VectorCache
 from pipelines.ingest.index import index_part
+from pipelines.ingest.receipts import receipt
 from pipelines.ingest.unit_plan import KnownUnits
 from pipelines.runtime.errors import Retryable
 from schemas.compact import expand
@@ -45,10 +46,16 @@ class Bench:
             await index_part(part, self.pages, lambda: NOON)
 
 
-def page(*texts: str, revision: int = 1, op: Op = "upsert", field: FieldName = "description") -> PageChunks:
+def page(
+    *texts: str,
+    revision: int = 1,
+    op: Op = "upsert",
+    field: FieldName = "description",
+    labels: dict[str, tuple[str, ...]] | None = None,
+) -> PageChunks:
     """Without units, unless it is content."""
     chunks = [Chunk(field=field, ord=ord, text=text) for ord, text in enumerate(texts)]
-    meta = None if op == "delete" else PageMeta(title="Fees", url="/fees")
+    meta = None if op == "delete" else PageMeta(title="Fees", url="/fees", labels=labels or {})
     return PageChunks(change=change(revision, op), meta=meta, chunker=CHUNKER, chunks=chunks)
 
 
@@ -67,6 +74,25 @@ async def test_what_is_known_is_looked_up_side_by_side() -> None:
 
     async with asyncio.timeout(10):
         await Bench(Slow()).embed(page("The pool opens at nine.", field="content"))
+
+
+async def test_other_labels_embed_nothing_and_reach_every_chunk() -> None:
+    bench = Bench()
+    await bench.index(page("one", "two", field="content", labels={"kind": ("form",)}))
+    await bench.index(page("one", "two", field="content", labels={"kind": ("notice",)}, revision=2))
+    assert bench.model.embedded == []
+    assert bench.pages.index.labels("town:en:fees") == {("kind:notice",)}
+    told = receipt(None, (await bench.pages.index.heads(["town:en:fees"]))["town:en:fees"])
+    assert told is not None
+    assert told.labels == {"kind": ("notice",)}
+    await bench.index(page("one", "two", field="content", revision=3))
+    assert bench.model.embedded == []
+    assert bench.pages.index.labels("town:en:fees") == {()}
+
+
+def test_two_saves_of_one_revision_with_other_labels_are_told_apart() -> None:
+    form, notice = (page("one", labels={"kind": (kind,)}) for kind in ("form", "notice"))
+    assert form.digest != notice.digest != page("one").digest
 
 
 async def test_a_new_page_is_embedded_chunk_by_chunk() -> None:

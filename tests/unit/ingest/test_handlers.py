@@ -38,7 +38,15 @@ def record(message: Message | bytes, offset: int = 9) -> Record:
 
 
 def saved(op: Op = "upsert", revision: int = 5) -> PageChange:
-    page = PageDocument(id="fees", lang="en", name="fees", url="/fees", content="<p>Free.</p>", groups=("staff",))
+    page = PageDocument(
+        id="fees",
+        lang="en",
+        name="fees",
+        url="/fees",
+        content="<p>Free.</p>",
+        groups=("staff",),
+        labels={"kind": ("form",)},
+    )
     return PageChange(
         op=op,
         site="town",
@@ -69,7 +77,7 @@ async def test_a_change_becomes_chunks_that_know_where_it_stands() -> None:
     assert (ahead.topic, ahead.key, ahead.partition_key) == (EMBEDDINGS, f"{KEY}#ahead", KEY)
     assert isinstance(sent.message, PageChunks)
     assert sent.message.change == reference(saved(), partition=2, offset=9)
-    assert sent.message.meta == PageMeta(title="fees", url="/fees", groups=("staff",))
+    assert sent.message.meta == PageMeta(title="fees", url="/fees", groups=("staff",), labels={"kind": ("form",)})
     assert {(c.field, c.text) for c in sent.message.chunks} == {("name", "fees"), ("content", "Free.")}
 
 

@@ -34,7 +34,7 @@ class PageFinder:
 
     async def page(self, retrieved: Retrieved, name: str) -> tuple[Source, ...]:
         request = retrieved.request
-        searcher = await self._searcher_for(retrieved)
+        searcher = (await self._searcher_for(retrieved)).within(request.labels)
         hits = await searcher.hits(request.site, name, kind="hybrid", size=1, groups=request.groups)
         if not hits:
             return ()

@@ -12,6 +12,7 @@ from adapters.embedders.fake import FakeEmbedder
 from pipelines.query.extractive.confidence import FINE, NOTHING, UNCLEAR
 from pipelines.query.extractive.follow_ups import signs
 from pipelines.query.retrieve.retrieve import retrieve
+from pipelines.query.search.labelled import LabelledIndex
 from pipelines.query.search.ports import (
     Calibration,
     Candidates,
@@ -26,7 +27,7 @@ from pipelines.query.search.widen import passages
 from pipelines.runtime.errors import UnknownSite
 from schemas.flow import Retriever
 from schemas.page import FieldName
-from schemas.query import Earlier, Rephrased, Retrieved, Trial, Tuned
+from schemas.query import Earlier, Rephrased, Retrieved, Signs, Trial, Tuned
 from tests.asking import question
 from wiring.settings import Settings, SiteSettings
 
@@ -102,6 +103,25 @@ def asked(mode: Any = "semantic", groups: tuple[str, ...] = ()) -> Rephrased:
 
 async def found(index: FakeIndex, mode: Any = "semantic", groups: Iterable[str] = ()) -> Retrieved:
     return await retrieve(asked(mode, tuple(groups)), searcher(index), index, SETTINGS)
+
+
+async def test_a_question_with_labels_reads_pages_that_have_them_alone() -> None:
+    form, notice = (
+        hit(0, "Open daily.", page=page, cosine=0.8, labels=(f"kind:{page}",)) for page in ("form", "notice")
+    )
+    index = FakeIndex([form], [form], [notice])
+    request = question().model_copy(update={"labels": {"kind": ("form",)}})
+    signs = Signs(leans=True, opens=True, refers=True, named=0)
+    earlier = Earlier(question="When is it open?", pages=(notice.page_key,), signs=signs)
+    further = Rephrased(request=request, question="And then?", mode="semantic", earlier=earlier)
+    retrieved = await retrieve(further, searcher(index), index, SETTINGS)
+    assert {source.page_id for source in retrieved.sources} == {"form"}
+    assert {repr(search["labels"]) for search in index.searches} == {repr({"kind": ("form",)})}
+    assert len(index.searches) == 2
+    within = LabelledIndex(index, request.labels)  # type: ignore[arg-type]
+    assert await within.chunks(LIVE, [form.place, notice.place]) == [form]
+    assert await within.field(LIVE, form.page_key, "content") == [form]
+    assert await within.field(LIVE, notice.page_key, "content") == []
 
 
 async def test_a_hit_is_widened_by_its_neighbours() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from adapters.elastic.search import Candidates, Floors
@@ -43,6 +44,7 @@ class FakeIndex:
     def __init__(self, *chunks: Hit) -> None:
         self._chunks = chunks
         self.questions: list[str] = []
+        self.labels: list[Any] = []  # of the searches
 
     async def for_site(self, site: str) -> FakeEmbedder:
         return FakeEmbedder()
@@ -52,6 +54,7 @@ class FakeIndex:
     ) -> Candidates:
         assert site == "town"
         self.questions.append(text)
+        self.labels.append(how.get("labels"))
         found = [self._chunks[-1]] if "staff" in groups else []
         return Candidates(list(found), list(found), [("pool", 1)], 10)
 
@@ -105,3 +108,12 @@ async def test_in_a_trial_of_another_index_it_searches_that_one() -> None:
     assert [source.text for source in await found.find(tried, "pool hours")] == ["Closed."]
     assert [source.text for source in await found.page(tried, "Pool")] == ["Closed."]
     assert (live.questions, other.questions) == ([], ["pool hours", "Pool"])
+
+
+async def test_a_model_finds_on_the_way_what_the_question_is_about_alone() -> None:
+    index, wanted = FakeIndex(replace(hit(0, "The pool is open daily."), labels=("kind:form",))), {"kind": ("form",)}
+    asked = asked_by("staff")
+    asked = asked.model_copy(update={"request": asked.request.model_copy(update={"labels": wanted})})
+    assert await finder(index).find(asked, "pool")
+    assert await finder(index).page(asked, "pool")
+    assert index.labels == [wanted, wanted]
