@@ -381,6 +381,7 @@ MESSAGES: dict[str, Message] = {
             revision=5,
             changed_at=NOON,
             metadata=_METADATA,
+            labels={"kind": ("form", "notice"), "department": ("tax",)},
             attachments=(
                 Attachment(path="a.pdf", media_type="application/pdf", title="Fees as PDF", link="/fees.pdf"),
                 Attachment(url="https://town.example/b.pdf"),

@@ -20,7 +20,7 @@ from babel.numbers import format_currency
 from prompts.loader import sentences
 from schemas.page_metadata import DayHours, OpeningHours, PageMetadata, PageProduct, PageQuestion
 from text.figures import Figure, figures
-from text.markdown import escaped, inline, plain
+from text.markdown import escaped, plain
 from text.tables import lines_of
 from text.units import ASKING, units
 from text.words import words
@@ -63,7 +63,7 @@ def facts_of(data: PageMetadata | None, page: VisiblePage) -> PageFacts:
     if data is None or not (data.faq or data.opening or data.products) or len(page.markdown) > LONGEST:
         return PageFacts()
     seen = figures(page.markdown, (page.lang,))
-    hours = [] if _shows_hours(seen) else [one for one in data.opening if _is_about(one, page)]
+    hours = [] if _shows_hours(seen) else [one for one in data.opening if one.hours and _is_about(one, page)]
     parts = [
         (f"answers ({len(asked)})", [f"## {escaped(one.question)}\n\n{one.answer}" for one in asked])
         for asked in [_unanswered(data.faq, page, seen)]
@@ -153,7 +153,7 @@ def _hours(place: OpeningHours, lang: str) -> str:
     heading = ": ".join(filter(None, (say["opening-hours"], escaped(place.name))))
     rows = [
         [str(days[day]), ", ".join(filter(None, map(_span, hours))) or say["closed"]]
-        for day, hours in groupby(place.hours, key=lambda one: one.day)
+        for day, hours in groupby(sorted(place.hours, key=lambda one: one.day), key=lambda one: one.day)
     ]
     return f"## {heading}\n\n{lines_of([say['day'], say['opening-hours']], rows)}"
 
@@ -174,7 +174,7 @@ def _prices(products: Sequence[PageProduct], page: VisiblePage, seen: Iterable[F
     for one in products:
         price = "" if priced or one.price is None or _has(page, one) else _amount(one, page.lang)
         state = say[one.availability].partition(",")[0] if stock and one.availability else ""
-        if price or state:
+        if (price or state) and any(map(str.isalnum, one.name)):
             rows.append((_cell(one.name), _cell(price), _cell(state)))
     kept = [n for n in range(3) if any(row[n] for row in rows)]
     names = [say[name] for name in ("product", "price", "availability")]
@@ -195,7 +195,7 @@ def _amount(product: PageProduct, lang: str) -> str:
 
 
 def _cell(text: str) -> str:
-    return inline(text) and escaped(text).replace("|", r"\|")
+    return escaped(text).replace("|", r"\|")
 
 
 def _forms(state: str, lang: str) -> list[str]:

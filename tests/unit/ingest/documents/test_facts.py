@@ -86,6 +86,7 @@ def test_a_product_has_a_row_of_what_the_page_does_not_show() -> None:
     assert "19" not in added(data, "Only €24.90 today.")  # the structured price may be an old one
     assert added(data, "Price: 19.90, sold out") == ""
     assert added(data, "19,90 €").endswith("| Lamp A\\|B | out of stock |")
+    assert added(PageMetadata(products=(LAMP.model_copy(update={"name": "***"}),)), "A lamp.") == ""
     several = PageMetadata(products=(LAMP, LAMP.model_copy(update={"name": "Bell"})))
     assert "out of stock" not in added(several, "Lamps and bells.")
 
