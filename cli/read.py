@@ -34,7 +34,7 @@ from text import html
 from text.encodings import decoded
 from text.language import identified
 from text.loss import LeftOutText, Words, counted, warning, whole
-from text.structured_data import structured_data_in
+from pipelines.ingest.documents.structured_data import structured_data_in
 from text.units import Unit, units
 
 As = Literal["page", "html", "attachment"]

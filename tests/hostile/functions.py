@@ -66,7 +66,7 @@ from text.likeness import Likeness
 from text.markdown import trimmed
 from text.measures import measures
 from text.scripts import lowered, raised
-from text.structured_data import structured_data_in
+from pipelines.ingest.documents.structured_data import structured_data_in
 from text.units import Unit
 from wiring.settings import SiteSettings
 

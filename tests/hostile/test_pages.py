@@ -54,7 +54,7 @@ READ = {
         "text.html.stripped",
         "text.html.tidy",
         "text.markdown.plain",
-        "text.structured_data.structured_data_in",
+        "pipelines.ingest.documents.structured_data.structured_data_in",
     )
 } | {"text.diff.page_diff": lambda text: page_diff({"content": text}, {"content": text[::-1]}, "a", "b")}
 
@@ -89,7 +89,7 @@ def test_pages_take_time_that_grows_with_them() -> None:
                 "\n",
             ),
         ),
-        ("text.structured_data.structured_data_in", ("<meta name=a>", "<p itemscope itemtype=Product itemprop=b>a")),
+        ("pipelines.ingest.documents.structured_data.structured_data_in", ("<meta name=a>", "<p itemscope itemtype=Product itemprop=b>a")),
         ("pipelines.ingest.unit_plan.plan_units", ("- a\n", "? ")),
     ],
 )

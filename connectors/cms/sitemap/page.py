@@ -26,7 +26,7 @@ from text.encodings import decoded
 from text.html5 import well_formed
 from text.html_tree import MAX_TAGS, first_tags
 from text.loss import LeftOutText
-from text.structured_data import structured_data
+from pipelines.ingest.documents.structured_data import structured_data
 
 MAX_ID = 256  # characters of a page id
 VALUED = frozenset({"max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"})

@@ -15,7 +15,7 @@ from text.html import one_line, read
 from text.html_tree import MAX_TAGS
 from text.loss import warning
 from text.reader import READER
-from text.structured_data import structured_data_in
+from pipelines.ingest.documents.structured_data import structured_data_in
 
 CUT = f"the content has more than {MAX_TAGS:,} tags: what stands behind them is not searchable"
 

@@ -30,7 +30,7 @@ from text.html5 import well_formed
 from text.html_tree import MAX_TAGS, first_tags
 from text.json_ld import Node, nodes_of
 from text.microdata import items_of
-from text.opening_hours import opening_of
+from pipelines.ingest.documents.opening_hours import opening_of
 from text.schema_org import first, line, nested, term, types_of
 
 QUESTIONS = 50
