@@ -95,6 +95,7 @@ def test_a_page_is_sent_as_its_visitors_see_it(wagtail: Wagtail, receiver: Recei
     assert "Open <b>daily</b>." in swimming.content
     assert "boss" not in swimming.content
     assert pages["Fair"].keywords == ("autumn", "fun")
+    assert pages["Fair"].labels == {"tags": ("autumn", "fun")}
     assert '<a href="/en/swimming/">it</a>' in pages["Fair"].content
     own = pages["MINE"]
     assert (own.content, own.keywords) == ("<p>In our own words: Mine.</p>", ("own",))

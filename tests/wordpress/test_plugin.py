@@ -40,6 +40,7 @@ def test_a_published_post_is_sent_as_visitors_see_it(wordpress: WordPress, recei
     assert (page.lang, page.url, page.name) == ("en", f"{wordpress.url}/lake-ferry/", "lake ferry")
     assert (page.title, page.description) == ("The “Lake” & its ferry", "What it costs to cross.")
     assert page.keywords == ("Boats & ships",)
+    assert page.labels == {"post_tag": ("Boats & ships",)}
     assert page.content.strip() == "<p>A ticket costs 4 euros.</p>"
     assert page.changed_at is not None
     assert f"{page.changed_at:%Y-%m-%dT%H:%M:%S}" == post["modified_gmt"]
@@ -142,6 +143,7 @@ def test_a_renamed_and_a_deleted_term_change_their_pages(wordpress: WordPress, r
     wordpress.rest.delete(f"/categories/{term}", params={"force": "true"})
     sent(wordpress)
     assert receiver.pages[f"post-{post['id']}"].keywords == ()
+    assert receiver.pages[f"post-{post['id']}"].labels == {}
 
 
 def shows(pattern: int, **more: object) -> str:

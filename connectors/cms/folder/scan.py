@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from connectors.cms.documents import OFFICE, SUFFIXES, lang_tag, language_of, page_files, text_in
 from connectors.cms.frame import Listed, Omitted, UnreadablePage
 from connectors.cms.front_matter import LONGEST_MATTER, split, with_zone
+from connectors.cms.labels import fitting_labels, label_values
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.folder import Folder, reason
 from schemas.base import GivenLang, PageId, Revision, Wire
@@ -26,6 +27,7 @@ from schemas.page import PageDocument
 FIELDS = frozenset(PageDocument.model_fields) - {"content", "attachments"}
 # Names in Hugo, Jekyll and Eleventy.
 OTHER_NAMES = {"tags": "keywords", "summary": "description", "lastmod": "changed_at", "date": "changed_at"}
+SORTED_BY = ("tags", "categories")
 
 
 class FolderGone(Retryable):
@@ -201,12 +203,22 @@ def known_fields(said: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("id", "title", "name"):
         if isinstance(fields.get(name), int | float):
             fields[name] = str(fields[name])
-    keywords = fields.get("keywords")
-    if isinstance(keywords, str):
-        fields["keywords"] = [part.strip() for part in keywords.split(",") if part.strip()]
+    if "keywords" in fields:
+        fields["keywords"] = _listed(fields["keywords"])
+    sorted_by = fitting_labels({name: label_values(_listed(said[name])) for name in SORTED_BY if name in said})
+    own = fields.get("labels", {})
+    if isinstance(own, dict):
+        own = sorted_by | {key: label_values(value) for key, value in own.items()}
+    if own:
+        fields["labels"] = own
     if "changed_at" in fields:
         fields["changed_at"] = with_zone(fields["changed_at"])
     return fields
+
+
+def _listed(value: Any) -> Any:
+    """A line with commas is a list."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
 def _names(value: Any) -> list[str]:

@@ -5,13 +5,15 @@ Both must be changed together: tests/wordpress compares them on a real site.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
 from connectors.cms.frame import Listed
+from connectors.cms.labels import fitting_labels
 from schemas.base import language_tag
+from schemas.labels import Labels
 from schemas.page import PageDocument
 from text.html import stripped
 
@@ -44,6 +46,7 @@ def document(post: Mapping[str, Any], default_lang: str) -> PageDocument:
             "title": stripped(post["title"]["rendered"]),
             "description": _description(post, content),
             "keywords": _keywords(post),
+            "labels": _labels(post),
             "content": content,
             "revision": revision(post),
             "changed_at": _modified(post),
@@ -99,6 +102,20 @@ def _plugin_fields(post: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _keywords(post: Mapping[str, Any]) -> list[str]:
     """Names of its categories, tags and other terms, without the default category."""
-    terms = (term for group in post.get("_embedded", {}).get("wp:term", ()) for term in group)
-    names = {stripped(term["name"]) for term in terms if "name" in term and term.get("slug") != "uncategorized"}
-    return sorted(names - {""})
+    return sorted({name for _, name in _terms(post)})
+
+
+def _labels(post: Mapping[str, Any]) -> Labels:
+    """The same by their taxonomy: `{"category": ("Fees",)}`."""
+    names: dict[str, list[str]] = {}
+    for taxonomy, name in sorted(set(_terms(post))):
+        names.setdefault(taxonomy, []).append(name)
+    return fitting_labels(names)
+
+
+def _terms(post: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Taxonomy and name."""
+    for group in post.get("_embedded", {}).get("wp:term", ()):
+        for term in group:
+            if "name" in term and term.get("slug") != "uncategorized" and (name := stripped(term["name"])):
+                yield str(term.get("taxonomy", "")), name

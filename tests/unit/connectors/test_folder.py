@@ -122,6 +122,26 @@ async def test_front_matter_of_other_tools_is_understood(folder: Path) -> None:
     assert isinstance(page, PageDocument)
     assert (page.title, page.keywords, page.description) == ("2026", ("money", "dogs"), "All of them")
     assert page.changed_at is not None
+    assert page.labels == {"tags": ("money", "dogs")}
+
+
+async def test_labels_of_front_matter_are_kept_and_bad_ones_named(folder: Path) -> None:
+    put(
+        folder / "fees.md",
+        "---\ntags: money, dogs\ncategories: [News]\nlabels: {kind: form, year: [2026], tags: [x]}\n---\n",
+    )
+    put(folder / "many.md", f"---\ntags: [{', '.join(f't{n}' for n in range(500))}]\n---\n")
+    put(folder / "wrong.md", f"---\nlabels: {{kind: [{', '.join(f't{n}' for n in range(500))}]}}\n---\n")
+    put(folder / "odd.md", "---\nlabels: form\n---\n")
+    found = await pages(folder)
+    fees, many, wrong, odd = (found[f"en {name}"] for name in ("fees", "many", "wrong", "odd"))
+    assert isinstance(fees, PageDocument)
+    assert fees.labels == {"tags": ("x",), "categories": ("News",), "kind": ("form",), "year": ("2026",)}
+    assert isinstance(many, PageDocument)
+    assert len(many.labels["tags"]) == 200
+    assert isinstance(wrong, UnreadablePage)
+    assert "at most 200" in wrong.reason
+    assert isinstance(odd, UnreadablePage)
 
 
 async def test_drafts_hidden_files_and_what_lies_elsewhere_are_not_public(folder: Path, tmp_path: Path) -> None:

@@ -27,11 +27,18 @@ def post(**fields: Any) -> dict[str, Any]:
 
 
 def test_a_post_is_a_page() -> None:
-    terms = [[{"name": "Ships &amp; boats", "slug": "ships"}, {"name": "Other", "slug": "uncategorized"}], [{}]]
+    terms = [
+        [
+            {"name": "Ships &amp; boats", "slug": "ships", "taxonomy": "category"},
+            {"name": "Other", "slug": "uncategorized", "taxonomy": "category"},
+        ],
+        [{"name": "x" * 201, "slug": "x", "taxonomy": "post_tag"}, {}],
+    ]
     page = document(post(_embedded={"wp:term": terms}), "de")
     assert (page.id, page.lang, page.url) == ("post-12", "de", "https://town.example/lake-ferry/")
     assert (page.name, page.title, page.description) == ("lake ferry", "Lake “ferry”", "What it costs.")
-    assert page.keywords == ("Ships & boats",)
+    assert page.keywords == ("Ships & boats", "x" * 201)
+    assert page.labels == {"category": ("Ships & boats",)}
     assert page.revision == 1795293005999
     assert page.changed_at is not None
     assert page.changed_at.isoformat() == "2026-11-21T20:30:05+00:00"

@@ -1,8 +1,8 @@
 """Converts a page to Pagewire's document: five searchable fields, rendered as visitors see them.
 
 A page model can override fields: `def pagewire_document(self)` returns a dictionary with some of `title`, `name`,
-`description`, `keywords`, `content`, `url`, `attachments`, or None to exclude the page. `pagewire_document = None` on
-the class excludes every page of that model.
+`description`, `keywords`, `content`, `url`, `attachments`, `labels`, or None to exclude the page.
+`pagewire_document = None` on the class excludes every page of that model.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from wagtail.rich_text import expand_db_html
 
 from pagewire_wagtail.public import Page, key_of
 
-OVERRIDABLE = frozenset({"url", "name", "title", "description", "keywords", "content", "attachments"})
+OVERRIDABLE = frozenset({"url", "name", "title", "description", "keywords", "content", "attachments", "labels"})
+MAX_LABELS = 200  # of a page; Pagewire refuses more
 
 
 class Unrenderable(Exception):
@@ -57,6 +58,7 @@ def document(page: Any | None) -> dict[str, Any] | None:
                 "title": page.title,
                 "description": getattr(page, "search_description", ""),
                 "keywords": keywords(page) if "keywords" not in own else (),
+                **({"labels": tags} if (tags := labels(page)) and "labels" not in own else {}),
                 "content": content(page) if "content" not in own else "",
                 "changed_at": _aware(page.last_published_at),
             }
@@ -81,8 +83,22 @@ def content(page: Any) -> str:
 
 def keywords(page: Any) -> list[str]:
     """The page's tags."""
+    return sorted({tag for tags in _tags(page).values() for tag in tags})
+
+
+def labels(page: Any) -> dict[str, list[str]]:
+    """The page's tags by their field: `{"tags": ["fees"]}`."""
+    found, left = {}, MAX_LABELS
+    for name, tags in _tags(page).items():
+        if kept := tags[:left]:
+            found[name] = kept
+        left -= len(kept)
+    return found
+
+
+def _tags(page: Any) -> dict[str, list[str]]:
     fields = [field.name for field in page._meta.get_fields() if isinstance(field, TaggableManager)]
-    return sorted({str(tag) for name in fields for tag in getattr(page, name).all()})
+    return {name: sorted({str(tag) for tag in getattr(page, name).all()}) for name in fields}
 
 
 def _searchable(page: Any) -> list[str]:

@@ -14,6 +14,9 @@ defined( 'ABSPATH' ) || exit;
 /** Which posts are public pages, and their documents. */
 final class Pages {
 
+	const MAX_LABELS = 200; // As in schemas/labels.py: of a page, ...
+	const MAX_LABEL  = 200; // ... and characters of each.
+
 	/**
 	 * Which post types are chosen.
 	 *
@@ -120,13 +123,18 @@ final class Pages {
 	 * @return array
 	 */
 	public function about( WP_Post $post ) {
+		$terms = $this->terms( $post );
 		$about = array(
 			'url'         => (string) get_permalink( $post ),
 			'name'        => trim( str_replace( '-', ' ', rawurldecode( $post->post_name ) ) ),
 			'title'       => self::plain( get_the_title( $post ) ),
 			'description' => self::description( $post ),
-			'keywords'    => $this->keywords( $post ),
+			'keywords'    => self::keywords( $terms ),
 		);
+		$labels = self::labels( $terms );
+		if ( $labels ) { // An empty array would be a list in JSON.
+			$about['labels'] = $labels;
+		}
 		if ( strtotime( $post->post_modified_gmt . ' UTC' ) > 0 ) { // Imports leave 0000-00-00.
 			$about['changed_at'] = str_replace( ' ', 'T', $post->post_modified_gmt ) . 'Z';
 		}
@@ -137,18 +145,66 @@ final class Pages {
 	 * Names of its categories, tags and whatever else sorts it, without the one that says nothing.
 	 *
 	 * @param WP_Post $post A post.
-	 * @return string[] Sorted, each once.
+	 * @return string[][] By taxonomy; sorted, each once.
 	 */
-	private function keywords( WP_Post $post ) {
-		$names = array();
+	private function terms( WP_Post $post ) {
+		$found = array();
 		foreach ( get_object_taxonomies( $post->post_type, 'objects' ) as $taxonomy ) {
+			$names = array();
 			$terms = $taxonomy->show_in_rest ? get_the_terms( $post, $taxonomy->name ) : false;
 			foreach ( is_array( $terms ) ? $terms : array() as $term ) {
 				if ( 'uncategorized' !== $term->slug ) {
 					$names[] = self::plain( $term->name );
 				}
 			}
+			$found[ $taxonomy->name ] = self::sorted( $names );
 		}
+		ksort( $found, SORT_STRING );
+		return $found;
+	}
+
+	/**
+	 * The names of all taxonomies.
+	 *
+	 * @param string[][] $terms By taxonomy.
+	 * @return string[] Sorted, each once.
+	 */
+	private static function keywords( array $terms ) {
+		return self::sorted( $terms ? array_merge( ...array_values( $terms ) ) : array() );
+	}
+
+	/**
+	 * The names as labels, as far as Pagewire keeps them: others would have it refuse the page.
+	 *
+	 * @param string[][] $terms By taxonomy.
+	 * @return string[][]
+	 */
+	private static function labels( array $terms ) {
+		$labels = array();
+		$left   = self::MAX_LABELS;
+		foreach ( $terms as $taxonomy => $names ) {
+			$short = array();
+			foreach ( $names as $name ) {
+				if ( mb_strlen( $name, 'UTF-8' ) <= self::MAX_LABEL && ! preg_match( '/[\x00-\x1f\x7f]/', $name ) ) {
+					$short[] = $name;
+				}
+			}
+			$short = array_slice( $short, 0, $left );
+			$left -= count( $short );
+			if ( $short ) {
+				$labels[ $taxonomy ] = $short;
+			}
+		}
+		return $labels;
+	}
+
+	/**
+	 * Each once, in the order of their bytes.
+	 *
+	 * @param string[] $names Names, perhaps empty ones.
+	 * @return string[]
+	 */
+	private static function sorted( array $names ) {
 		$names = array_values( array_unique( array_filter( $names, 'strlen' ) ) );
 		sort( $names, SORT_STRING );
 		return $names;
