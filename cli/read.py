@@ -27,6 +27,7 @@ from connectors.cms.sitemap.page import read_page
 from pipelines.ingest.documents.attachments import INSTALL, Limits, Missing, Sections
 from pipelines.ingest.documents.facts import PageFacts, VisiblePage, facts_of
 from pipelines.ingest.documents.kinds import suffix_of
+from pipelines.ingest.documents.structured_data import structured_data_in
 from pipelines.operate.addresses import is_address
 from pipelines.runtime.errors import WrongUse
 from schemas.page_metadata import PageMetadata
@@ -34,7 +35,6 @@ from text import html
 from text.encodings import decoded
 from text.language import identified
 from text.loss import LeftOutText, Words, counted, warning, whole
-from pipelines.ingest.documents.structured_data import structured_data_in
 from text.units import Unit, units
 
 As = Literal["page", "html", "attachment"]

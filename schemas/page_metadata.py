@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field, StringConstraints
 
 from schemas.base import Wire
 
-# A type of schema.org. Those that we give are in pipelines.ingest.documents.structured_data; a later version may give others.
+# A type of schema.org. A later version may give others than `_KINDS` of structured_data.py has.
 PageKind = Annotated[str, StringConstraints(pattern=r"^[A-Za-z]{0,40}$")]
 Availability = Literal["", "in-stock", "out-of-stock", "pre-order"]
 

@@ -25,6 +25,7 @@ from gateway.openai.chunks import CompletionChunks
 from pipelines.conversations.turns import newest
 from pipelines.ingest.chunk import chunk_page
 from pipelines.ingest.documents import convert, facts
+from pipelines.ingest.documents.structured_data import structured_data_in
 from pipelines.ingest.unit_plan import plan_units, sense
 from pipelines.query.answer.cite import CitationParser
 from pipelines.query.answer.code import CodeSpans
@@ -66,7 +67,6 @@ from text.likeness import Likeness
 from text.markdown import trimmed
 from text.measures import measures
 from text.scripts import lowered, raised
-from pipelines.ingest.documents.structured_data import structured_data_in
 from text.units import Unit
 from wiring.settings import SiteSettings
 

@@ -89,7 +89,10 @@ def test_pages_take_time_that_grows_with_them() -> None:
                 "\n",
             ),
         ),
-        ("pipelines.ingest.documents.structured_data.structured_data_in", ("<meta name=a>", "<p itemscope itemtype=Product itemprop=b>a")),
+        (
+            "pipelines.ingest.documents.structured_data.structured_data_in",
+            ("<meta name=a>", "<p itemscope itemtype=Product itemprop=b>a"),
+        ),
         ("pipelines.ingest.unit_plan.plan_units", ("- a\n", "? ")),
     ],
 )

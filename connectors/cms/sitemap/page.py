@@ -21,12 +21,12 @@ from lxml import etree, html
 
 from connectors.cms.sitemap.content import content_of
 from connectors.cms.titles import FIELD, title_of
+from pipelines.ingest.documents.structured_data import structured_data
 from schemas.page_metadata import PageMetadata
 from text.encodings import decoded
 from text.html5 import well_formed
 from text.html_tree import MAX_TAGS, first_tags
 from text.loss import LeftOutText
-from pipelines.ingest.documents.structured_data import structured_data
 
 MAX_ID = 256  # characters of a page id
 VALUED = frozenset({"max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"})

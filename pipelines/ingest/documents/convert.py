@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipelines.ingest.documents.facts import VisiblePage, facts_of
+from pipelines.ingest.documents.structured_data import structured_data_in
 from schemas.ingest import Reading, WordCounts
 from schemas.page import FieldName, PageDocument
 from schemas.page_metadata import PageMetadata
@@ -15,7 +16,6 @@ from text.html import one_line, read
 from text.html_tree import MAX_TAGS
 from text.loss import warning
 from text.reader import READER
-from pipelines.ingest.documents.structured_data import structured_data_in
 
 CUT = f"the content has more than {MAX_TAGS:,} tags: what stands behind them is not searchable"
 

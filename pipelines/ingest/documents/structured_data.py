@@ -17,6 +17,7 @@ from typing import Any
 
 from lxml import etree, html
 
+from pipelines.ingest.documents.opening_hours import opening_of
 from schemas.page_metadata import (
     Availability,
     PageEvent,
@@ -30,7 +31,6 @@ from text.html5 import well_formed
 from text.html_tree import MAX_TAGS, first_tags
 from text.json_ld import Node, nodes_of
 from text.microdata import items_of
-from pipelines.ingest.documents.opening_hours import opening_of
 from text.schema_org import first, line, nested, term, types_of
 
 QUESTIONS = 50

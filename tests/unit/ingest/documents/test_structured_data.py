@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.page_metadata import DayHours, OpeningHours, PageEvent, PageMetadata, PageProduct, PageQuestion
 from pipelines.ingest.documents.structured_data import structured_data_in
+from schemas.page_metadata import DayHours, OpeningHours, PageEvent, PageMetadata, PageProduct, PageQuestion
 
 
 def page(*scripts: Any, head: str = "", body: str = "<p>Hello.</p>") -> str:
