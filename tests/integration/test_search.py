@@ -307,6 +307,18 @@ async def test_what_units_say_is_not_searched(bench: Bench) -> None:
     assert found.keyword == []
 
 
+FORMS = {"kind": ("form",)}
+
+
+async def forms(bench: Bench) -> set[str]:
+    """Pages of this kind, by vector and by keywords."""
+    found = await bench.search.candidates(
+        bench.site, "costs", QUESTION, model="fake", floors=ALL, content_hits=5, keyword_hits=5, labels=FORMS
+    )
+    assert set(map(page_of, found.dense)) == set(map(page_of, found.keyword))
+    return set(map(page_of, found.dense))
+
+
 @pytest.mark.parametrize("bench", ["own"], indirect=True)  # shared ones came after units
 async def test_an_index_made_before_there_were_units_gives_none_and_takes_them(bench: Bench) -> None:
     before = {name: how for name, how in added_mapping().items() if name != "path"}  # which every chunk brings
@@ -320,8 +332,12 @@ async def test_an_index_made_before_there_were_units_gives_none_and_takes_them(b
         site_mapping |= before
     [old] = await bench.search.field(bench.index, f"{bench.site}:en:old", "content")
     assert old.units == ()
+    assert await forms(bench) == set()
+    assert (await ElasticPageView(bench.elastic.es).labels(bench.site)).labels == ()
     assert not (await bench.elastic.indexes.now(bench.site)).mapped  # type: ignore[union-attr]
-    await bench.save("new", {"content": [("It costs:", 0.9)]}, units=(ROW,), reading=Reading(reader=READER))
+    texts: dict[FieldName, list[tuple[str, float]]] = {"content": [("It costs:", 0.9)]}
+    await bench.save("new", texts, units=(ROW,), reading=Reading(reader=READER), labels=FORMS)
+    assert await forms(bench) == {"new"}
     [status] = await bench.elastic.site_statuses([bench.site])
     assert (status.pages, status.outdated) == (2, 1)
     [new] = await bench.search.field(bench.index, f"{bench.site}:en:new", "content")

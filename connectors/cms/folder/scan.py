@@ -206,11 +206,11 @@ def known_fields(said: Mapping[str, Any]) -> dict[str, Any]:
     if "keywords" in fields:
         fields["keywords"] = _listed(fields["keywords"])
     sorted_by = fitting_labels({name: label_values(_listed(said[name])) for name in SORTED_BY if name in said})
-    own = fields.get("labels", {})
-    if isinstance(own, dict):
-        own = sorted_by | {key: label_values(value) for key, value in own.items()}
-    if own:
-        fields["labels"] = own
+    labels = fields.get("labels", {})
+    if isinstance(labels, dict):
+        labels = {**sorted_by, **{key: label_values(value) for key, value in labels.items()}}
+    if labels:
+        fields["labels"] = labels
     if "changed_at" in fields:
         fields["changed_at"] = with_zone(fields["changed_at"])
     return fields
