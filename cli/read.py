@@ -25,9 +25,12 @@ from connectors.cms.fetching import SafeFetch
 from connectors.cms.front_matter import split
 from connectors.cms.sitemap.page import read_page
 from pipelines.ingest.documents.attachments import INSTALL, Limits, Missing, Sections
+from pipelines.ingest.documents.facts import PageFacts, VisiblePage, facts_of
 from pipelines.ingest.documents.kinds import suffix_of
+from pipelines.ingest.documents.structured_data import structured_data_in
 from pipelines.operate.addresses import is_address
 from pipelines.runtime.errors import WrongUse
+from schemas.page_metadata import PageMetadata
 from text import html
 from text.encodings import decoded
 from text.language import identified
@@ -47,9 +50,11 @@ class InputReading:
     source: str
     title: str
     lang: str | None
-    markdown: str
+    markdown: str  # with the facts of its structured data at the end
     words: Words
     left_out: tuple[LeftOutText, ...] = ()
+    facts: PageFacts = field(default_factory=PageFacts)  # of a page: what it tells machines alone
+    metadata: PageMetadata | None = None
     note: str | None = None  # of an attachment, what is not in its text
     parts: Mapping[str, int] = field(default_factory=dict)  # of an attachment, those left out: `{"hidden rows": 3}`
 
@@ -108,7 +113,7 @@ async def _fetched(address: str) -> tuple[bytes, str | None, str, str]:
 
 def _of_page(source: str, data: bytes, charset: str | None, robots: str) -> InputReading:
     page = read_page(data, source if is_address(source) else "https://page.invalid/", charset, robots)
-    found = _content(source, page.title, page.lang, page.content, page.left_out)
+    found = _content(source, page.title, page.lang, page.content, page.left_out, page.metadata)
     asked = () if page.indexed else (LeftOutText("robots: the page asks not to be indexed", ""),)
     return replace(found, left_out=(*asked, *found.left_out))
 
@@ -121,12 +126,21 @@ def _of_html(source: str, data: bytes, charset: str | None) -> InputReading:
 
 
 def _content(
-    source: str, title: str, lang: str | None, content: str, around: tuple[LeftOutText, ...] = ()
+    source: str,
+    title: str,
+    lang: str | None,
+    content: str,
+    around: tuple[LeftOutText, ...] = (),
+    metadata: PageMetadata | None = None,
 ) -> InputReading:
     text = html.read(content)
     words = text.words(counted(around)) or whole(text.markdown)
     lang = lang or identified(text.markdown)  # as it is cut into sentences
-    return InputReading(source, title, lang, text.markdown, words, (*around, *text.left_out))
+    metadata = metadata or structured_data_in(content)
+    url = source if is_address(source) else ""
+    facts = facts_of(metadata, VisiblePage(text.markdown, lang or "", url, title))
+    markdown = "\n\n".join(filter(None, (text.markdown, facts.markdown)))
+    return InputReading(source, title, lang, markdown, words, (*around, *text.left_out), facts=facts, metadata=metadata)
 
 
 def _of_attachment(source: str, data: bytes, media_type: str) -> InputReading:
@@ -169,6 +183,8 @@ def _as_json(reading: InputReading) -> dict[str, Any]:
             {"why": why, "words": counted([LeftOutText(why, text)]).total(), "text": text[:SHOWN]}
             for why, text in reading.left_out
         ],
+        "structured_data": reading.metadata.dumped() if reading.metadata else None,
+        "from_structured_data": reading.facts.markdown,
         "note": reading.note,
         "parts": dict(reading.parts),
         "words": {"visible": reading.words.visible, "indexed": reading.words.indexed},
@@ -182,6 +198,13 @@ def _print(reading: InputReading) -> None:
     for unit in reading.units:
         section = f"[dim]{escape(' > '.join(unit.headings))}:[/] " if unit.headings else ""
         out.print(f"- {section}{escape(unit.said)}", soft_wrap=True)
+    if reading.metadata:
+        out.print("\n[bold]Structured data[/]")
+        for name, value in reading.metadata.dumped().items():
+            out.print(f"- {name}: [dim]{escape(str(value)[:SHOWN])}[/]", soft_wrap=True)
+    if reading.facts:
+        out.print(f"\n[bold]Not shown on the page, from its structured data[/]: {', '.join(reading.facts.names)}")
+        out.print(reading.facts.markdown, markup=False, soft_wrap=True)
     if reading.left_out:
         out.print("\n[bold]Left out[/]")
     for why, text in reading.left_out:

@@ -10,6 +10,7 @@ from schemas.answer import Certainty, Citation, Doubted, GeneratedBy, QuestionMe
 from schemas.base import Lang, PageId, SiteId, Wire
 from schemas.labels import Labels
 from schemas.page import FieldName
+from schemas.page_metadata import PageStamp
 from schemas.query import Grade, PendingCall, RequestId, SourceKind
 
 MAX_TITLE = 200  # characters
@@ -19,7 +20,7 @@ Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, ma
 TurnState = Literal["pending", "answered", "stopped", "failed"]
 
 
-class CitedSource(Wire):
+class CitedSource(PageStamp):
     """The target of an answer's citation; the passage itself is in the index only."""
 
     n: int = Field(ge=1)

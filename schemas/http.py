@@ -10,6 +10,7 @@ from schemas.answer import Certainty, Citation, Doubted, GeneratedBy, QuestionMe
 from schemas.base import GivenLang, Lang, PageId, Revision, Wire
 from schemas.labels import Labels
 from schemas.page import FieldName, Group, PageDocument
+from schemas.page_metadata import PageStamp
 from schemas.query import MAX_QUESTION, MAX_RANKED, FoundPage, Grade, RequestId, SearchMode, Source
 
 SearchKind = Literal["hybrid", "vector", "keyword"]
@@ -73,7 +74,7 @@ class Snippet(Wire):
     heading: str = Field(default="", description="That it stands under on the page; empty: none.")
 
 
-class SearchHit(Wire):
+class SearchHit(PageStamp):
     """A chunk that matched."""
 
     page_id: PageId

@@ -15,6 +15,7 @@ from pydantic import AwareDatetime, Field, PlainSerializer, PlainValidator, With
 from schemas.base import Message, Revision, Wire
 from schemas.labels import Labels, label_tokens
 from schemas.page import AttachmentPlace, ChangeRef, FieldName, PageMeta
+from schemas.page_metadata import PageStamp
 
 Vector32 = NDArray[np.float32]
 
@@ -125,6 +126,8 @@ class PageChunks(Message):
         """A hash of the visible content, and after a dot one of the access groups."""
         seen, groups = blake2b(digest_size=16), self.meta.groups if self.meta else None
         shown = [self.meta.title, self.meta.url, *sorted(label_tokens(self.meta.labels))] if self.meta else []
+        if self.meta is not None and (stamp := self.meta.model_dump(mode="json", include=set(PageStamp.model_fields))):
+            shown.append(str(stamp))
         for text in (self.chunker.fingerprint, *shown):
             seen.update(_hashed(text))
         for chunk in self.chunks:

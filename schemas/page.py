@@ -9,6 +9,7 @@ from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 from schemas.base import GivenLang, Lang, Message, PageId, Revision, SiteId, Wire
 from schemas.keys import page_key
 from schemas.labels import MAX_LABELS, Labels
+from schemas.page_metadata import PageMetadata, PageStamp
 
 FieldName = Literal["name", "title", "description", "keywords", "content"]
 FIELDS: tuple[FieldName, ...] = get_args(FieldName)
@@ -58,6 +59,11 @@ class PageDocument(Wire):
     )
     revision: Revision | None = Field(default=None, description="Default: milliseconds, strictly growing per page.")
     changed_at: AwareDatetime | None = None
+    metadata: PageMetadata | None = Field(
+        default=None,
+        exclude_if=lambda metadata: metadata is None,
+        description="What the page says of itself for machines; default: what its `content` has of it.",
+    )
     attachments: tuple[Attachment, ...] = Field(default=(), max_length=200)
     groups: tuple[Group, ...] | None = Field(
         default=None, max_length=1_000, description="Access groups that may see the page; null = everybody."
@@ -117,7 +123,7 @@ class AttachmentPlace(Wire):
     url: str = Field(description="What it links to instead of the page: opens the attachment there if it can.")
 
 
-class PageMeta(Wire):
+class PageMeta(PageStamp):
     """The data of a page that its hits show."""
 
     title: str

@@ -13,6 +13,7 @@ from schemas.flow import FlowParts
 from schemas.ingest import CompactVectors, Vector32
 from schemas.labels import Labels
 from schemas.page import FieldName
+from schemas.page_metadata import PageStamp
 
 MAX_QUESTION = 4_000  # characters; longer is refused at the edge with a clear answer
 MAX_HISTORY = 3_000 * 4  # characters of what was said before: 3,000 tokens, at about four characters a token
@@ -273,7 +274,7 @@ class Rephrased(Message):
 SourceKind = Literal["page", "tool"]
 
 
-class Source(Wire):
+class Source(PageStamp):
     """A passage of a page, numbered as the answer cites it: hits and neighbours merged, no overlap. Or what a tool of
     the site has worked out.
     """

@@ -101,7 +101,7 @@ class Table:
         rows = _rows(self.sections)
         if rows is None:  # the spans are absurd: write the cells without names
             given = [[cell.text for cell in row] for row in self.rows if row]
-            return "\n\n".join(filter(None, [self.caption, _lines([""] * len(given[0]), given)]))
+            return "\n\n".join(filter(None, [self.caption, lines_of([""] * len(given[0]), given)]))
         ids = {cell.id: cell for row in self.rows for cell in row if cell.id}
         return "\n\n".join(chain.from_iterable(_written(part, self.caption, ids) for part in _parts(rows)))
 
@@ -319,7 +319,7 @@ def _written(part: _Part, caption: str, ids: dict[str, Cell]) -> Iterator[str]:
     grouped = any(group for group, _ in part.rows)
     lines = [[group] * grouped + _texts(row, names, group, ids) for group, row in part.rows]
     if lines:
-        yield _lines([""] * grouped + names, lines)
+        yield lines_of([""] * grouped + names, lines)
     yield from part.notes
 
 
@@ -346,6 +346,7 @@ def _texts(row: _Row, names: Sequence[str], group: str, ids: dict[str, Cell]) ->
     return texts
 
 
-def _lines(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def lines_of(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown, of cells in Markdown."""
     rule = f"|{' --- |' * len(names)}"
     return "\n".join(["| " + " | ".join(names) + " |", rule, *("| " + " | ".join(row) + " |" for row in rows)])

@@ -71,7 +71,8 @@ NO_AUTO_CREATE = "pagewire-no-auto-create"  # an index template
 GENERATION = re.compile(r"-\d{6}$")
 SWAP_TIMEOUT = "5s"
 ALLOCATED = "10s"  # until an index that somebody else is making can be asked
-ADDED = ("units", "reader", "path", "headings", "labels")  # fields of a site's index that came after the first release
+# Fields of a site's index that came after the first release.
+ADDED = ("units", "reader", "path", "headings", "labels", "page_kind", "published_at", "changed_at")
 # What is read of an index: not its mapping, which is long. An identity each has, also one that is not of our making.
 IDENTITY = ["*.mappings._meta", *(f"*.mappings.properties.{name}.type" for name in ADDED), "*.settings.index.uuid"]
 REFRESH = "1s"  # of an index that is searched; one that is being built refreshes when asked

@@ -14,6 +14,7 @@ from adapters.elastic.client import explained
 from adapters.elastic.indexes import RECEIPTS, ElasticIndexes, added_mapping
 from adapters.elastic.parts import WaitingParts
 from adapters.elastic.reading import batches, sources
+from adapters.elastic.search import STAMP
 from adapters.elastic.sharing import MISSING, DocumentLookup
 from adapters.elastic.writer import IndexMissing, Write, WriteOutcome, Writer
 from pipelines.ingest.ports import HeadConflict, PartPosition
@@ -217,6 +218,8 @@ class PageIndex:
         }
         if chunk.ord == 0:
             document["path"] = path_of(meta.url if meta else "")
+        if meta:
+            document |= meta.model_dump(mode="json", include=set(STAMP))
         if chunk.units:
             document["units"] = chunk_units.stored(chunk)
         if headings := [plain(unit.text) for unit in chunk.units if unit.kind == "heading"]:

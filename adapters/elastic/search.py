@@ -22,13 +22,15 @@ from schemas.ingest import Vector32
 from schemas.keys import chunk_id
 from schemas.labels import NO_LABELS, label_tokens
 from schemas.page import FIELDS, FieldName
+from schemas.page_metadata import PageStamp
 from text.language import identified
 from text.words import readings, words
 
 SHORT_FIELDS: tuple[FieldName, ...] = tuple(f for f in FIELDS if f != "content")
 # A candidate's place, from doc values instead of the stored document.
 PLACE: dict[str, Any] = {"_source": False, "stored_fields": "_none_", "docvalue_fields": ["page_key", "field", "ord"]}
-SOURCE = ["page_key", "page_id", "lang", "revision", "title", "url", "field", "ord", "text", "units", "labels"]
+STAMP = frozenset(PageStamp.model_fields)
+SOURCE = ["page_key", "page_id", "lang", "revision", "title", "url", "field", "ord", "text", "units", "labels", *sorted(STAMP)]
 # HNSW considers this many candidates per shard: recall against time (Elasticsearch's own default is 1.5 x k).
 MIN_CANDIDATES = 100
 # Boosts beside the stems, from the runs recorded in pipelines/query/search/fuse.py.
@@ -379,4 +381,6 @@ def _hit(found: dict[str, Any]) -> Hit:
     rows = expand(vectors, len(units))
     own = tuple(HitUnit(**unit, vector=row) for unit, row in zip(units, rows, strict=True))
     labels = tuple(found["_source"].get("labels", ()))
-    return Hit(**found["_source"] | {"units": own, "labels": labels}, index=found["_index"])
+    said = {name: value for name, value in found["_source"].items() if name not in STAMP}
+    stamp = PageStamp.stored({name: value for name, value in found["_source"].items() if name in STAMP})
+    return Hit(**said | {"units": own, "labels": labels, "stamp": stamp}, index=found["_index"])

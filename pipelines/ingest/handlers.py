@@ -27,7 +27,9 @@ from pipelines.runtime.stage import Handler, OnDead, Sender
 from schemas.base import WireError
 from schemas.ingest import Chunker, Failure, PageChunks, PageEmbeddings, ReceiptEvent
 from schemas.keys import ahead_key, page_of_part, part_key
+from schemas.labels import MAX_LABELS
 from schemas.page import ChangeRef, PageChange, PageDocument, PageMeta
+from schemas.page_metadata import PageMetadata
 from schemas.topics import CHUNKS, EMBEDDINGS, MAX_MESSAGE_BYTES, RECEIPTS
 
 # A larger page is converted in a thread: it may take seconds. A small one takes a few milliseconds, and in a thread
@@ -84,12 +86,12 @@ def chunked(
 ) -> PageChunks:
     """Convert and cut one change, which stands at `partition`/`offset` of the log."""
     page = change.page
-    converted = convert(page) if page else None
+    converted = convert(page, change.lang) if page else None
     chunks = chunk_page(converted.fields, chunker, attached.pieces) if converted else ()
     notes = (*attached.notes, *(converted.notes if converted else ()))
     cut = PageChunks(
         change=reference(change, partition, offset),
-        meta=_meta(page) if page else None,
+        meta=_meta(page, converted.metadata) if page and converted else None,
         chunker=chunker,
         chunks=chunks,
         notes=notes if chunks or page is None else (*notes, NOTHING_TO_FIND),
@@ -101,8 +103,18 @@ def chunked(
     return cut
 
 
-def _meta(page: PageDocument) -> PageMeta:
-    return PageMeta(title=page.title or page.name, url=page.url, groups=page.groups, labels=page.labels)
+def _meta(page: PageDocument, said: PageMetadata) -> PageMeta:
+    """What the page's hits show. What it is becomes its label `type`, unless its CMS has given it one."""
+    typed = {"type": (said.page_kind,)} if said.page_kind and sum(map(len, page.labels.values())) < MAX_LABELS else {}
+    return PageMeta(
+        title=page.title or page.name,
+        url=page.url,
+        groups=page.groups,
+        labels={**typed, **page.labels},
+        page_kind=said.page_kind,
+        published_at=said.published_at,
+        changed_at=said.changed_at or page.changed_at,
+    )
 
 
 def embed_handler(embedding: Embedding) -> Handler:

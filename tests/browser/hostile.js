@@ -56,7 +56,7 @@ globalThis.ring = {
     (chip) => chip.click(),
   ],
   "sources.numbered": [ANSWER, answer, ({ sources, citations }) => widget.sources.numbered(sources, citations)],
-  "sources.relatedPages": [TITLE, given, (text) => widget.sources.relatedPages(box(""), [source("", text, text.slice(0, ADDRESS))])],
+  "sources.relatedPages": [TITLE, given, (text) => widget.sources.relatedPages(say, box(""), [{ ...source("", text, text.slice(0, ADDRESS)), changed_at: text }])],
   "sources.sourceLink": [PASSAGE, source, (one, text) => quotes(text).map((quote) => widget.sources.sourceLink(one, quote, "1"))],
   "sources.sourceLink, of a kept answer": [PASSAGE, () => source(""), (one, text) => widget.sources.sourceLink(one, text, "1")],
   "sources.wholeTable": [

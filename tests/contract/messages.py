@@ -5,6 +5,8 @@ A new field belongs in here with a value of its own (tests/contract/test_release
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 
 from schemas.answer import (
@@ -57,6 +59,14 @@ from schemas.outcome import (
     VerdictEvent,
 )
 from schemas.page import Attachment, AttachmentPlace, PageChange, PageDocument, PageMeta
+from schemas.page_metadata import (
+    DayHours,
+    OpeningHours,
+    PageEvent,
+    PageMetadata,
+    PageProduct,
+    PageQuestion,
+)
 from schemas.page_order import PageBuilt, PageOrder
 from schemas.quality_gate import KeptGateReport, Measure, Rank
 from schemas.query import (
@@ -91,7 +101,17 @@ REQUEST, CONVERSATION = "request-0001", "conversation-1"
 FORMER_NAMES = {"schemas.example:WorkedExample": "schemas.example:RephraseExample"}
 
 _DELETED = change(6, "delete", offset=7)
-_META = PageMeta(title="Fees", url="/fees", groups=("staff",), labels={"kind": ("form", "notice")})
+_STAMP = {"page_kind": "FAQPage", "published_at": NOON, "changed_at": NOON}
+_META = PageMeta(title="Fees", url="/fees", groups=("staff",), labels={"kind": ("form", "notice")}, **_STAMP)
+_METADATA = PageMetadata(
+    **_STAMP,
+    author="Ada",
+    breadcrumbs=("Home", "Fees"),
+    faq=(PageQuestion(question="Is it free?", answer="Yes."),),
+    events=(PageEvent(name="Meeting", start="2026-06-11T19:30", end="2026-06-11", place="Town hall"),),
+    products=(PageProduct(name="Card", price=Decimal("12.50"), currency="EUR", availability="in-stock"),),
+    opening=(OpeningHours(name="Desk", url="/desk", hours=(DayHours(day=0, opens="09:00", closes="17:00"),)),),
+)
 _READING = Reading(reader="1", words=WordCounts(visible=12, indexed=9, left_out={"menu": 3, "hidden": 4}))
 _PLACE = AttachmentPlace(file=1, title="Fees as PDF", url="/fees.pdf")
 _UNIT = ChunkUnit(
@@ -223,6 +243,7 @@ _SOURCE = Source(
     revision=5,
     cited=True,
     kind="tool",
+    **_STAMP,
 )
 _EVIDENCE = Evidence(
     n=1,
@@ -366,6 +387,7 @@ MESSAGES: dict[str, Message] = {
             left_out={"menu": 3},
             revision=5,
             changed_at=NOON,
+            metadata=_METADATA,
             labels={"kind": ("form", "notice"), "department": ("tax",)},
             attachments=(
                 Attachment(path="a.pdf", media_type="application/pdf", title="Fees as PDF", link="/fees.pdf"),
@@ -566,7 +588,7 @@ _ASKED = StoredTurn(
     answer="From 9.",
     citations=(Citation(n=1, start=0, end=7, quote="From 9."),),
     sources=(
-        CitedSource(n=1, page_id="pool", lang="en", title="Pool", url="/pool", field="content", ord=2, kind="tool"),
+        CitedSource(n=1, page_id="pool", lang="en", title="Pool", url="/pool", field="content", ord=2, kind="tool", **_STAMP),
     ),
     extractive=True,
     certainty="place",

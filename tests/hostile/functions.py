@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,8 @@ from gateway.site import results
 from gateway.site.results import by_page
 from pipelines.conversations.turns import newest
 from pipelines.ingest.chunk import chunk_page
-from pipelines.ingest.documents import convert
+from pipelines.ingest.documents import convert, facts
+from pipelines.ingest.documents.structured_data import structured_data_in
 from pipelines.ingest.unit_plan import plan_units, sense
 from pipelines.query.answer.cite import CitationParser
 from pipelines.query.answer.code import CodeSpans
@@ -66,6 +69,7 @@ from schemas.http import SearchHit, Snippet, SnippetPart
 from schemas.ingest import Chunk, Chunker, ChunkUnit, PageChunks
 from schemas.nlweb import NlwebQuery
 from schemas.page import PageDocument, PageMeta
+from schemas.page_metadata import PageMetadata, PageProduct, PageQuestion
 from schemas.query import Evidence, Turn
 from tests.asking import question, retrieved, source
 from tests.hostile.found import HITS, NEAR, TERMS, VECTOR, hits_of
@@ -198,6 +202,17 @@ def _chunks(text: str) -> PageChunks:
     return PageChunks(change=change(), meta=PageMeta(title="Pool", url="/pool"), chunker=CHUNKER, chunks=cut)
 
 
+def _facts(text: str) -> object:
+    """Structured data of such texts on a page of the same."""
+    scripts = (text, f'"{text}', json.dumps({"@type": "FAQPage", "mainEntity": [{"name": "a?", "text": text}]}))
+    for script in scripts:
+        structured_data_in(f'<script type="application/ld+json">{script}</script>')
+    structured_data_in(f"<div itemscope itemtype=Product>{text}")
+    asked = tuple(PageQuestion(question=f"{n} {text[:400]}?", answer=text[:5_000] or "a") for n in range(12))
+    data = PageMetadata(faq=asked, products=(PageProduct(name=text[:400], price=Decimal(1), currency="EUR"),))
+    return facts.facts_of(data, facts.VisiblePage(text, "de", title=text[:400]))
+
+
 def _leaning(text: str) -> object:
 
     alone = Retrieval(HITS, Candidates(HITS, HITS, TERMS, 100), None, NEAR, VECTOR)
@@ -308,6 +323,7 @@ CALLS: Mapping[str, Call] = {
     "pipelines.conversations.turns.newest": _history,
     "pipelines.ingest.chunk.chunk_page": lambda text: chunk_page({"content": text}, CHUNKER),
     "pipelines.ingest.documents.convert.convert": lambda text: convert.convert(_page(text)),
+    "pipelines.ingest.documents.facts.facts_of": _facts,
     "pipelines.ingest.unit_plan.plan_units": lambda text: plan_units(_chunks(text)),
     "pipelines.ingest.unit_plan.sense": lambda text: sense(
         ChunkUnit(start=0, text=text, kind="row", headings=(text,), intro=text, header=text, block=0), text

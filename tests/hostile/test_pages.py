@@ -33,6 +33,9 @@ HTML = (
     *("<main>a", "<style>a</style>", "<style><script>", "<script", "</b>", "<?", "<![CDATA[", "&amp", "&#1;"),
     *("<span>a</span>", "<div class='cookie bar'>a", "<p style='display:none'>a", "<meta name=a content=b>"),
     "<link hreflang=en href=x>",
+    *("<p itemscope itemtype=Product itemprop=offers>a", "<b itemprop=name>a ", "<meta property=a content=b>"),
+    *('{"@graph":[{"@type":"Event"},', '{"@type":"FAQPage","mainEntity":{"name":"a?","acceptedAnswer":{"text":"b"}}},'),
+    *('"a\\', "/*", "// ", "1 €, ", "9:00 "),
 )
 CALLS = calls()
 READ = {
@@ -44,12 +47,14 @@ READ = {
         "connectors.cms.wordpress.mapping.document",
         "pipelines.ingest.chunk.chunk_field",
         "pipelines.ingest.documents.convert.convert",
+        "pipelines.ingest.documents.facts.facts_of",
         "pipelines.ingest.unit_plan.plan_units",
         "text.encodings.decoded",
         "text.html.one_line",
         "text.html.stripped",
         "text.html.tidy",
         "text.markdown.plain",
+        "pipelines.ingest.documents.structured_data.structured_data_in",
     )
 } | {"text.diff.page_diff": lambda text: page_diff({"content": text}, {"content": text[::-1]}, "a", "b")}
 
@@ -83,6 +88,10 @@ def test_pages_take_time_that_grows_with_them() -> None:
                 "&amp;",
                 "\n",
             ),
+        ),
+        (
+            "pipelines.ingest.documents.structured_data.structured_data_in",
+            ("<meta name=a>", "<p itemscope itemtype=Product itemprop=b>a"),
         ),
         ("pipelines.ingest.unit_plan.plan_units", ("- a\n", "? ")),
     ],

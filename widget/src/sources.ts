@@ -48,9 +48,17 @@ export function sourceLink(source: ShownSource, quote: string | null, text: stri
   return element("a", { href, target: "_blank", rel: "noopener", dir: "auto" }, text);
 }
 
+/** Of when a source is, as it says itself or its CMS does; nothing where nobody says so. */
+function asOf(say: Say, source: ShownSource): HTMLElement[] {
+  const at = new Date(source.changed_at ?? source.published_at ?? "");
+  if (Number.isNaN(at.getTime())) return [];
+  const date = new Intl.DateTimeFormat(say.lang, { dateStyle: "long", timeZone: "UTC" }).format(at);
+  return [element("p", { className: "date", textContent: say("asOf", { date }) })];
+}
+
 /** Pages that the answer does not cite. */
-export function relatedPages(title: HTMLElement, pages: readonly ShownSource[]): HTMLElement {
-  const items = pages.map((page) => element("li", {}, titleLink(page, null)));
+export function relatedPages(say: Say, title: HTMLElement, pages: readonly ShownSource[]): HTMLElement {
+  const items = pages.map((page) => element("li", {}, titleLink(page, null), ...asOf(say, page)));
   return element("section", { className: "sources related" }, title, element("ul", {}, ...items));
 }
 
@@ -104,7 +112,7 @@ function passage(say: Say, { number, source, quotes }: NumberedSource): HTMLElem
   const body = element("blockquote", { className: "prose", tabIndex: 0, lang: source.lang });
   fill(body, source.text || quotes.join("\n\n"), source, quotes);
   body.ariaLabel = say("source", { n: number, title: name(source) });
-  const where = element("div", { className: "where" }, titleLink(source, quotes[0] ?? null));
+  const where = element("div", { className: "where" }, titleLink(source, quotes[0] ?? null), ...asOf(say, source));
   const about = source.heading?.match(DESCRIPTION)?.[1];
   if (about) where.append(element("p", { textContent: about, lang: source.lang, dir: "auto" }));
   return element("div", { className: "passage", hidden: true }, where, body);

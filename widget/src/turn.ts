@@ -318,7 +318,7 @@ export class Turn {
     // A canned reply names its pages itself.
     const linked = new Set([...this.#text.querySelectorAll("a")].map(({ href }) => href));
     if (more.length && (cited.length || !more.some(({ url }) => linked.has(safeUrl(url) ?? "")))) {
-      notes.push(relatedPages(element(subheading, { textContent: say(cited.length ? "more" : "related") }), more));
+      notes.push(relatedPages(say, element(subheading, { textContent: say(cited.length ? "more" : "related") }), more));
     }
     return notes;
   }

@@ -70,6 +70,9 @@ export interface Citation {
 }
 
 export interface CitedSource {
+  kind: string;
+  published_at: string | null;
+  changed_at: string | null;
   n: number;
   page_id: string;
   lang: string;
@@ -220,6 +223,9 @@ export interface SnippetPart {
 }
 
 export interface Source {
+  kind: string;
+  published_at: string | null;
+  changed_at: string | null;
   n: number;
   page_id: string;
   lang: string;

@@ -21,6 +21,8 @@ from lxml import etree, html
 
 from connectors.cms.sitemap.content import content_of
 from connectors.cms.titles import FIELD, title_of
+from pipelines.ingest.documents.structured_data import structured_data
+from schemas.page_metadata import PageMetadata
 from text.encodings import decoded
 from text.html5 import well_formed
 from text.html_tree import MAX_TAGS, first_tags
@@ -48,6 +50,7 @@ class WebPage:
     links: tuple[str, ...]  # absolute, without fragments; none that it asks not to follow
     indexed: bool  # False: it asks to be left out of searches
     until: datetime | None = None  # when it asks to be left out from
+    metadata: PageMetadata | None = None  # what it says of itself for machines
 
 
 def read_page(body: bytes, url: str, charset: str | None = None, robots_tag: str = "") -> WebPage:
@@ -63,6 +66,7 @@ def read_page(body: bytes, url: str, charset: str | None = None, robots_tag: str
     asked = [*robots_tag.split("\n"), *(content for name, content in metas if name in ("robots", "pagewire"))]
     robots, until = _directives(asked)
     links = () if robots & {"nofollow", "none"} else tuple(islice(_links(tree, base), LINKS))
+    metadata = structured_data(tree)  # before `content_of` takes parts out of the tree
     content, left_out = content_of(tree)
     said = _refresh(tree) or next(filter(None, map(_canonical, tree.iter("link"))), "")
     return WebPage(
@@ -77,6 +81,7 @@ def read_page(body: bytes, url: str, charset: str | None = None, robots_tag: str
         links=links,
         indexed=not robots & {"noindex", "none"},
         until=until,
+        metadata=metadata,
     )
 
 

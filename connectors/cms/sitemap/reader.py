@@ -121,6 +121,7 @@ class Reader:
                 "keywords": page.keywords,
                 "content": page.content,
                 "left_out": counted(page.left_out),
+                "metadata": page.metadata,
                 "attachments": tuple(attached),
             }
         )

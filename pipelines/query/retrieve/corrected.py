@@ -69,6 +69,7 @@ class Found:
                 text=hit.text,
                 score=SURE,
                 revision=hit.revision,
+                **dict(hit.stamp),
             )
             for hit in self.hits[:1]
         )

@@ -13,6 +13,7 @@ from pipelines.runtime.errors import Retryable
 from schemas.ingest import UnitKind, Vector32
 from schemas.labels import NO_LABELS
 from schemas.page import FieldName
+from schemas.page_metadata import PageStamp
 from schemas.query import Source
 
 ChunkKey = tuple[str, FieldName, int]  # page key, field, ord
@@ -62,6 +63,7 @@ class Hit(Candidate):
     url: str
     text: str
     revision: int
+    stamp: PageStamp = dataclasses.field(default_factory=PageStamp)
     units: tuple[HitUnit, ...] = dataclasses.field(default=(), compare=False, repr=False)  # that start in it, in order
     labels: tuple[str, ...] = dataclasses.field(default=(), compare=False)  # of the page, as the index has them
 
@@ -85,6 +87,7 @@ class Hit(Candidate):
             score=self.score,
             cosine=self.cosine,
             revision=self.revision,
+            **dict(self.stamp),
         )
 
 

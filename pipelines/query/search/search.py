@@ -396,6 +396,7 @@ class Searcher:
                 revision=hit.revision,
                 labels=labels_of(hit.labels),
                 snippet=shown,
+                **dict(hit.stamp),
             )
             for hit, shown in zip(found.hits, snippets, strict=True)
         ]

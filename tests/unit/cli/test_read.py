@@ -50,6 +50,18 @@ def test_what_is_left_out_is_named_with_its_reason() -> None:
     assert read("-", "--as", "page", given=asked)["left_out"][0]["why"].startswith("robots")
 
 
+def test_facts_from_structured_data_are_told_apart_from_the_page() -> None:
+    question = {"@type": "Question", "name": "Is it free?", "acceptedAnswer": {"text": "On Mondays."}}
+    data = json.dumps({"@type": "FAQPage", "mainEntity": [question]})
+    script = f'<head><script type="application/ld+json">{data}</script>'
+    told = read("-", "--as", "page", given=PAGE.replace("<head>", script))
+    assert told["from_structured_data"] == "## Is it free?\n\nOn Mondays."
+    assert told["markdown"].endswith(told["from_structured_data"])
+    assert told["structured_data"]["kind"] == "FAQPage"
+    assert told["words"]["indexed"] == 6
+    assert read("-", "--as", "page", given=PAGE)["structured_data"] is None
+
+
 def test_several_files_are_told_one_after_the_other(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("---\ntitle: Pool\nlang: en\n---\nIt is open.", "utf-8")
     (tmp_path / "b.txt").write_bytes("Das Freibad öffnet um neun Uhr, am Sonntag erst um zehn.".encode())

@@ -23,6 +23,7 @@ from pipelines.runtime.record import Lane, Record
 from schemas.base import Message, WireError
 from schemas.ingest import Chunker, PageChunks, PageEmbeddings, ReceiptEvent
 from schemas.page import ChangeRef, Op, PageChange, PageDocument, PageMeta
+from schemas.page_metadata import PageMetadata
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS
 from tests.making import NOON, change, no_attachments, parts_of
 from text import html_tree
@@ -57,6 +58,21 @@ def saved(op: Op = "upsert", revision: int = 5) -> PageChange:
         source="push",
         page=page if op == "upsert" else None,
     )
+
+
+def test_hits_show_what_a_page_is_and_of_when_and_can_be_filtered_by_it() -> None:
+    page = PageDocument(id="fees", labels={"kind": ("form",)}, changed_at=NOON, metadata=PageMetadata(page_kind="FAQPage"))
+    change = saved().model_copy(update={"page": page})
+    meta = handlers.chunked(change, CHUNKER, 0, 0).meta
+    assert meta is not None
+    assert (meta.page_kind, meta.changed_at, meta.published_at) == ("FAQPage", NOON, None)
+    assert meta.labels == {"type": ("FAQPage",), "kind": ("form",)}
+    own = page.model_copy(update={"labels": {"type": ("help",)}})
+    typed = handlers.chunked(change.model_copy(update={"page": own}), CHUNKER, 0, 0)
+    assert typed.meta is not None
+    assert typed.meta.labels == {"type": ("help",)}
+    older = page.model_copy(update={"changed_at": None, "labels": {"type": ("help",)}})
+    assert typed.digest != handlers.chunked(change.model_copy(update={"page": older}), CHUNKER, 0, 0).digest
 
 
 async def as_now(site: str) -> Chunker:

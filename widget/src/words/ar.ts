@@ -41,6 +41,7 @@ export const ar: Words = {
   stepQuoted: "اختيرت الجمل الأنسب حرفيًا",
   stepWrote: "كتب نموذج لغوي الإجابة من هذه المقاطع",
   stepLeftOut: "جمل حُذفت لأن المقاطع لا تؤيدها: {count}",
+  asOf: "بتاريخ {date}",
   sources: "المصادر",
   related: "صفحات قد تفيدك",
   more: "صفحات أخرى",

@@ -35,6 +35,7 @@ export const de: Words = {
   stepQuoted: "Die passendsten Sätze wörtlich ausgewählt",
   stepWrote: "Ein Sprachmodell hat die Antwort aus diesen Abschnitten geschrieben",
   stepLeftOut: "Weggelassene Sätze, weil die Abschnitte sie nicht belegen: {count}",
+  asOf: "Stand: {date}",
   sources: "Quellen",
   related: "Seiten, die helfen könnten",
   more: "Weitere Seiten",

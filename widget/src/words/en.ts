@@ -33,6 +33,7 @@ export const en = {
   stepQuoted: "Chose the sentences that fit best, word for word",
   stepWrote: "A language model wrote the answer from these passages",
   stepLeftOut: "Sentences left out, since the passages do not bear them out: {count}",
+  asOf: "As of {date}",
   sources: "Sources",
   related: "Pages that may help",
   more: "Other pages",

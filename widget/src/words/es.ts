@@ -35,6 +35,7 @@ export const es: Words = {
   stepQuoted: "Se eligieron las frases más adecuadas, palabra por palabra",
   stepWrote: "Un modelo de lenguaje escribió la respuesta a partir de estos pasajes",
   stepLeftOut: "Frases omitidas porque los pasajes no las respaldan: {count}",
+  asOf: "A fecha de {date}",
   sources: "Fuentes",
   related: "Páginas que pueden ayudar",
   more: "Otras páginas",

@@ -35,6 +35,7 @@ export const fr: Words = {
   stepQuoted: "Choix des phrases les plus proches, mot pour mot",
   stepWrote: "Un modèle de langage a rédigé la réponse à partir de ces passages",
   stepLeftOut: "Phrases omises, car les passages ne les confirment pas : {count}",
+  asOf: "Mis à jour le {date}",
   sources: "Sources",
   related: "Pages susceptibles de vous aider",
   more: "Autres pages",

@@ -35,6 +35,7 @@ export const hu: Words = {
   stepQuoted: "A legjobban illő mondatok kiválasztva, szó szerint",
   stepWrote: "A választ nyelvi modell írta ezekből a részletekből",
   stepLeftOut: "Kihagyott mondatok, mert a részletek nem támasztják alá őket: {count}",
+  asOf: "Frissítve: {date}",
   sources: "Források",
   related: "Oldalak, amelyek segíthetnek",
   more: "További oldalak",

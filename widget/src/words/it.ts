@@ -35,6 +35,7 @@ export const it: Words = {
   stepQuoted: "Scelte le frasi più adatte, parola per parola",
   stepWrote: "Un modello linguistico ha scritto la risposta da questi passaggi",
   stepLeftOut: "Frasi omesse perché i passaggi non le confermano: {count}",
+  asOf: "Aggiornato al {date}",
   sources: "Fonti",
   related: "Pagine che possono essere utili",
   more: "Altre pagine",

@@ -40,6 +40,7 @@ export const pl: Words = {
   stepQuoted: "Wybrano najlepiej pasujące zdania, słowo w słowo",
   stepWrote: "Model językowy napisał odpowiedź na podstawie tych fragmentów",
   stepLeftOut: "Pominięte zdania, których fragmenty nie potwierdzają: {count}",
+  asOf: "Stan na {date}",
   sources: "Źródła",
   related: "Strony, które mogą pomóc",
   more: "Inne strony",

@@ -39,6 +39,7 @@ export const ro: Words = {
   stepQuoted: "Au fost alese propozițiile cele mai potrivite, cuvânt cu cuvânt",
   stepWrote: "Un model lingvistic a scris răspunsul din aceste pasaje",
   stepLeftOut: "Propoziții omise, fiindcă pasajele nu le confirmă: {count}",
+  asOf: "Actualizat la {date}",
   sources: "Surse",
   related: "Pagini care v-ar putea ajuta",
   more: "Alte pagini",

@@ -1,0 +1,84 @@
+"""The structured data of a page (schema.org, OpenGraph): what it says of itself for machines."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, Field, StringConstraints
+
+from schemas.base import Wire
+
+# A type of schema.org. A later version may give others than `_KINDS` of structured_data.py has.
+PageKind = Annotated[str, StringConstraints(pattern=r"^[A-Za-z]{0,40}$")]
+Availability = Literal["", "in-stock", "out-of-stock", "pre-order"]
+
+Line = Annotated[str, StringConstraints(max_length=500)]
+Day = Annotated[int, Field(ge=0, le=6, description="0 is Monday.")]
+ClockTime = Annotated[str, StringConstraints(pattern=r"^(?:[01]\d|2[0-4]):[0-5]\d$")]
+IsoDate = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d(?:T[\d:.]{5,15}(?:Z|[+-]\d\d:?\d\d)?)?$")]
+
+
+def _optional(default: Any = "", **more: Any) -> Any:
+    """A field that is only written where it has a value."""
+    return Field(default=default, exclude_if=lambda value: value == default, **more)
+
+
+class PageStamp(Wire):
+    """What a page is and of when, as its sources show it."""
+
+    page_kind: PageKind = _optional(description="What the page is (schema.org); empty: it does not say so.")
+    published_at: AwareDatetime | None = _optional(None)
+    changed_at: AwareDatetime | None = _optional(None, description="As the page says, else as its CMS does.")
+
+
+class PageQuestion(Wire):
+    """A question of a FAQPage with its answer."""
+
+    question: Line
+    answer: Annotated[str, StringConstraints(max_length=5_000)] = Field(description="Markdown.")
+
+
+class PageEvent(Wire):
+    """An event that the page is about or lists."""
+
+    name: Line
+    start: IsoDate
+    end: IsoDate | None = _optional(None)
+    place: Line = _optional()
+
+
+class PageProduct(Wire):
+    """A product with its price."""
+
+    name: Line
+    price: Annotated[Decimal, Field(ge=0, max_digits=14, decimal_places=4)] | None = _optional(None)
+    currency: Annotated[str, StringConstraints(pattern=r"^(?:[A-Z]{3})?$")] = _optional(description="ISO 4217.")
+    availability: Availability = _optional()
+
+
+class DayHours(Wire):
+    """Hours of one day; without times it is closed."""
+
+    day: Day
+    opens: ClockTime | None = _optional(None)
+    closes: ClockTime | None = _optional(None)
+
+
+class OpeningHours(Wire):
+    """Regular opening hours of a place. Days that are not in there are not known."""
+
+    name: Line = _optional(description="Of the place.")
+    url: Annotated[str, StringConstraints(max_length=4_000)] = _optional(description="Its own page.")
+    hours: tuple[DayHours, ...] = Field(max_length=50)
+
+
+class PageMetadata(PageStamp):
+    """What a page says of itself for machines."""
+
+    author: Line = _optional()
+    breadcrumbs: tuple[Line, ...] = _optional((), max_length=20, description="Names of the pages above, the top first.")
+    faq: tuple[PageQuestion, ...] = _optional((), max_length=50)
+    events: tuple[PageEvent, ...] = _optional((), max_length=50)
+    products: tuple[PageProduct, ...] = _optional((), max_length=50)
+    opening: tuple[OpeningHours, ...] = _optional((), max_length=10)

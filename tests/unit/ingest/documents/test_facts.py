@@ -1,0 +1,107 @@
+"""Facts that a page tells machines alone: what of them is added to its text."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from pipelines.ingest.documents.convert import convert
+from pipelines.ingest.documents.facts import VisiblePage, facts_of
+from schemas.page import PageDocument
+from schemas.page_metadata import DayHours, OpeningHours, PageMetadata, PageProduct, PageQuestion
+from text.units import units
+
+ADDRESS = "https://www.town.example/library"
+SHIPPING = PageQuestion(question="What does shipping cost?", answer="It costs **€4.90** in the whole country.")
+HOURS = OpeningHours(
+    name="Town library",
+    hours=(
+        DayHours(day=0, opens="09:00", closes="12:30"),
+        DayHours(day=0, opens="14:00", closes="18:00"),
+        DayHours(day=6),
+    ),
+)
+LAMP = PageProduct(name="Lamp A|B", price=Decimal("19.90"), currency="EUR", availability="out-of-stock")
+
+
+def added(data: PageMetadata, markdown: str, lang: str = "en", title: str = "Town library") -> str:
+    return facts_of(data, VisiblePage(markdown, lang, ADDRESS, title)).markdown
+
+
+def test_an_answer_that_the_page_does_not_show_stands_below_its_question() -> None:
+    faq = PageMetadata(faq=(SHIPPING,))
+    text = added(faq, "# Questions\n\nWe are glad to help.")
+    assert text == f"## What does shipping cost?\n\n{SHIPPING.answer}"
+    [unit] = units(text)
+    assert (unit.text, unit.headings) == (SHIPPING.answer, ("What does shipping cost?",))
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "## What does shipping cost?\n\nNothing, we come by bike.",  # the page says otherwise
+        "**What does shipping cost?** Nothing, we come by bike.",
+        "What does shipping cost?\n:   Nothing, we come by bike.",
+        "It costs €4.90 in the whole country.",  # the same below another question
+        "A parcel is €5.90.",  # another price
+    ],
+)
+def test_what_the_page_answers_or_contradicts_is_left_out(shown: str) -> None:
+    assert added(PageMetadata(faq=(SHIPPING,)), f"# Questions\n\n{shown}") == ""
+
+
+def test_a_question_whose_answer_is_not_in_the_text_is_answered() -> None:
+    assert added(PageMetadata(faq=(SHIPPING,)), "# Questions\n\n## What does shipping cost?\n\n## Dogs?\n\nNo.")
+
+
+def test_opening_hours_are_a_row_a_day_in_the_pages_language() -> None:
+    text = added(PageMetadata(opening=(HOURS,)), "# Bücherei\n\nWillkommen.", "de")
+    assert [unit.said for unit in units(text, "de")] == [
+        "Tag: Montag; Öffnungszeiten: 09:00–12:30, 14:00–18:00",
+        "Tag: Sonntag; Öffnungszeiten: geschlossen",
+    ]
+    assert "| Monday | 09:00–12:30, 14:00–18:00 |" in added(PageMetadata(opening=(HOURS,)), "Welcome.", "xx")
+
+
+@pytest.mark.parametrize("shown", ["Monday to Friday: 9 am to 5 pm", "| Mon | 10:00-18:00 |", "Open 9:00–17:00."])
+def test_a_page_that_shows_hours_is_right(shown: str) -> None:
+    assert added(PageMetadata(opening=(HOURS,)), shown) == ""
+    assert added(PageMetadata(opening=(HOURS,)), "The reading begins at 19:30.")
+
+
+def test_a_business_on_every_page_has_its_hours_on_its_own() -> None:
+    data = PageMetadata(opening=(HOURS,))
+    assert added(data, "Minutes of the council.", title="Council") == ""
+    named = data.model_copy(update={"opening": (HOURS.model_copy(update={"url": f"{ADDRESS}/"}),)})
+    assert added(named, "Welcome.", title="Books")
+
+
+def test_a_product_has_a_row_of_what_the_page_does_not_show() -> None:
+    data = PageMetadata(products=(LAMP,))
+    text = added(data, "A lamp for the desk.", "de")
+    assert [unit.said for unit in units(text, "de")] == [
+        "Produkt: Lamp A|B; Preis: 19,90 €; Verfügbarkeit: nicht auf Lager"
+    ]
+    assert "19" not in added(data, "Only €24.90 today.")  # the structured price may be an old one
+    assert added(data, "Price: 19.90, sold out") == ""
+    assert added(data, "19,90 €").endswith("| Lamp A\\|B | out of stock |")
+    assert added(PageMetadata(products=(LAMP.model_copy(update={"name": "***"}),)), "A lamp.") == ""
+    several = PageMetadata(products=(LAMP, LAMP.model_copy(update={"name": "Bell"})))
+    assert "out of stock" not in added(several, "Lamps and bells.")
+
+
+def test_a_page_says_it_in_its_content_or_its_connector_does() -> None:
+    script = (
+        '<script type="application/ld+json">{"@type": "FAQPage", "mainEntity": [{"@type": "Question", '
+        '"name": "Dogs?", "acceptedAnswer": {"text": "No."}}]}</script>'
+    )
+    page = PageDocument(id="1", title="Rules", content=f"{script}<h1>Rules</h1><p>Be kind.</p>")
+    found = convert(page, "en")
+    assert found.fields["content"] == "# Rules\n\nBe kind.\n\n## Dogs?\n\nNo."
+    assert found.metadata.page_kind == "FAQPage"
+    assert found.notes == ("searchable from the page's structured data, not shown on it: answers (1)",)
+    assert found.reading.words is not None
+    assert found.reading.words.indexed == 3  # of what visitors see
+    sent = page.model_copy(update={"metadata": PageMetadata(page_kind="Article")})
+    assert convert(sent, "en").fields["content"] == "# Rules\n\nBe kind."
