@@ -30,7 +30,20 @@ SHORT_FIELDS: tuple[FieldName, ...] = tuple(f for f in FIELDS if f != "content")
 # A candidate's place, from doc values instead of the stored document.
 PLACE: dict[str, Any] = {"_source": False, "stored_fields": "_none_", "docvalue_fields": ["page_key", "field", "ord"]}
 STAMP = frozenset(PageStamp.model_fields)
-SOURCE = ["page_key", "page_id", "lang", "revision", "title", "url", "field", "ord", "text", "units", "labels", *sorted(STAMP)]
+SOURCE = [
+    "page_key",
+    "page_id",
+    "lang",
+    "revision",
+    "title",
+    "url",
+    "field",
+    "ord",
+    "text",
+    "units",
+    "labels",
+    *sorted(STAMP),
+]
 # HNSW considers this many candidates per shard: recall against time (Elasticsearch's own default is 1.5 x k).
 MIN_CANDIDATES = 100
 # Boosts beside the stems, from the runs recorded in pipelines/query/search/fuse.py.

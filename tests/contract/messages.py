@@ -588,7 +588,9 @@ _ASKED = StoredTurn(
     answer="From 9.",
     citations=(Citation(n=1, start=0, end=7, quote="From 9."),),
     sources=(
-        CitedSource(n=1, page_id="pool", lang="en", title="Pool", url="/pool", field="content", ord=2, kind="tool", **_STAMP),
+        CitedSource(
+            n=1, page_id="pool", lang="en", title="Pool", url="/pool", field="content", ord=2, kind="tool", **_STAMP
+        ),
     ),
     extractive=True,
     certainty="place",

@@ -70,7 +70,7 @@ export interface Citation {
 }
 
 export interface CitedSource {
-  kind: string;
+  page_kind: string;
   published_at: string | null;
   changed_at: string | null;
   n: number;
@@ -193,6 +193,9 @@ export interface Restart {
 }
 
 export interface SearchHit {
+  page_kind: string;
+  published_at: string | null;
+  changed_at: string | null;
   page_id: string;
   lang: string;
   title: string;
@@ -223,7 +226,7 @@ export interface SnippetPart {
 }
 
 export interface Source {
-  kind: string;
+  page_kind: string;
   published_at: string | null;
   changed_at: string | null;
   n: number;

@@ -61,7 +61,9 @@ def saved(op: Op = "upsert", revision: int = 5) -> PageChange:
 
 
 def test_hits_show_what_a_page_is_and_of_when_and_can_be_filtered_by_it() -> None:
-    page = PageDocument(id="fees", labels={"kind": ("form",)}, changed_at=NOON, metadata=PageMetadata(page_kind="FAQPage"))
+    page = PageDocument(
+        id="fees", labels={"kind": ("form",)}, changed_at=NOON, metadata=PageMetadata(page_kind="FAQPage")
+    )
     change = saved().model_copy(update={"page": page})
     meta = handlers.chunked(change, CHUNKER, 0, 0).meta
     assert meta is not None

@@ -223,7 +223,9 @@ def test_open_graph_says_what_nothing_else_does() -> None:
     head = """<meta property="og:type" content="article"><meta name="author" content="Ada">
       <meta property="article:published_time" content="2026-03-02"><meta property="article:modified_time"
       content="x">"""
-    assert read(head=head) == PageMetadata(page_kind="Article", author="Ada", published_at=datetime(2026, 3, 2, tzinfo=UTC))
+    assert read(head=head) == PageMetadata(
+        page_kind="Article", author="Ada", published_at=datetime(2026, 3, 2, tzinfo=UTC)
+    )
     assert read(YOAST, head=head).published_at == datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
     assert structured_data_in("<p>Nothing.</p>") is structured_data_in("No HTML") is None
 
