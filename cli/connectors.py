@@ -20,10 +20,12 @@ from cli.output import NOT_SO, Json, Site, complain, err, explained, out, print_
 from cli.user import user
 from cli.wired import connected, logged
 from cli.work import ready
+from connectors.cms.fetching import SafeFetch
 from connectors.cms.folder.source import FolderSource
 from connectors.cms.folder.watch import Watch
 from connectors.cms.reconcile import Reconciled, reconcile
 from connectors.cms.settings import FolderConnector, PushConnector, SitemapConnector
+from connectors.cms.sitemap.websub import Subscription
 from connectors.cms.sources import configured, opened
 from connectors.cms.sync import AlreadyRunning, PageFailure, SyncOutcome, SyncProgress
 from pipelines.operate.connector_runs import ConnectorRunOutcome
@@ -166,6 +168,8 @@ async def _watch(settings: Settings, site: str, name: str) -> None:
 
 async def _follow(settings: Settings, site: str, name: str, connector: SitemapConnector) -> None:
     from connectors.cms.sitemap.follow import follow  # needs the extra `crawl`
+    from connectors.cms.sitemap.subscribe import keep_subscribed
+    from gateway.edge.keys import token_secret
 
     async with (
         opened(settings, site, name),  # raises what is missing, before the first poll
@@ -174,7 +178,12 @@ async def _follow(settings: Settings, site: str, name: str, connector: SitemapCo
     ):
         intake = await clients.intake()
         ready("following", ", ".join(connector.feeds))
-        await follow(connector, partial(opened, settings, site, name), site, name, intake, partial(_add, came))
+        async with SafeFetch(settings.fetch_allow) as fetch, asyncio.TaskGroup() as tasks:
+            if connector.websub:
+                of_topic = partial(Subscription, site, name, secret=token_secret(settings))
+                tasks.create_task(keep_subscribed(fetch, connector.feeds, connector.websub, of_topic))
+            again = partial(opened, settings, site, name)
+            tasks.create_task(follow(connector, again, site, name, intake, partial(_add, came)))
 
 
 def _say(came: ConnectorRunOutcome, done: Reconciled) -> None:

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute
 from gateway.agents import pages as agent_pages
 from gateway.chat import chat, handovers, search, visitors, welcome
 from gateway.console import console
-from gateway.content import changed, content, webhooks
+from gateway.content import changed, content, webhooks, websub
 from gateway.conversations import conversations, erasure, feedback
 from gateway.edge import metrics, openapi, problems
 from gateway.edge.at_once import AtOnce, InTurn
@@ -145,6 +145,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         conversations=Conversations(ports.conversations, ports.answers, HISTORY_MESSAGES, ports.now, ports.titles),
         handovers=Handovers(ports.handovers, ports.now),
         event_ids=EventIds(secret),
+        token_secret=secret,
         pseudonyms=Pseudonyms(secret),
         sessions=Sessions(secret, keys),
         proxy_users=ProxyUsers(settings.proxy_sign_in),
@@ -177,7 +178,7 @@ def _routes(with_sample: bool) -> list[BaseRoute]:
     """Of all gateways of this process: FastAPI takes a while to prepare a route, once."""
     router = APIRouter(redirect_slashes=False)
     talking = (chat, conversations, erasure, feedback, handovers, welcome, visitors, completions)
-    for module in (content, webhooks, changed, agent_pages, mcp_route, *talking, search, *OPERATORS):
+    for module in (content, webhooks, changed, websub, agent_pages, mcp_route, *talking, search, *OPERATORS):
         router.include_router(module.router)
     questions_asked = {}
     if with_sample:

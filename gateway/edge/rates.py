@@ -45,6 +45,7 @@ What = Literal[
     "mcp",
     "handover",
     "indexnow",
+    "websub",
 ]
 # As often as a question: what asks no stage costs little. A completion or an MCP request that is a question counts as
 # both.

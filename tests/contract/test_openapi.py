@@ -28,6 +28,8 @@ ROUTES = {
     ("post", "/v1/sites/{site}/webhooks/{connector}"),
     ("post", "/v1/sites/{site}/connectors/{connector}/changed"),
     ("post", "/v1/sites/{site}/connectors/{connector}/indexnow"),
+    ("get", "/v1/sites/{site}/connectors/{connector}/websub"),
+    ("post", "/v1/sites/{site}/connectors/{connector}/websub"),
     ("get", "/v1/sites/{site}/pages"),
     ("get", PAGE),
     ("get", "/v1/admin/sites/{site}/handovers"),
@@ -131,6 +133,7 @@ ROUTES = {
 }
 OPEN = {
     "/v1/sites/{site}/connectors/{connector}/indexnow",
+    "/v1/sites/{site}/connectors/{connector}/websub",
     "/v1/sites/{site}/visitor-tokens",
     "/v1/sites/{site}/welcome",
     "/healthz",
