@@ -15,9 +15,11 @@ from connectors.cms.sitemap.websub import Subscription
 FEED = "https://www.town.example/feed.xml"
 TOPIC = "https://www.town.example/feed?kind=news&lang=de"
 ATOM = b"""<feed xmlns="http://www.w3.org/2005/Atom"><link rel="hub" href="https://hub.example/"/>
-<link rel="hub" href="https://second.example/"/><link rel="self" href="/atom"/><entry><link rel="self" href="/x"/></entry></feed>"""
+<link rel="hub" href="https://second.example/"/><link rel="self" href="/atom"/>
+<entry><link rel="self" href="/x"/></entry></feed>"""
 RSS = b"""<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"><channel><link>https://www.town.example/</link>
-<atom:link rel="hub" href="//hub.example/push"/><item><atom:link rel="hub" href="https://evil.example/"/></item></channel></rss>"""
+<atom:link rel="hub" href="//hub.example/push"/>
+<item><atom:link rel="hub" href="https://evil.example/"/></item></channel></rss>"""
 
 
 @pytest.mark.parametrize(
