@@ -34,7 +34,7 @@ class Subscription:
 
     @property
     def token(self) -> str:
-        """What makes the callback's address one that nobody can guess."""
+        """An unguessable part of the callback's address."""
         return self._derived("token")
 
     @property
