@@ -7,8 +7,8 @@ import logging
 import re
 import signal
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -20,15 +20,20 @@ from cli.output import NOT_SO, Json, Site, complain, err, explained, out, print_
 from cli.user import user
 from cli.wired import connected, logged
 from cli.work import ready
+from connectors.cms.fetching import SafeFetch
 from connectors.cms.folder.source import FolderSource
 from connectors.cms.folder.watch import Watch
 from connectors.cms.noted import note, noted_reconcile
 from connectors.cms.reconcile import Reconciled, reconcile
 from connectors.cms.settings import FolderConnector, PushConnector, SitemapConnector
+from connectors.cms.sitemap.websub import Subscription
 from connectors.cms.sources import configured, opened
 from connectors.cms.sync import AlreadyRunning, PageFailure, SyncOutcome, SyncProgress
+from pipelines.ingest.importing import settle
+from pipelines.ingest.receipts import ReceiptReader
 from pipelines.operate.connector_runs import ConnectorRunOutcome
 from pipelines.runtime.errors import Permanent, Retryable, WrongUse
+from schemas.ingest import Receipt
 from schemas.keys import parse_page_key
 
 if TYPE_CHECKING:
@@ -159,12 +164,40 @@ async def _watch(settings: Settings, site: str, name: str) -> None:
             err.print(f"{error}; watching all the same")
         ready("watching", str(source.folder))
         seen = source.seen if source.seen is not None else await source.scan()
+        receipts = await clients.receipts(waiting=True)
+        sent: asyncio.Queue[Mapping[str, int]] = asyncio.Queue()
 
-        await Watch(source, site, name, intake, seen, partial(_add, came)).run(source.folder)
+        def report(outcome: SyncOutcome) -> None:
+            _add(came, outcome)
+            sent.put_nowait(outcome.revisions)
+
+        async with _beside(_tell_notes(receipts, site, sent)):
+            await Watch(source, site, name, intake, seen, report).run(source.folder)
+
+
+async def _tell_notes(receipts: ReceiptReader, site: str, sent: asyncio.Queue[Mapping[str, int]]) -> None:
+    """Print what the receipts of sent pages say: what failed, and which attachments cannot be read."""
+    with receipts.hearing() as heard:
+        while True:
+            revisions = dict(await sent.get())
+            while not sent.empty():
+                revisions |= sent.get_nowait()
+            try:
+                told: dict[str, Receipt] = {}
+                async for _, found in settle(site, revisions, receipts, heard):
+                    told = found
+            except Retryable as error:
+                err.print(f"not known whether the pages are whole: {error}", markup=False, soft_wrap=True)
+            for key, receipt in told.items():
+                what = "failed" if receipt.state == "failed" else "not whole"
+                said = receipt.error or "; ".join(receipt.notes)
+                err.print(f"{what} {_some([key]).strip(' ()')}: {said}", markup=False, soft_wrap=True)
 
 
 async def _follow(settings: Settings, site: str, name: str, connector: SitemapConnector) -> None:
     from connectors.cms.sitemap.follow import follow  # needs the extra `crawl`
+    from connectors.cms.sitemap.subscribe import keep_subscribed
+    from gateway.edge.keys import token_secret
 
     async with (
         opened(settings, site, name),  # raises what is missing, before the first poll
@@ -173,7 +206,24 @@ async def _follow(settings: Settings, site: str, name: str, connector: SitemapCo
     ):
         intake = await clients.intake()
         ready("following", ", ".join(connector.feeds))
-        await follow(connector, partial(opened, settings, site, name), site, name, intake, partial(_add, came))
+        async with SafeFetch(settings.fetch_allow) as fetch, AsyncExitStack() as stack:
+            if connector.websub:
+                of_topic = partial(Subscription, site, name, secret=token_secret(settings))
+                work = keep_subscribed(fetch, connector.feeds, connector.websub, of_topic)
+                await stack.enter_async_context(_beside(work))
+            await follow(connector, partial(opened, settings, site, name), site, name, intake, partial(_add, came))
+
+
+@asynccontextmanager
+async def _beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Work until the block ends."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
 
 def _add(came: ConnectorRunOutcome, outcome: SyncOutcome) -> None:

@@ -64,7 +64,7 @@ def import_pages(
         else:
             total = count(path)
             cursor, left = Cursor(settings.home, site, path), Left()
-            pages = documents(path, left)
+            pages = documents(path, left, settings.site(site).languages)
             result = _stoppable(import_documents(settings, site, pages, total, cursor, wait, left))
     if json:
         print_json(result)

@@ -14,7 +14,7 @@ from gateway.agents import nlweb
 from gateway.agents import pages as agent_pages
 from gateway.chat import chat, handovers, search, suggest, visitors, welcome
 from gateway.console import console
-from gateway.content import changed, content, webhooks
+from gateway.content import changed, content, webhooks, websub
 from gateway.conversations import conversations, erasure, feedback
 from gateway.edge import metrics, openapi, problems
 from gateway.edge.at_once import AtOnce, InTurn
@@ -148,6 +148,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         handovers=Handovers(ports.handovers, ports.now),
         event_ids=EventIds(secret),
         confirmations=Confirmations(secret),
+        token_secret=secret,
         pseudonyms=Pseudonyms(secret),
         sessions=Sessions(secret, keys),
         proxy_users=ProxyUsers(settings.proxy_sign_in),
@@ -181,7 +182,7 @@ def _routes(with_sample: bool) -> list[BaseRoute]:
     router = APIRouter(redirect_slashes=False)
     talking = (chat, conversations, erasure, feedback, handovers, welcome, visitors, completions)
     reading = (agent_pages, nlweb, mcp_route, search, suggest, results)
-    for module in (content, webhooks, changed, *talking, *reading, *OPERATORS):
+    for module in (content, webhooks, changed, websub, *talking, *reading, *OPERATORS):
         router.include_router(module.router)
     questions_asked = {}
     if with_sample:

@@ -53,18 +53,19 @@ class Left:
     omitted: dict[str, str] = field(default_factory=dict)  # links to files outside the folder
 
 
-def documents(source: Path, left: Left) -> Iterator[PageDocument]:
+def documents(source: Path, left: Left, languages: tuple[str, ...] = ()) -> Iterator[PageDocument]:
     """Pages of an NDJSON file (one PageDocument per line) or of a folder, in a stable order.
 
     Args:
         left: receives what cannot be read; the others are returned.
+        languages: of the site. An HTML file is in the one that its `<html lang>` names, if it is one of these.
 
     Raises:
         BadSource: the source does not exist, or cannot be opened.
     """
     try:
         if source.is_dir():
-            yield from _folder(Folder(source), left)
+            yield from _folder(Folder(source), left, languages)
         elif source.is_file():
             yield from _ndjson(source, left)
         else:
@@ -105,14 +106,17 @@ def page_files(folder: Folder) -> Iterator[FolderEntry]:
     return (one for one in folder.walk() if one.kind == "folder" or one.path.suffix.lower() in SUFFIXES | OFFICE.keys())
 
 
-def _folder(folder: Folder, left: Left) -> Iterator[PageDocument]:
+def _folder(folder: Folder, left: Left, languages: tuple[str, ...]) -> Iterator[PageDocument]:
     for found in page_files(folder):
         name = folder.relative(found.path)
         if found.problem or found.stat is None:
             (left.omitted if found.kind == "link" else left.failed)[name] = found.problem
             continue
         try:
-            page = (_office if found.path.suffix.lower() in OFFICE else _text)(folder, found.path, found.stat)
+            if found.path.suffix.lower() in OFFICE:
+                page = _office(folder, found.path, found.stat)
+            else:
+                page = _text(folder, found.path, found.stat, languages)
         except FileNotFoundError:  # deleted meanwhile
             continue
         except Exception as err:  # noqa: BLE001 - one file must not stop the others
@@ -121,11 +125,13 @@ def _folder(folder: Folder, left: Left) -> Iterator[PageDocument]:
             yield page
 
 
-def _text(folder: Folder, path: Path, stat: os.stat_result) -> PageDocument:
+def _text(folder: Folder, path: Path, stat: os.stat_result, languages: tuple[str, ...]) -> PageDocument:
     relative = path.relative_to(folder.path).with_suffix("")
     fields, body = split(text_of(folder, path))
     content = html(path, body)
-    said = {"id": relative.as_posix(), "revision": _changed(stat)} | fields
+    tagged = language_of(lang_tag(path, body), languages)
+    named = {"lang": tagged} if tagged in languages else {}
+    said = {"id": relative.as_posix(), "revision": _changed(stat), **named} | fields
     if "title" not in fields:
         said["title"] = title_in(content) or relative.name
     return PageDocument.model_validate(said | {"content": content})

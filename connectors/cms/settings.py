@@ -156,6 +156,11 @@ class SitemapConnector(_Connector):
         default=(), max_length=20, description="RSS or Atom feeds, whose new entries `pagewire watch` visits."
     )
     feed_interval: float = Field(default=300, ge=1, le=86_400, description="Seconds between two polls of the feeds.")
+    websub: WebUrl | None = Field(
+        default=None,
+        description="Public address of the gateway, `https://chat.example.org`: `pagewire watch` subscribes there to "
+        "the feeds whose hubs speak WebSub, and new entries come at once. Default: the feeds are only polled.",
+    )
 
 
 Connector = Annotated[

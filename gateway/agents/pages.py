@@ -36,6 +36,14 @@ OfLang = Annotated[GivenLang | None, Query(description="Default: the site's firs
 Address = Annotated[
     str, Query(min_length=1, max_length=4_000, description="Address of the page, with or without host.")
 ]
+Below = Annotated[
+    str,
+    Query(
+        max_length=2_000,
+        description="Only pages whose address begins with this, linked there with `format=md`: for a website that "
+        "gives its pages as Markdown itself, as the WordPress plugin and the Wagtail app do.",
+    ),
+]
 After = Annotated[str, Query(max_length=4_000, description="`rel=next` of the piece before.")]
 
 router = APIRouter(prefix="/v1/sites/{site}", tags=["agents"])
@@ -58,11 +66,11 @@ async def page_of(
 
 
 @router.get("/llms.txt", response_class=StreamingResponse, responses={200: {"content": {"text/markdown": {}}}})
-async def list_pages(site: str, caller: MayRead, edge: TheEdge, lang: OfLang = None) -> Response:
+async def list_pages(site: str, caller: MayRead, edge: TheEdge, lang: OfLang = None, below: Below = "") -> Response:
     """All pages of one language with links to their Markdown (llmstxt.org)."""
     lang = lang or edge.settings.site(site).languages[0]
     first = await edge.ports.indexed.pages(site, groups=caller.groups, limit=LISTED_AT_ONCE, lang=lang, described=True)
-    return StreamingResponse(_list(edge, caller, site, lang, first), media_type="text/markdown", headers=PRIVATE)
+    return StreamingResponse(_list(edge, caller, site, lang, first, below), media_type="text/markdown", headers=PRIVATE)
 
 
 @router.get("/llms-full.txt", response_class=StreamingResponse, responses={200: {"content": {"text/markdown": {}}}})
@@ -120,22 +128,35 @@ def _is_known(request: Request, etag: str, page: LivePage) -> bool:
     return since.tzinfo is not None and page.indexed_at.replace(microsecond=0) <= since
 
 
-async def _list(edge: Edge, caller: Caller, site: str, lang: str, some: PageList) -> AsyncIterator[str]:
+async def _list(edge: Edge, caller: Caller, site: str, lang: str, some: PageList, below: str) -> AsyncIterator[str]:
     settings = edge.settings.site(site)
-    yield f"# {settings.title or site}\n\n## Pages\n\n" + "".join(map(_line, some.pages))
+    yield f"# {settings.title or site}\n\n## Pages\n\n" + _lines(some, below)
     while some.next is not None:
         some = await edge.ports.indexed.pages(
             site, groups=caller.groups, after=some.next, limit=LISTED_AT_ONCE, lang=lang, described=True
         )
-        yield "".join(map(_line, some.pages))
+        yield _lines(some, below)
     others = "".join(f"- {link(each, f'llms.txt?lang={each}')}\n" for each in settings.languages if each != lang)
-    yield f"\n## Optional\n\n- {link('All pages, whole', f'llms-full.txt?lang={lang}')}\n{others}"
+    whole = "" if below else f"- {link('All pages, whole', f'llms-full.txt?lang={lang}')}\n"
+    if whole or others:
+        yield f"\n## Optional\n\n{whole}{others}"
 
 
-def _line(page: ListedPage) -> str:
-    """The address of its Markdown is relative to the list's own."""
+def _lines(some: PageList, below: str) -> str:
+    return "".join(_line(page, below) for page in some.pages if page.url.startswith(below))
+
+
+def _line(page: ListedPage, below: str) -> str:
+    """The address of its Markdown is relative to the list's own, or the page's with `format=md`."""
     said = f": {page.description}" if page.description else ""
-    return f"- {link(page.title or page.url or page.page_id, markdown_path(page.page_id, page.lang))}{said}\n"
+    there = own_markdown(page.url) if below else markdown_path(page.page_id, page.lang)
+    return f"- {link(page.title or page.url or page.page_id, there)}{said}\n"
+
+
+def own_markdown(url: str) -> str:
+    """Where a website that gives Markdown itself has it of a page."""
+    address, _, _ = url.partition("#")
+    return f"{address}{'&' if '?' in address else '?'}format=md"
 
 
 def markdown_path(page_id: str, lang: str) -> str:

@@ -87,24 +87,25 @@ async def indexnow(
         raise Problem(403, "forbidden", "`key` is not the connector's `indexnow_key`")
     if len(order.urlList) > MOST:
         raise Problem(422, "invalid", f"`urlList`: {MOST} addresses at most; for more: `pagewire reconcile {site}`")
-    if not all(_is_at(url, website.url) for url in order.urlList) or _host(order.host) != _host(website.url):
+    if not all(is_at(url, website.url) for url in order.urlList) or _host(order.host) != _host(website.url):
         raise Problem(422, "invalid", "`host` or an address of `urlList` is not of this website")
     with ExitStack() as stack:
         stack.enter_context(edge.visits.one(f"{site} {connector}"))
-        visits = BackgroundTask(_visit_in_turn, edge, site, connector, order.urlList, stack.pop_all())
+        visits = BackgroundTask(visit_in_turn, edge, site, connector, order.urlList, stack.pop_all())
         return Response(status_code=202, background=visits)
 
 
-async def _visit_in_turn(edge: Edge, site: str, connector: str, urls: Sequence[str], held: ExitStack) -> None:
+async def visit_in_turn(edge: Edge, site: str, connector: str, urls: Sequence[str], held: ExitStack) -> None:
+    """Visit addresses when the connector's earlier pushes are done, and log the outcome. Args: held: until then."""
     said = log.bind(site=site, connector=connector)
     with held:
         async with edge.visits.turns[f"{site} {connector}"]:
             try:
                 outcomes = await _visit(edge, site, connector, urls)
             except PagewireError as err:
-                said.warning("indexnow: not visited", addresses=len(urls), reason=str(err))
+                said.warning("pushed addresses: not visited", addresses=len(urls), reason=str(err))
             else:
-                said.info("indexnow: visited", **Counter[str](one.state for one in outcomes))
+                said.info("pushed addresses: visited", **Counter[str](one.state for one in outcomes))
 
 
 async def _visit(edge: Edge, site: str, connector: str, urls: Sequence[str]) -> list[ChangedAddress]:
@@ -127,7 +128,8 @@ def _website(edge: Edge, site: str, connector: str) -> SitemapConnector:
     return found
 
 
-def _is_at(url: str, website: str) -> bool:
+def is_at(url: str, website: str) -> bool:
+    """Whether the address is on the website."""
     with suppress(ValueError):
         return same_site(url, website)
     return False

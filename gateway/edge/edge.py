@@ -8,6 +8,7 @@ from typing import Annotated, NamedTuple, cast
 
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import SecretStr
 
 from gateway.edge.at_once import AtOnce, InTurn
 from gateway.edge.auth import VISITOR_SCOPES, Caller, Keys
@@ -62,6 +63,7 @@ class Edge:
     handovers: Handovers
     event_ids: EventIds
     confirmations: Confirmations
+    token_secret: SecretStr
     pseudonyms: Pseudonyms
     sessions: Sessions
     proxy_users: ProxyUsers

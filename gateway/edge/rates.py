@@ -47,6 +47,7 @@ What = Literal[
     "nlweb",
     "handover",
     "indexnow",
+    "websub",
 ]
 # As often as a question: what asks no stage costs little. A completion, MCP or NLWeb request that is a question counts
 # as both. Suggestions come once for each pause in typing.

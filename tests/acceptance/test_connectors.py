@@ -125,7 +125,7 @@ def test_search_follows_a_watched_folder(connected: Connected) -> None:
     docs, site = connected.docs, connected.site
     (docs / "harbour").mkdir()
     (docs / "harbour" / "moor.md").write_text("---\ntitle: Mooring\n---\nAsk for the *zirconium* key.")
-    with connected.instance.started("watch", connected.instance.site, "docs"):
+    with connected.instance.started("watch", connected.instance.site, "docs") as watching:
         eventually(lambda: shown(site, "zirconium") == ["harbour/moor"])
         (docs / "harbour" / "moor.md").write_text("---\ntitle: Mooring\n---\nAsk for the *palladium* key.")
         eventually(lambda: shown(site, "palladium") == ["harbour/moor"])
@@ -135,6 +135,11 @@ def test_search_follows_a_watched_folder(connected: Connected) -> None:
         eventually(lambda: shown(site, "palladium") == ["port/berth"])
         (docs / "port" / "berth.md").unlink()
         eventually(lambda: shown(site, "palladium") == [])
+        (docs / "plan.odt").write_bytes(b"PK damaged")
+        eventually(lambda: "not whole en plan.odt: " in " ".join(watching.log.read_text().split()))
+        (docs / "plan.odt").unlink()
+        receipt = partial(site.get, "/pages/plan.odt/receipt", params={"lang": "en"})
+        eventually(lambda: receipt().json()["state"] == "deleted")
     (docs / "tide.md").write_text("High tide at the rhodium mark.")
     (docs / "ebb.md").write_text("Low tide at the iridium mark.")
     code, seen = connected.reconciled("docs", "--dry-run")

@@ -28,6 +28,8 @@ ROUTES = {
     ("post", "/v1/sites/{site}/webhooks/{connector}"),
     ("post", "/v1/sites/{site}/connectors/{connector}/changed"),
     ("post", "/v1/sites/{site}/connectors/{connector}/indexnow"),
+    ("get", "/v1/sites/{site}/connectors/{connector}/websub"),
+    ("post", "/v1/sites/{site}/connectors/{connector}/websub"),
     ("get", "/v1/sites/{site}/pages"),
     ("get", PAGE),
     ("get", "/v1/admin/sites/{site}/handovers"),
@@ -137,6 +139,7 @@ ROUTES = {
 }
 OPEN = {
     "/v1/sites/{site}/connectors/{connector}/indexnow",
+    "/v1/sites/{site}/connectors/{connector}/websub",
     "/v1/sites/{site}/visitor-tokens",
     "/v1/sites/{site}/welcome",
     "/v1/sites/{site}/results",

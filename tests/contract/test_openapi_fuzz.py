@@ -31,7 +31,12 @@ class _Served(uvicorn.Server):
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The gateway over its fakes, in a thread: schemathesis asks as a blocking client does."""
-    web = {"kind": "sitemap", "url": "https://www.town.example", "indexnow_key": "0123456789"}
+    web = {
+        "kind": "sitemap",
+        "url": "https://www.town.example",
+        "indexnow_key": "0123456789",
+        "websub": "https://chat.example.org",
+    }
     sites = {
         "town": {
             "languages": ["en"],
@@ -85,7 +90,7 @@ def test_every_route_answers_as_the_document_says(document: Any, url: str, metho
         headers = bearer(ADMIN)
         if path.endswith("/webhooks/{connector}"):
             case.path_parameters["connector"] = "blog"
-        elif path.endswith("/indexnow"):
+        elif path.endswith(("/indexnow", "/websub")):
             case.path_parameters["connector"] = "web"
         response = case.call(base_url=url, headers=headers, timeout=20)
         case.validate_response(

@@ -17,10 +17,16 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape
+
+from pydantic import SecretStr
 
 from connectors.cms import documents
 from connectors.cms.fetching import Fetched
+from connectors.cms.sitemap.discover import NotASitemap
+from connectors.cms.sitemap.feeds import hub_of
 from connectors.cms.sitemap.page import read_page
+from connectors.cms.sitemap.websub import Subscription
 from connectors.cms.wordpress.mapping import document
 from connectors.tools import openapi
 from connectors.tools.rest import text_of
@@ -281,6 +287,13 @@ def _decoded(text: str) -> object:
     return decoded(text.encode("utf-8", "replace"), page=True)
 
 
+def _hub(text: str) -> object:
+    """A hub in the header, in which nothing may break a line, and one in the feed."""
+    with suppress(NotASitemap):
+        hub_of(b"", f"<{' '.join(text.split())[:16_000]}>; rel=hub", VALUES["url"])
+    return hub_of(f"<rss><channel>{escape(text)}</channel></rss>".encode("utf-8", "replace"), "", VALUES["url"])
+
+
 def _recorded(text: str) -> object:
     call = ModelCall("answer", (ChatMessage("user", text), ChatMessage("user", text * 6)))
     call.add(text)
@@ -316,6 +329,10 @@ CALLS: Mapping[str, Call] = {
     "connectors.cms.sitemap.page.read_page": lambda text: read_page(
         f"<html><body>{text}".encode("utf-8", "replace"), VALUES["url"]
     ),
+    "connectors.cms.sitemap.feeds.hub_of": _hub,
+    "connectors.cms.sitemap.websub.Subscription.is_signed": lambda text: Subscription(
+        "town", "news", text, SecretStr("secret")
+    ).is_signed(f"sha256={text}", text.encode("utf-8", "replace")),
     "connectors.cms.wordpress.mapping.document": _post,
     "connectors.tools.openapi.Operation.request": lambda text: FEE.request(VALUES["url"], {"service": f"-{text}"}),
     "connectors.tools.openapi.operations": lambda text: list(_operations(text)),
@@ -420,6 +437,8 @@ LEFT_OUT: Mapping[str, str] = {
     "connectors.cms.addresses.AddressFilter.permit": "names of servers",
     "connectors.cms.push.sign": "made by ourselves",
     "connectors.cms.sitemap.others.is_cross_reference": "with read_page",
+    "connectors.cms.sitemap.websub.Subscription.callback": "a topic of 2,000 characters at most",
+    "connectors.cms.sitemap.websub.Subscription.request": "a topic of 2,000 characters at most",
     "connectors.cms.sitemap.others.may_be": "with read_page",
     "pipelines.ingest.embedding_plan.embed_hash": "a hash",
     "connectors.tools.python.python_tool": "names in an operator's settings",

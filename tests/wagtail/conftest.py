@@ -17,6 +17,7 @@ from infra.engine.free_ports import any_free
 from tests.acceptance.system import Instance, Started, eventually
 from tests.engine_fixture import Servers
 from tests.wagtail.peer import Editor, Wagtail
+from tests.wordpress.receiver import SECRET, Receiver, receiving
 
 Key = tuple[str, str]  # translation key, language
 
@@ -129,3 +130,22 @@ def town(engine: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         finally:
             town.stop_pagewire()
             editor.close()
+
+
+@pytest.fixture(scope="module")
+def receiver() -> Iterator[Receiver]:
+    with receiving() as receiver:
+        yield receiver
+
+
+@pytest.fixture(scope="module")
+def wagtail(receiver: Receiver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wagtail]:
+    wagtail = Wagtail(
+        tmp_path_factory.mktemp("wagtail"),
+        any_free(set()),
+        TOWN_PAGEWIRE_URL=receiver.url,
+        TOWN_PAGEWIRE_SITE="town",
+        TOWN_PAGEWIRE_SECRET=SECRET,
+    )
+    with wagtail.running():
+        yield wagtail

@@ -12,31 +12,11 @@ import pytest
 from pydantic import SecretStr
 
 from connectors.cms.push import signed_headers
-from infra.engine.free_ports import any_free
 from tests.acceptance.system import eventually
 from tests.wagtail.peer import Editor, Wagtail
-from tests.wordpress.receiver import SECRET, Receiver, receiving, result
+from tests.wordpress.receiver import SECRET, Receiver, result
 
 pytestmark = pytest.mark.wagtail
-
-
-@pytest.fixture(scope="module")
-def receiver() -> Iterator[Receiver]:
-    with receiving() as receiver:
-        yield receiver
-
-
-@pytest.fixture(scope="module")
-def wagtail(receiver: Receiver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wagtail]:
-    wagtail = Wagtail(
-        tmp_path_factory.mktemp("wagtail"),
-        any_free(set()),
-        TOWN_PAGEWIRE_URL=receiver.url,
-        TOWN_PAGEWIRE_SITE="town",
-        TOWN_PAGEWIRE_SECRET=SECRET,
-    )
-    with wagtail.running():
-        yield wagtail
 
 
 @pytest.fixture(autouse=True)

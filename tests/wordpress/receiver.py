@@ -21,7 +21,7 @@ from tests.acceptance.system import eventually
 from tests.wordpress.peer import WordPress
 
 SECRET = "whsec_" + base64.b64encode(b"the tests' secret, 32 bytes long").decode()
-Answer = tuple[int, dict[str, Any], dict[str, str]]
+Answer = tuple[int, dict[str, Any] | str, dict[str, str]]
 
 
 @dataclass
@@ -34,6 +34,8 @@ class Receiver:
     latest: dict[tuple[str, str], BulkLine] = field(default_factory=dict)
     answers: Callable[[list[BulkLine]], Answer | None] = lambda lines: None
     skew: int = 0  # seconds that its clock is ahead
+    pages_as_markdown: dict[str, Answer] = field(default_factory=dict)  # by path and query; others are 404
+    asked: list[tuple[str, str]] = field(default_factory=list)  # their paths, and `If-None-Match`
     lock: Lock = field(default_factory=Lock)
 
     @property
@@ -41,6 +43,12 @@ class Receiver:
         """Pages that are there, by id."""
         with self.lock:
             return {line.page.id: line.page for line in self.latest.values() if line.op == "upsert"}
+
+    def give(self, path: str, known: str) -> Answer:
+        with self.lock:
+            self.asked.append((path, known))
+            status, body, headers = self.pages_as_markdown.get(path, (404, {"code": "unknown-page"}, {}))
+        return (304, "", headers) if known and known == headers.get("ETag") else (status, body, headers)
 
     def take(self, headers: Any, body: bytes) -> Answer:
         names = {name.lower(): value for name, value in headers.items()}
@@ -87,12 +95,18 @@ def receiving() -> Iterator[Receiver]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             known = self.path in ("/v1/sites/town/webhooks/wordpress", "/v1/sites/town/webhooks/wagtail")
             unknown = (404, {"code": "unknown-connector"}, dict[str, str]())
-            status, said, headers = receiver.take(self.headers, body) if known else unknown
-            data = json.dumps(said).encode()
+            self._answer(*(receiver.take(self.headers, body) if known else unknown))
+
+        def do_GET(self) -> None:
+            self._answer(*receiver.give(self.path, self.headers.get("If-None-Match", "")))
+
+        def _answer(self, status: int, said: dict[str, Any] | str, headers: dict[str, str]) -> None:
+            data = said.encode() if isinstance(said, str) else json.dumps(said).encode()
             self.send_response(status)
             for name, value in {"Content-Type": "application/json", **headers}.items():
                 self.send_header(name, value)
-            self.send_header("Content-Length", str(len(data)))
+            if status != 304:
+                self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
 

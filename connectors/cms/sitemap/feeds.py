@@ -12,6 +12,7 @@ from email.utils import parsedate_to_datetime
 from itertools import islice
 from urllib.parse import urljoin
 
+import httpx
 from lxml import etree
 
 from connectors.cms.sitemap.discover import Location, NotASitemap, read_xml
@@ -31,6 +32,22 @@ def entries_of(body: bytes, url: str) -> list[Location]:
         raise NotASitemap(f"{url}: neither RSS nor Atom")
     entries = map(_location, islice(root.iter("{*}item", "{*}entry"), ENTRIES))
     return [Location(there, lastmod) for link, lastmod in entries if link and (there := _absolute(url, link))]
+
+
+def hub_of(body: bytes, link_header: str, url: str) -> tuple[str | None, str]:
+    """The WebSub hub of the feed at `url` and its address there, from the header `Link` or the feed's own links.
+
+    Raises: NotASitemap, ServerUnavailable: it cannot be read.
+    """
+    said = {name: str(link["url"]) for name, link in httpx.Response(200, headers={"Link": link_header}).links.items()}
+    if "hub" not in said:
+        root = read_xml(body, url)
+        if isinstance(root, bytes):
+            raise NotASitemap(f"{url}: neither RSS nor Atom")
+        links = [*root.iterfind("{*}link"), *root.iterfind("{*}channel/{*}link")]
+        said = {str(link.get("rel")): str(link.get("href")) for link in reversed(links) if link.get("href")}
+    hub = _absolute(url, said["hub"]) if "hub" in said else ""
+    return hub or None, _absolute(url, said.get("self", url)) or url
 
 
 def _location(entry: etree._Element) -> Location:

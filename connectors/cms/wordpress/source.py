@@ -26,6 +26,10 @@ from connectors.cms.wordpress.visitor import AnonymousReader
 from schemas.base import problems
 from schemas.page import PageDocument
 
+SHOWN = (
+    "pages of this kind are read as the theme shows them, which only the plugin does: save the page, or press "
+    "`Send everything` under Settings > Pagewire"
+)
 VISITED_AT_ONCE = 4  # pages requested at their own addresses
 
 
@@ -35,6 +39,7 @@ class _Site:
 
     lang: str
     routes: Mapping[str, str]  # kind of post -> route
+    shown: frozenset[str]  # kinds that only the plugin can read, as the theme shows them
 
 
 class WordPressSource:
@@ -68,6 +73,10 @@ class WordPressSource:
         for route, pairs in groupby(by_route, key=lambda pair: pair[0]):
             ones = [one for _, one in pairs]
             if route is None:  # its kind is not public any more, so the page is gone
+                continue
+            if type_and_number(ones[0].page_id)[0] in site.shown:
+                for one in ones:
+                    yield UnreadablePage(one, SHOWN)
                 continue
             for some in chunked(ones, FETCHED_AT_ONCE):
                 async with aclosing(self._some(site, route, some)) as pages:
@@ -120,7 +129,8 @@ class WordPressSource:
                     "types with show_in_rest, or untick them under Settings > Pagewire"
                 )
             lang = plugin["lang"] if plugin else self._default_lang
-            self._site = _Site(lang, {name: routes[name] for name in chosen})
+            shown = plugin.get("shown", ()) if plugin else ()  # plugins before 0.4 do not say it
+            self._site = _Site(lang, {name: routes[name] for name in chosen}, frozenset(map(str, shown)))
         return self._site
 
     @staticmethod

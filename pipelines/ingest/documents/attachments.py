@@ -314,7 +314,7 @@ def name_of(attachment: Attachment, number: int) -> str:
 def _pieces(document: Sections, attachment: Attachment, number: int, page: PageDocument) -> list[AttachmentPiece]:
     own = page.title or page.name
     name = name_of(attachment, number) if attachment.title or not attachment.data_base64 or attachment.link else ""
-    title = " – ".join(filter(None, (own, name)))
+    title = " – ".join(dict.fromkeys(filter(None, (own, name))))  # a file that is its own page has one name
     link = attachment.link or attachment.url or page.url
     return [
         AttachmentPiece(

@@ -58,6 +58,15 @@ def test_a_file_without_a_title_is_named_after_its_place(folder: Path) -> None:
     assert (only(folder).id, only(folder).title) == ("town/fees", "fees")
 
 
+def test_a_file_of_html_is_in_the_language_that_it_names_if_the_site_has_it(folder: Path) -> None:
+    put(folder / "a.html", '<!doctype html><html lang="de-AT"><title>Bad</title><p>Offen.')
+    put(folder / "b.html", '<html lang="fr"><title>Bain</title><p>Ouvert.')
+    put(folder / "c.html", '---\nlang: en\n---\n<html lang="de"><title>Bath</title><p>Open.')
+    put(folder / "d.md", '<html lang="de">Text.')
+    found = {page.id: page.lang for page in documents(folder, Left(), ("en", "de"))}
+    assert found == {"a": "de", "b": None, "c": "en", "d": None}
+
+
 def test_markdown_becomes_html_with_tables(folder: Path) -> None:
     put(folder / "fees.md", "# Fees\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\nwww.example.org")
     content = only(folder).content

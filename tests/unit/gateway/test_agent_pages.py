@@ -21,8 +21,10 @@ SITE = "/v1/sites/town"
 TABLE = "| a | b |\n| --- | --- |\n| 1 | 2 |\n\n"
 
 
-def keep(fakes: FakePorts, id: str, *content: str, lang: str = "en", title: str = "", groups: str = "") -> None:
-    url = f"https://www.town.example/{id}"
+def keep(
+    fakes: FakePorts, id: str, *content: str, lang: str = "en", title: str = "", groups: str = "", url: str = ""
+) -> None:
+    url = url or f"https://www.town.example/{id}"
     parts = [("title", title), *(("content", text) for text in content)]
     chunks = tuple(
         IndexedChunk(field=field, ord=0, text=text, title=title, url=url)  # type: ignore[arg-type]
@@ -94,6 +96,19 @@ async def test_lists_are_of_one_language_go_over_many_searches_and_name_pages_wi
         url = str(piece.url.join(piece.links["next"]["url"])) if "next" in piece.links else ""
     assert [piece.count("\nrevision: ") for piece in pieces] == [PIECE] * (many // PIECE) + [many % PIECE]
     assert "Text 0." in pieces[0]
+
+
+async def test_a_website_that_gives_markdown_itself_gets_a_list_of_its_own_pages_alone(
+    stranger: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    keep(fakes, "fees", "Ten euros.", title="Fees")
+    keep(fakes, "pool", "Warm.", title="Pool", url="https://www.town.example/?p=7#open")
+    keep(fakes, "shop", "Mugs.", title="Shop", url="https://shop.example/mugs")
+    answer = await stranger.get(f"{SITE}/llms.txt", params={"below": "https://www.town.example/"})
+    assert answer.text == (
+        "# Town & Sons\n\n## Pages\n\n- [Fees](https://www.town.example/fees?format=md)\n"
+        "- [Pool](https://www.town.example/?p=7&format=md)\n\n## Optional\n\n- [de](llms.txt?lang=de)\n"
+    )
 
 
 async def test_pages_for_groups_are_for_their_keys_alone(stranger: httpx.AsyncClient, fakes: FakePorts) -> None:

@@ -131,6 +131,9 @@ async def test_each_page_of_a_file_has_a_place_of_its_own() -> None:
         file=0, title="Fees – Fees 2026.pdf · 3/3", url="https://town.example/files/Fees%202026.pdf?v=2#page=3"
     )
     assert (read.notes, read.failed) == ((), ())
+    own = Attachment(url=url, title="Fees.pdf")
+    read = await attachments({url: Got(PDF)}).read("town", PageDocument(id="f", title="Fees.pdf", attachments=(own,)))
+    assert [piece.place.title for piece in read.pieces] == [f"Fees.pdf · {n}/3" for n in (1, 2, 3)]
 
 
 @pytest.mark.parametrize(

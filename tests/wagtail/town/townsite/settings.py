@@ -33,6 +33,7 @@ INSTALLED_APPS = [
 if os.environ.get("TOWN_TASKS") != "none":  # Wagtail 7.1 and newer
     INSTALLED_APPS.append("django_tasks")
 MIDDLEWARE = [
+    "pagewire_wagtail.markdown.MarkdownMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -68,6 +69,8 @@ DATABASES = {
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # fast
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 STATIC_URL = "/static/"
+MEDIA_ROOT, MEDIA_URL = f"{DATABASES['default']['NAME']}.media", "/media/"
+WAGTAILDOCS_SERVE_METHOD = os.environ.get("TOWN_DOCUMENTS", "serve_view")
 USE_TZ = True
 TIME_ZONE = "UTC"
 USE_I18N = True

@@ -4,11 +4,13 @@ from django.conf import settings
 from django.urls import include, path
 from wagtail import urls as wagtail_urls
 from wagtail.admin import urls as wagtailadmin_urls
+from wagtail.documents import urls as wagtaildocs_urls
 
 from townsite.python import run
 
 urlpatterns = [
     path("admin/", include(wagtailadmin_urls)),
+    path("documents/", include(wagtaildocs_urls)),
     path("pagewire/", include("pagewire_wagtail.urls")),
     path("python", run),
 ]

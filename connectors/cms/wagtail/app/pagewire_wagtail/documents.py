@@ -20,6 +20,7 @@ from wagtail.blocks import StreamValue
 from wagtail.fields import RichTextField, StreamField
 from wagtail.rich_text import expand_db_html
 
+from pagewire_wagtail.attachments import attachments
 from pagewire_wagtail.public import Page, key_of
 
 OVERRIDABLE = frozenset({"url", "name", "title", "description", "keywords", "content", "attachments", "labels"})
@@ -62,8 +63,11 @@ def document(page: Any | None) -> dict[str, Any] | None:
                 "content": content(page) if "content" not in own else "",
                 "changed_at": _aware(page.last_published_at),
             }
+            found |= own
+            if "attachments" not in own and (files := attachments(str(found["content"]), url)):
+                found["attachments"] = files
             # Convert to JSON here, so that lazy translations are evaluated in the page's language.
-            return json.loads(json.dumps(found | own, default=str))
+            return json.loads(json.dumps(found, default=str))
     except Exception as err:
         raise Unrenderable(f"{type(err).__name__}: {err}"[:1_000]) from err
 

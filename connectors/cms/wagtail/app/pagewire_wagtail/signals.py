@@ -4,7 +4,8 @@
     its slug or place changed                     ─▶ pre/post_save  ─┤ with all below it: their URLs changed, silently
     deleted                                       ─▶ post_delete    ─┼▶ mark
     a subtree restricted, or no more              ─▶ PageViewRestriction ─┤
-    a site's address or root page changed         ─▶ Site           ─┘
+    a site's address or root page changed         ─▶ Site           ─┤
+    a document changed, that pages link to        ─▶ post_save      ─┘
 
 post_save runs in the transaction of the save. Wagtail's page_published and page_unpublished come after it, when a
 page's tags and its own `save` are complete, so they mark the page again. A planned publication (`go_live_at`) sends
@@ -15,8 +16,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models.signals import post_delete, post_save, pre_save
-from wagtail.models import PageViewRestriction, Site
+from django.apps import apps
+from django.contrib.contenttypes.models import ContentType
+from django.db.models.signals import post_delete, post_save, pre_delete, pre_save
+from wagtail.models import PageViewRestriction, ReferenceIndex, Site
 from wagtail.signals import page_published, page_unpublished
 
 from pagewire_wagtail import marks
@@ -45,6 +48,8 @@ def connect() -> None:
     pre_save.connect(page_saving)
     post_save.connect(page_saved)
     post_delete.connect(page_deleted)
+    post_save.connect(document_saved)
+    pre_delete.connect(document_saved)  # its references go with it
     page_published.connect(page_announced)
     page_unpublished.connect(page_announced)
     for signal in (post_save, post_delete):
@@ -89,6 +94,19 @@ def page_deleted(instance: Any, **kwargs: Any) -> None:
 def page_announced(instance: Any, **kwargs: Any) -> None:
     if _listening():
         marks.mark([marks.of(instance)])
+
+
+def document_saved(instance: Any, raw: bool = False, **kwargs: Any) -> None:
+    """Mark the pages that link to a document: its file or its visibility may be another one."""
+    if not apps.is_installed("wagtail.documents") or raw or not _listening():
+        return
+    from wagtail.documents.models import AbstractDocument
+
+    if isinstance(instance, AbstractDocument):
+        pages = ContentType.objects.get_for_model(Page)
+        references = ReferenceIndex.get_references_to(instance).filter(base_content_type=pages)
+        ids = {int(id) for id in references.values_list("object_id", flat=True)}
+        marks.mark(marks.of(page) for page in newest().filter(pk__in=ids, live=True).select_related("locale"))
 
 
 def restriction_changed(instance: Any, raw: bool = False, **kwargs: Any) -> None:

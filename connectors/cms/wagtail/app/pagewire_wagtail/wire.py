@@ -13,6 +13,8 @@ from pagewire_wagtail.conf import Pagewire
 from pagewire_wagtail.signing import headers
 
 LONGEST_ANSWER = 4 * 1024 * 1024  # bytes
+LONGEST_TEXT = 8_000_000  # bytes of a page or a list as Markdown
+READ_TIMEOUT = 3.0  # seconds that a visitor waits for one
 LONGEST_PAUSE = 600.0  # seconds that a Retry-After may ask for
 
 
@@ -22,6 +24,14 @@ class Taken:
 
     accepted: int
     refused: dict[int, str]  # number of a refused line, from 1 -> reason
+
+
+@dataclass(frozen=True)
+class Given:
+    """A text that Pagewire gives everybody."""
+
+    body: str
+    etag: str  # empty: it has none
 
 
 class Away(Exception):
@@ -68,6 +78,35 @@ def send(pagewire: Pagewire, lines: list[bytes], *, bulk: bool = False) -> Taken
         raise Away(f"{pagewire.url} does not answer: {getattr(err, 'reason', None) or err!r}") from None
     except ValueError as err:
         raise Away(f"{pagewire.url} answered with something else than Pagewire does: {err}") from None
+
+
+def get(pagewire: Pagewire, path: str, known: Given | None) -> Given | None:
+    """The Markdown at a path below the site; None: there is none.
+
+    Args:
+        known: an earlier answer, which is returned if it is still right.
+
+    Raises:
+        Away: Pagewire does not answer, or cannot now.
+    """
+    said = {"User-Agent": "pagewire-wagtail", **({"If-None-Match": known.etag} if known and known.etag else {})}
+    request = Request(f"{pagewire.url}/v1/sites/{pagewire.site}/{path}", headers=said)  # noqa: S310  # http(s) only
+    try:
+        with _open(request, timeout=READ_TIMEOUT) as response:
+            body = response.read(LONGEST_TEXT + 1)
+            right = response.headers.get_content_type() == "text/markdown" and len(body) <= LONGEST_TEXT
+            return Given(body.decode(), response.headers.get("ETag", "")) if right else None
+    except HTTPError as err:
+        with err:
+            if err.code == 304:
+                return known
+            if err.code == 429 or err.code >= 500:
+                raise Away(f"{pagewire.url} answered {err.code}") from None
+            return None
+    except (OSError, HTTPException) as err:
+        raise Away(f"{pagewire.url} does not answer: {getattr(err, 'reason', None) or err!r}") from None
+    except ValueError:
+        return None
 
 
 def _taken(answer: bytes) -> Taken:

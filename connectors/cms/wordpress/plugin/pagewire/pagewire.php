@@ -36,6 +36,7 @@ require_once __DIR__ . '/includes/class-visit.php';
 require_once __DIR__ . '/includes/class-sender.php';
 require_once __DIR__ . '/includes/class-routes.php';
 require_once __DIR__ . '/includes/class-widget.php';
+require_once __DIR__ . '/includes/class-markdown.php';
 
 /** Connects everything to WordPress; nothing else runs when the file is loaded. */
 function start() {
@@ -54,6 +55,7 @@ function start() {
 	$visit->register();
 	( new Routes( $settings, $pages, $queue, $sender ) )->register();
 	( new Widget( $settings, $pages ) )->register();
+	( new Markdown( $settings, $pages, $endpoint ) )->register();
 	if ( is_admin() ) {
 		require_once __DIR__ . '/includes/class-admin.php';
 		( new Admin( $settings, $queue, $visit, $endpoint, $sender ) )->register();

@@ -132,13 +132,18 @@ final class Admin {
 		$text  = static function ( $key ) use ( $given ) {
 			return isset( $given[ $key ] ) && is_string( $given[ $key ] ) ? trim( sanitize_text_field( $given[ $key ] ) ) : '';
 		};
-		$types = isset( $given['types'] ) && is_array( $given['types'] ) ? array_map( 'sanitize_key', array_filter( $given['types'], 'is_string' ) ) : array();
+		$types = static function ( $key ) use ( $given ) {
+			$names = isset( $given[ $key ] ) && is_array( $given[ $key ] ) ? array_filter( $given[ $key ], 'is_string' ) : array();
+			return array_values( array_intersect( array_map( 'sanitize_key', $names ), Settings::offered() ) );
+		};
 		$new   = array(
 			'endpoint'  => untrailingslashit( esc_url_raw( $text( 'endpoint' ), array( 'http', 'https' ) ) ),
 			'site'      => $text( 'site' ),
 			'connector' => $text( 'connector' ),
-			'types'     => array_values( array_intersect( $types, Settings::offered() ) ),
+			'types'     => $types( 'types' ),
+			'shown'     => $types( 'shown' ),
 			'lang'      => $text( 'lang' ),
+			'markdown'  => ! empty( $given['markdown'] ),
 			'widget'    => ! empty( $given['widget'] ),
 			'visitors'  => untrailingslashit( esc_url_raw( $text( 'visitors' ), array( 'http', 'https' ) ) ),
 			'private'   => $old['private'],
@@ -365,15 +370,10 @@ final class Admin {
 				</table>
 				<h2><?php esc_html_e( 'What is sent', 'pagewire' ); ?></h2>
 				<table class="form-table" role="presentation">
-					<tr>
-						<th scope="row"><?php esc_html_e( 'Kinds of pages', 'pagewire' ); ?></th>
-						<td><fieldset><legend class="screen-reader-text"><?php esc_html_e( 'Kinds of pages', 'pagewire' ); ?></legend>
-							<?php foreach ( Settings::offered() as $type ) : ?>
-								<label><input type="checkbox" name="<?php echo esc_attr( Settings::OPTION ); ?>[types][]" value="<?php echo esc_attr( $type ); ?>" <?php checked( in_array( $type, $all['types'], true ) ); ?>> <?php echo esc_html( get_post_type_object( $type )->labels->name ); ?> <code><?php echo esc_html( $type ); ?></code></label><br>
-							<?php endforeach; ?>
-							<p class="description"><?php esc_html_e( 'Only what every visitor may read leaves this site: each page is asked for as somebody who is not logged in. Drafts, private pages, pages with a password and pages for members never leave.', 'pagewire' ); ?></p>
-						</fieldset></td>
-					</tr>
+					<?php
+					$this->kinds( 'types', __( 'Kinds of pages', 'pagewire' ), $all['types'], __( 'Only what every visitor may read leaves this site: each page is asked for as somebody who is not logged in. Drafts, private pages, pages with a password and pages for members never leave.', 'pagewire' ) );
+					$this->kinds( 'shown', __( 'Read as the theme shows them', 'pagewire' ), $all['shown'], __( 'For kinds whose theme prints more than the content, such as custom fields, prices and stock: all of the page between its header and its footer is sent, without comments. Press "Send everything" after a change.', 'pagewire' ) );
+					?>
 					<?php $this->field( 'lang', __( 'Language', 'pagewire' ), $all['lang'], 'text', __( 'Of pages that Polylang or WPML say nothing about. Empty: the language of this site.', 'pagewire' ), false, 'small-text' ); ?>
 				</table>
 				<h2><?php esc_html_e( 'Chat', 'pagewire' ); ?></h2>
@@ -391,6 +391,21 @@ final class Admin {
 						</td>
 					</tr>
 					<?php $this->field( 'visitors', __( 'Address for visitors', 'pagewire' ), $all['visitors'], 'url', __( 'Where browsers find Pagewire, if that is not the address above.', 'pagewire' ) ); ?>
+				</table>
+				<h2><?php esc_html_e( 'Assistants', 'pagewire' ); ?></h2>
+				<table class="form-table" role="presentation">
+					<tr>
+						<th scope="row"><?php esc_html_e( 'On this site', 'pagewire' ); ?></th>
+						<td>
+							<label><input type="checkbox" name="<?php echo esc_attr( Settings::OPTION ); ?>[markdown]" value="1" <?php checked( $all['markdown'] ); ?>> <?php esc_html_e( 'Give pages as Markdown, and llms.txt', 'pagewire' ); ?></label>
+							<p class="description">
+								<?php
+								/* translators: %s: address of llms.txt */
+								echo esc_html( sprintf( __( 'At the address of each page with ?format=md or .md behind it, and at %s. The site needs agents: [pages] in pagewire.yaml.', 'pagewire' ), home_url( '/llms.txt' ) ) );
+								?>
+							</p>
+						</td>
+					</tr>
 				</table>
 				<?php submit_button(); ?>
 			</form>
@@ -446,6 +461,28 @@ final class Admin {
 				<input type="<?php echo esc_attr( $type ); ?>" id="<?php echo esc_attr( $id ); ?>" name="<?php echo esc_attr( Settings::OPTION . "[$key]" ); ?>" value="<?php echo esc_attr( $value ); ?>" class="<?php echo esc_attr( $size ); ?>" aria-describedby="<?php echo esc_attr( $id ); ?>-said" <?php echo $fixed ? 'readonly' : ''; ?>>
 				<p class="description" id="<?php echo esc_attr( $id ); ?>-said"><?php echo esc_html( $fixed ? __( 'Set in wp-config.php.', 'pagewire' ) : $about ); ?></p>
 			</td>
+		</tr>
+		<?php
+	}
+
+	/**
+	 * A row with a box for each kind of pages.
+	 *
+	 * @param string   $key    In the option.
+	 * @param string   $label  What the boxes are for.
+	 * @param string[] $chosen Kinds that are ticked.
+	 * @param string   $about  Explained.
+	 */
+	private function kinds( $key, $label, array $chosen, $about ) {
+		?>
+		<tr>
+			<th scope="row"><?php echo esc_html( $label ); ?></th>
+			<td><fieldset><legend class="screen-reader-text"><?php echo esc_html( $label ); ?></legend>
+				<?php foreach ( Settings::offered() as $type ) : ?>
+					<label><input type="checkbox" name="<?php echo esc_attr( Settings::OPTION . "[$key][]" ); ?>" value="<?php echo esc_attr( $type ); ?>" <?php checked( in_array( $type, $chosen, true ) ); ?>> <?php echo esc_html( get_post_type_object( $type )->labels->name ); ?> <code><?php echo esc_html( $type ); ?></code></label><br>
+				<?php endforeach; ?>
+				<p class="description"><?php echo esc_html( $about ); ?></p>
+			</fieldset></td>
 		</tr>
 		<?php
 	}

@@ -61,6 +61,7 @@ final class Endpoint {
 		$answer = $this->guarded(
 			$url,
 			array(
+				'method'              => 'POST',
 				'timeout'             => self::TIMEOUT,
 				'redirection'         => 0, // What is signed for one server is not for another.
 				'limit_response_size' => self::LARGEST,
@@ -80,6 +81,29 @@ final class Endpoint {
 			'error'       => '',
 			'retry_after' => max( 0, (int) wp_remote_retrieve_header( $answer, 'retry-after' ) ),
 			'skew'        => false === $date ? null : (int) $time - $date,
+		);
+	}
+
+	/**
+	 * Reads what Pagewire gives everybody of this site.
+	 *
+	 * @param string $path    Below the site, with its query.
+	 * @param string $etag    Of what is known already; empty when nothing is.
+	 * @param int    $timeout Seconds.
+	 * @param int    $largest Bytes of an answer that are read.
+	 * @return array|\WP_Error
+	 */
+	public function get( $path, $etag, $timeout, $largest ) {
+		return $this->guarded(
+			$this->settings->endpoint() . '/v1/sites/' . rawurlencode( $this->settings->all()['site'] ) . "/$path",
+			array(
+				'method'              => 'GET',
+				'timeout'             => $timeout,
+				'redirection'         => 0,
+				'limit_response_size' => $largest,
+				'user-agent'          => 'Pagewire-WordPress/' . VERSION,
+				'headers'             => '' === $etag ? array() : array( 'If-None-Match' => $etag ),
+			)
 		);
 	}
 
@@ -157,12 +181,12 @@ final class Endpoint {
 	 * A request that goes nowhere but to public addresses, and to the one in the settings if that may be private.
 	 *
 	 * @param string $url       Where.
-	 * @param array  $arguments For wp_safe_remote_post().
+	 * @param array  $arguments For wp_safe_remote_request().
 	 * @return array|\WP_Error
 	 */
 	private function guarded( $url, array $arguments ) {
 		if ( ! $this->settings->may_be_private() ) {
-			return wp_safe_remote_post( $url, $arguments );
+			return wp_safe_remote_request( $url, $arguments );
 		}
 		$own   = wp_parse_url( $url );
 		$hosts = static function ( $external, $host ) use ( $own ) {
@@ -174,7 +198,7 @@ final class Endpoint {
 		add_filter( 'http_request_host_is_external', $hosts, 10, 2 );
 		add_filter( 'http_allowed_safe_ports', $ports, 10, 2 );
 		try {
-			return wp_safe_remote_post( $url, $arguments );
+			return wp_safe_remote_request( $url, $arguments );
 		} finally {
 			remove_filter( 'http_request_host_is_external', $hosts );
 			remove_filter( 'http_allowed_safe_ports', $ports );

@@ -47,6 +47,16 @@ final class Pages {
 	}
 
 	/**
+	 * Whether it is read as the theme shows it: fields, prices and whatever else stands around the content.
+	 *
+	 * @param WP_Post|null $post A post.
+	 * @return bool
+	 */
+	public function is_shown( $post ) {
+		return $post instanceof WP_Post && in_array( $post->post_type, $this->settings->shown(), true );
+	}
+
+	/**
 	 * Its id at Pagewire: the same whatever happens to title, slug and parent.
 	 *
 	 * @param WP_Post $post A post.

@@ -152,6 +152,7 @@ final class Routes {
 			array(
 				'lang'  => $this->pages->site_lang(),
 				'types' => $this->settings->types(),
+				'shown' => $this->settings->shown(),
 			)
 		);
 	}

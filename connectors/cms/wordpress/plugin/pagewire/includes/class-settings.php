@@ -23,7 +23,9 @@ final class Settings {
 		'site'      => '',
 		'connector' => 'wordpress',
 		'types'     => array( 'post', 'page' ),
+		'shown'     => array(),
 		'lang'      => '',
+		'markdown'  => false,
 		'widget'    => false,
 		'visitors'  => '',
 		'private'   => false,
@@ -99,6 +101,15 @@ final class Settings {
 	 */
 	public function types() {
 		return array_values( array_intersect( $this->all()['types'], self::offered() ) );
+	}
+
+	/**
+	 * Those of them whose pages are read as the theme shows them, not by their content alone.
+	 *
+	 * @return string[]
+	 */
+	public function shown() {
+		return array_values( array_intersect( $this->all()['shown'], $this->types() ) );
 	}
 
 	/**

@@ -86,6 +86,9 @@ final class Visit {
 
 		$html = is_wp_error( $answer ) ? '' : $answer['body'];
 		$page = self::between_marks( $html, $tag );
+		if ( $this->pages->is_shown( get_post( $post_id ) ) ) {
+			$page = self::as_shown( $html, $tag, $page );
+		}
 		if ( $page ) {
 			return array( self::PAGE, $page );
 		}
@@ -202,6 +205,41 @@ final class Visit {
 		add_filter( 'the_content', array( $this, 'begin' ), PHP_INT_MIN );
 		add_filter( 'the_content', array( $this, 'mark' ), PHP_INT_MAX );
 		add_action( 'shutdown', array( $this, 'stopped' ), PHP_INT_MAX );
+		add_action( 'wp', array( $this, 'show' ) );
+	}
+
+	/**
+	 * Keeps what other people and other pages say out of a page that is read as the theme shows it: comments, and
+	 * WooCommerce's reviews and suggestions, whose prices are not this product's. Kinds of pages are known by now.
+	 */
+	public function show() {
+		if ( ! $this->pages->is_shown( get_post( $this->asked[0] ) ) ) {
+			return;
+		}
+		add_action( 'wp_head', array( $this, 'mark_head' ), PHP_INT_MAX );
+		foreach ( array( 'comments_open', 'pings_open' ) as $open ) {
+			add_filter( $open, '__return_false', PHP_INT_MAX );
+		}
+		add_filter( 'get_comments_number', '__return_zero', PHP_INT_MAX );
+		$none = static function ( $found, $query ) {
+			return empty( $query->query_vars['count'] ) ? array() : 0;
+		};
+		add_filter( 'comments_pre_query', $none, PHP_INT_MAX, 2 );
+		foreach ( array( 'woocommerce_related_products', 'woocommerce_product_get_upsell_ids', 'woocommerce_product_get_cross_sell_ids' ) as $others ) {
+			add_filter( $others, '__return_empty_array', PHP_INT_MAX );
+		}
+	}
+
+	/**
+	 * The mark of a page whose post has no content of its own: its template makes all of it out of fields. Where there
+	 * is a content, the marks around it tell whether visitors see it.
+	 */
+	public function mark_head() {
+		list( $id, $tag ) = $this->asked;
+		$post             = get_post( $id );
+		if ( is_singular() && get_queried_object_id() === $id && '' === trim( wp_strip_all_tags( $post->post_content ) ) ) {
+			printf( '<meta name="%s" content="%s">', esc_attr( $tag ), esc_attr( bin2hex( wp_json_encode( $this->pages->about( $post ), JSON_INVALID_UTF8_SUBSTITUTE ) ) ) );
+		}
 	}
 
 	/**
@@ -319,6 +357,33 @@ final class Visit {
 			}
 		}
 		return $found;
+	}
+
+	/**
+	 * The page as the theme shows it. Pagewire itself drops headers, menus, sidebars and footers that say so.
+	 *
+	 * @param string     $html Of the answer.
+	 * @param string     $tag  In the marks.
+	 * @param array|null $page Between the marks.
+	 * @return array|null
+	 */
+	private static function as_shown( $html, $tag, $page ) {
+		if ( ! $page && preg_match( "~<meta\b[^<>]*\b{$tag}\b[^<>]*content=\"?((?:[0-9a-f]{2})+)~", $html, $hex ) ) {
+			$page = json_decode( hex2bin( $hex[1] ), true );
+		}
+		// Of a page that broke off, the end of it is missing.
+		if ( ! is_array( $page ) || strlen( $html ) >= self::LARGEST || false !== strpos( $html, $tag . self::FAILED ) ) {
+			return null;
+		}
+		foreach ( array( 'main', 'body' ) as $name ) {
+			$from = preg_match( "~<$name\b[^<>]*>~i", $html, $start, PREG_OFFSET_CAPTURE ) ? $start[0][1] + strlen( $start[0][0] ) : 0;
+			$to   = strripos( $html, "</$name>" );
+			if ( $from && $to > $from ) {
+				$html = substr( $html, $from, $to - $from );
+				break;
+			}
+		}
+		return array( 'content' => preg_replace( "~<span\b[^<>]*\b{$tag}\b[^<>]*></span>~", '', $html ) ) + $page;
 	}
 
 	/**
