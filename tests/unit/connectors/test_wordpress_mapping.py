@@ -8,7 +8,7 @@ import pytest
 
 from connectors.cms.frame import Listed
 from connectors.cms.wordpress.mapping import document, listed, revision, type_and_number
-from connectors.cms.wordpress.package import pack
+from connectors.cms.package import pack
 
 
 def post(**fields: Any) -> dict[str, Any]:
@@ -75,5 +75,5 @@ def test_a_post_without_a_modified_date_has_none() -> None:
 
 
 def test_the_zip_is_the_same_every_time(tmp_path: Any) -> None:
-    first, second = (pack(tmp_path / name).read_bytes() for name in ("a", "b"))
+    first, second = (pack(cms, tmp_path / name).read_bytes() for name in ("a", "b"))
     assert first == second
