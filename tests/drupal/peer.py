@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -88,7 +89,7 @@ class Drupal:
 
     def php(self, code: str) -> Any:
         """Run PHP inside this Drupal; what it assigns to `$result`."""
-        said = self.drush("php:eval", f'$result = NULL; {code} echo "\\nRESULT " . json_encode($result) . "\\n";')
+        said = self.drush("php:eval", f'{PRELUDE}$result = NULL; {code} echo "\\nRESULT " . json_encode($result) . "\\n";')
         return json.loads(said.rpartition("RESULT ")[2])
 
     def waiting(self) -> list[str]:
@@ -102,7 +103,7 @@ class Drupal:
     def log(self) -> str:
         """What the web server wrote besides requests."""
         lines = self._log.read_text().splitlines()
-        return "\n".join(line for line in lines if "PHP " in line)
+        return "\n".join(line for line in lines if re.search(r"PHP [A-Z][a-z ]+:", line))
 
     @contextmanager
     def running(self) -> Iterator[None]:

@@ -100,7 +100,8 @@ final class Pages {
         unset($build[$name]);
       }
     }
-    unset($build['links']);
+    // The title has a field of its own; author and date belong to the template, and authors are never sent.
+    unset($build['links'], $build['title'], $build['uid'], $build['created']);
     // Drupal 10.3 has renderInIsolation(); Drupal 12 has no renderPlain() any more.
     $render = method_exists($this->renderer, 'renderInIsolation') ? 'renderInIsolation' : 'renderPlain';
     return [
