@@ -1,6 +1,6 @@
 """A real Drupal on loopback: a copy of the project that DRUPAL names, SQLite, PHP's own server with workers.
 
-    DRUPAL (a Composer project with Drush) ─▶ hard links in a folder of our own ─▶ installed anew, with the packed module
+    DRUPAL (a Composer project with Drush) ─▶ hard links in our own folder ─▶ installed anew, with the packed module
 
 The files of that project stay as they are; what is started is one process group, and is gone at the end.
 """
@@ -35,7 +35,8 @@ def given() -> Path | None:
     return root if (root / "web/core/lib/Drupal.php").exists() and shutil.which("php") else None
 
 
-PRELUDE = """use Drupal\\node\\Entity\\Node; use Drupal\\workspaces\\Entity\\Workspace; use Drupal\\taxonomy\\Entity\\Term;
+PRELUDE = """use Drupal\\node\\Entity\\Node; use Drupal\\workspaces\\Entity\\Workspace;
+use Drupal\\taxonomy\\Entity\\Term;
 function text($words) { return ['value' => "<p>$words</p>", 'format' => 'basic_html']; }
 function article($title, $words, $more = []) {
   return Node::create($more + ['type' => 'article', 'title' => $title, 'status' => 1, 'body' => text($words)]);
@@ -75,7 +76,8 @@ class Drupal:
         """The module's settings, as its form keeps them."""
         settings = {"url": url, "site": site, "connector": "drupal", "website": self.url, "types": []}
         self.php(
-            f"$c = \\Drupal::configFactory()->getEditable('pagewire.settings'); foreach ({_literal(settings)} as $k => $v)"
+            "$c = \\Drupal::configFactory()->getEditable('pagewire.settings');"
+            f"foreach ({_literal(settings)} as $k => $v)"
             f" {{ $c->set($k, $v); }} $c->save(); \\Drupal::state()->set('pagewire.secret', {_literal(secret)});"
             "\\Drupal::service('pagewire.sender')->forgive();"
         )
@@ -89,13 +91,16 @@ class Drupal:
 
     def php(self, code: str) -> Any:
         """Run PHP inside this Drupal; what it assigns to `$result`."""
-        said = self.drush("php:eval", f'{PRELUDE}$result = NULL; {code} echo "\\nRESULT " . json_encode($result) . "\\n";')
+        said = self.drush(
+            "php:eval", f'{PRELUDE}$result = NULL; {code} echo "\\nRESULT " . json_encode($result) . "\\n";'
+        )
         return json.loads(said.rpartition("RESULT ")[2])
 
     def waiting(self) -> list[str]:
         """Pages that are not delivered yet."""
         found: list[str] = self.php(
-            "$result = \\Drupal::database()->query('SELECT page_id FROM {pagewire_page} WHERE waiting <> 0')->fetchCol();"
+            "$result = \\Drupal::database()->query("
+            "'SELECT page_id FROM {pagewire_page} WHERE waiting <> 0')->fetchCol();"
         )
         return found
 
@@ -117,7 +122,8 @@ class Drupal:
         try:
             end = monotonic() + START_TIMEOUT
             while not self._answers():
-                assert process.poll() is None and monotonic() < end, self._log.read_text()
+                assert process.poll() is None, self._log.read_text()
+                assert monotonic() < end, self._log.read_text()
                 sleep(0.1)
             yield
         finally:

@@ -66,7 +66,8 @@ def test_only_what_visitors_may_see_leaves(town: Town) -> None:
     town.drupal.php(
         "article('Draft', 'The zeppelin is secret.', ['status' => 0])->save();"
         "$n = article('Tower', 'The tower is old.'); $n->save();"
-        "$n->setNewRevision(TRUE); $n->isDefaultRevision(FALSE); $n->body = text('A zeppelin on the tower.'); $n->save();"
+        "$n->setNewRevision(TRUE); $n->isDefaultRevision(FALSE);"
+        "$n->body = text('A zeppelin on the tower.'); $n->save();"
         "Workspace::load('stage') || Workspace::create(['id' => 'stage', 'label' => 'Stage'])->save();"
         "$stage = \\Drupal::service('workspaces.manager'); $stage->setActiveWorkspace(Workspace::load('stage'));"
         "$n = Node::load($n->id()); $n->body = text('A zeppelin of the workspace.'); $n->save();"
@@ -88,7 +89,7 @@ def test_reconcile_finds_what_no_hook_has_told(town: Town) -> None:
     town.drupal.drush("pagewire:send")
     assert town.reconcile()["newer"] == 0
     town.drupal.php(
-        "$db = \\Drupal::database(); $table = $db->update('node__body')->fields(['body_value' => '<p>Two cranes.</p>']);"
+        "$table = \\Drupal::database()->update('node__body')->fields(['body_value' => '<p>Two cranes.</p>']);"
         "$table->condition('entity_id', titled('Quay')->id())->execute(); drupal_flush_all_caches();"
     )
     assert town.reconcile()["newer"] == 1

@@ -36,14 +36,18 @@ page.10.wrap = <main>|</main>
 """
 # DataHandler is what the backend's forms call; the user is TYPO3's own for command lines, an administrator.
 BOOT = """
+use TYPO3\\CMS\\Core\\Core\\Bootstrap; use TYPO3\\CMS\\Core\\Core\\SystemEnvironmentBuilder;
+use TYPO3\\CMS\\Core\\Utility\\GeneralUtility; use TYPO3\\CMS\\Core\\DataHandling\\DataHandler;
+use TYPO3\\CMS\\Core\\Authentication\\CommandLineUserAuthentication;
+use TYPO3\\CMS\\Core\\Localization\\LanguageServiceFactory;
 $loader = require 'vendor/autoload.php';
-\\TYPO3\\CMS\\Core\\Core\\SystemEnvironmentBuilder::run(0, \\TYPO3\\CMS\\Core\\Core\\SystemEnvironmentBuilder::REQUESTTYPE_CLI);
-\\TYPO3\\CMS\\Core\\Core\\Bootstrap::init($loader);
-\\TYPO3\\CMS\\Core\\Core\\Bootstrap::initializeBackendUser(\\TYPO3\\CMS\\Core\\Authentication\\CommandLineUserAuthentication::class);
-\\TYPO3\\CMS\\Core\\Core\\Bootstrap::initializeBackendAuthentication();
-$GLOBALS['LANG'] = \\TYPO3\\CMS\\Core\\Utility\\GeneralUtility::makeInstance(\\TYPO3\\CMS\\Core\\Localization\\LanguageServiceFactory::class)->create('en');
+SystemEnvironmentBuilder::run(0, SystemEnvironmentBuilder::REQUESTTYPE_CLI);
+Bootstrap::init($loader);
+Bootstrap::initializeBackendUser(CommandLineUserAuthentication::class);
+Bootstrap::initializeBackendAuthentication();
+$GLOBALS['LANG'] = GeneralUtility::makeInstance(LanguageServiceFactory::class)->create('en');
 function handle($data, $commands = []) {
-  $handler = \\TYPO3\\CMS\\Core\\Utility\\GeneralUtility::makeInstance(\\TYPO3\\CMS\\Core\\DataHandling\\DataHandler::class);
+  $handler = GeneralUtility::makeInstance(DataHandler::class);
   $handler->start($data, $commands); $handler->process_datamap(); $handler->process_cmdmap();
   if ($handler->errorLog) { throw new RuntimeException(implode("\\n", $handler->errorLog)); }
   return $handler->substNEWwithIDs;
