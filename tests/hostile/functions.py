@@ -309,6 +309,7 @@ UNHURRIED = frozenset(
 )
 LEFT_OUT: Mapping[str, str] = {
     "connectors.cms.addresses.AddressFilter.permit": "names of servers",
+    "connectors.cms.package.pack": "a name of ours",
     "connectors.cms.push.sign": "made by ourselves",
     "connectors.cms.sitemap.others.is_cross_reference": "with read_page",
     "connectors.cms.sitemap.others.may_be": "with read_page",
