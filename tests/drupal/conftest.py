@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -45,8 +46,8 @@ class Town:
     def reconcile(self) -> dict[str, Any]:
         done = self.instance.run("reconcile", self.instance.site, "drupal", "--json")
         assert done.returncode == 0, done.stdout + done.stderr
-        report: dict[str, Any] = yaml.safe_load(done.stdout)
-        return report
+        (report,) = json.loads(done.stdout)
+        return dict(report)
 
 
 @pytest.fixture(scope="session")

@@ -73,7 +73,7 @@ def test_a_page_that_fails_waits_and_a_refused_one_has_its_reason() -> None:
         f"$requests->answers = array_fill(0, 9, ['{A}' => 'failed', '{B}' => 'refused']);"
         "$drain(); $result = [$rows(), $asked()];"
     )
-    assert [(row["waiting"], row["problem"]) for row in rows] == [(1, ""), (0, "why")]
+    assert [(row["waiting"], row["problem"]) for row in rows] == [(1, "why"), (0, "why")]
     assert asked == [[A, B], [A]]  # no third time: nothing got through
 
 
@@ -120,20 +120,17 @@ def marked(code: str) -> list[tuple[int, int]]:
     return [(row["page"], row["language"]) for row in run(f"{code} $result = $rows();")]
 
 
-def test_a_cleared_cache_marks_the_pages_of_the_record() -> None:
-    moved = "['table' => 'tt_content', 'uid' => 5, 'uid_page' => 3, 'tags' => ['pageId_3' => true, 'pageId_4' => true]]"
-    assert marked(f"$pages->languages = [3 => [0, 1], 4 => [0]]; $marks->cacheCleared({moved});") == [
-        (3, 0),
-        (3, 1),
-        (4, 0),
-    ]
-    siblings = "['table' => 'pages', 'uid' => 3, 'uid_page' => 3, 'tags' => ['pageId_3' => true, 'pageId_9' => true]]"
-    assert marked(f"$marks->cacheCleared({siblings});") == [(3, 0)]
+def test_a_cleared_cache_marks_the_page_of_the_record_in_its_languages() -> None:
+    changed = "$marks->cacheCleared(['table' => 'tt_content', 'uid' => 5, 'uid_page' => 3]);"
+    assert marked(f"$pages->languages = [3 => [0, 1]]; {changed}") == [(3, 0), (3, 1)]
+    assert marked(f"$pages->languages = [3 => []]; {changed}") == []
     assert marked("$marks->cacheCleared(['cacheCmd' => 'all', 'tags' => []]);") == []
-    assert (
-        marked("$pages->languages = [7 => []]; $marks->cacheCleared(['table' => 'news', 'uid' => 1, 'uid_page' => 7]);")
-        == []
-    )
+
+
+def test_a_record_that_moves_marks_the_page_that_it_leaves() -> None:
+    assert marked("$marks->moveRecord_firstElementPostProcess('tt_content', 5, 4, ['pid' => 3], [], NULL);") == [(3, 0)]
+    after = "$marks->moveRecord_afterAnotherElementPostProcess('tt_content', 5, 4, -7, ['pid' => 3], [], NULL);"
+    assert marked(after) == [(3, 0)]
 
 
 def test_access_and_a_move_mark_the_pages_below() -> None:

@@ -126,7 +126,7 @@ class Typo3:
 
     def send(self) -> None:
         """As cron does it."""
-        self.typo3("pagewire:send")
+        self.typo3("pagewire:send", "-v")
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -175,7 +175,7 @@ class Typo3:
         done = subprocess.run(
             command, cwd=self.root, env=os.environ | own, capture_output=True, text=True, timeout=300, check=False
         )
-        assert not ok or done.returncode == 0, f"{command[:3]}:\n{done.stdout}\n{done.stderr}"
+        assert not ok or done.returncode == 0, f"{command[:4]}:\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
 

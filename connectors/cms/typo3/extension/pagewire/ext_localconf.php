@@ -4,8 +4,9 @@ use Pagewire\Typo3\Hook\Marks;
 
 defined('TYPO3') or die();
 
-// Each change of a record ends in the cache of its page being cleared.
+// Each change of a record clears the cache of its page.
 $GLOBALS['TYPO3_CONF_VARS']['SC_OPTIONS']['t3lib/class.t3lib_tcemain.php']['clearCachePostProc']['pagewire'] = Marks::class . '->cacheCleared';
-// The subpages of a page that is moved, or whose access changes, are cleared by nothing.
+// Not of the page that it is moved away from, and not of those below a page that is moved, or whose access changes.
+$GLOBALS['TYPO3_CONF_VARS']['SC_OPTIONS']['t3lib/class.t3lib_tcemain.php']['moveRecordClass']['pagewire'] = Marks::class;
 $GLOBALS['TYPO3_CONF_VARS']['SC_OPTIONS']['t3lib/class.t3lib_tcemain.php']['processDatamapClass']['pagewire'] = Marks::class;
 $GLOBALS['TYPO3_CONF_VARS']['SC_OPTIONS']['t3lib/class.t3lib_tcemain.php']['processCmdmapClass']['pagewire'] = Marks::class;

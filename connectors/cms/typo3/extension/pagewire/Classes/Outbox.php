@@ -49,11 +49,15 @@ final class Outbox
      */
     public function settle(array $row, string $address, string $problem): void
     {
-        $this->connection()->update(
-            self::TABLE,
-            ['waiting' => 0, 'address' => $address, 'problem' => mb_substr($problem, 0, 500)],
-            ['page' => $row['page'], 'language' => $row['language'], 'revision' => $row['revision']],
-        );
+        $this->change($row, ['waiting' => 0, 'address' => $address, 'problem' => mb_substr($problem, 0, 500)]);
+    }
+
+    /**
+     * Keeps why a row still waits.
+     */
+    public function fail(array $row, string $problem): void
+    {
+        $this->change($row, ['problem' => mb_substr($problem, 0, 500)]);
     }
 
     public function length(): int
@@ -62,7 +66,7 @@ final class Outbox
     }
 
     /**
-     * Pages that Pagewire does not show, with the reason.
+     * Pages that are not sent or not taken, with the reason.
      */
     public function refused(int $limit): array
     {
@@ -78,6 +82,12 @@ final class Outbox
             . ' WHERE page = ? AND language = ?',
             [$lane, $page, $language],
         );
+    }
+
+    private function change(array $row, array $fields): void
+    {
+        $key = ['page' => $row['page'], 'language' => $row['language'], 'revision' => $row['revision']];
+        $this->connection()->update(self::TABLE, $fields, $key);
     }
 
     private function connection(): Connection

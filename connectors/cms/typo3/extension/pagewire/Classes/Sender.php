@@ -58,8 +58,9 @@ final class Sender
         $outcomes = $addresses ? $this->gateway->changed($addresses) : [];
         $settled = 0;
         foreach ($rows as $at => $row) {
-            $states = array_map(fn(string $address): string => $outcomes[$address]['state'] ?? 'failed', $both[$at]);
-            if (in_array('failed', $states, true)) {
+            $failed = array_filter($both[$at], fn(string $address): bool => ($outcomes[$address]['state'] ?? 'failed') === 'failed');
+            if ($failed) {
+                $this->outbox->fail($row, (string)($outcomes[reset($failed)]['detail'] ?? ''));
                 continue;
             }
             $now = $outcomes[$current[$at]] ?? null;

@@ -26,21 +26,29 @@ final class Marks
     ) {}
 
     /**
-     * The caches of a record's pages were cleared. A content element that was moved has two pages.
+     * The cache of a record's page was cleared.
      */
     public function cacheCleared(array $parameters): void
     {
-        $table = $parameters['table'] ?? null;
-        if ($table === null) { // All caches, by hand or by a command.
-            return;
+        if (isset($parameters['table'])) { // Else all caches were, by hand or by a command.
+            $this->mark([(int)$parameters['uid_page']]);
         }
-        $pages = [(int)$parameters['uid_page']];
-        foreach ($table === 'pages' ? [] : array_keys($parameters['tags'] ?? []) as $tag) {
-            if (preg_match('/\ApageId_([0-9]+)\z/', (string)$tag, $match)) {
-                $pages[] = (int)$match[1];
-            }
-        }
-        $this->mark($pages);
+    }
+
+    /**
+     * A record was moved to the top of a page. The cache of the page that it left is not cleared.
+     */
+    public function moveRecord_firstElementPostProcess(string $table, mixed $uid, mixed $target, array $before): void
+    {
+        $this->mark([(int)($before['pid'] ?? 0)]);
+    }
+
+    /**
+     * A record was moved behind another one.
+     */
+    public function moveRecord_afterAnotherElementPostProcess(string $table, mixed $uid, mixed $target, mixed $other, array $before): void
+    {
+        $this->mark([(int)($before['pid'] ?? 0)]);
     }
 
     public function processDatamap_afterDatabaseOperations(string $status, string $table, mixed $id, array $fields, DataHandler $handler): void
