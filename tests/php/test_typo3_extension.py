@@ -140,3 +140,20 @@ def test_access_and_a_move_mark_the_pages_below() -> None:
     assert marked(f"{below} {after}('update', 'pages', 3, ['title' => 'New'], $handler);") == []
     assert marked(f"{below} {after}('update', 'tt_content', 3, ['hidden' => 1], $handler);") == []
     assert marked(f"{below} $marks->processCmdmap_postProcess('move', 'pages', 3);") == [(4, 0), (5, 0)]
+
+
+@pytest.mark.parametrize(
+    ("agent", "status", "answered"),
+    [("Pagewire/0.3", 403, 404), ("Mozilla/5.0", 403, 403), ("Pagewire/0.3", 200, 200), ("Pagewire/0.3", 500, 500)],
+)
+def test_a_page_for_members_is_gone_for_pagewire_alone(agent: str, status: int, answered: int) -> None:
+    said = run(
+        "class Message implements Psr\\Http\\Message\\ServerRequestInterface, Psr\\Http\\Message\\ResponseInterface,"
+        " Psr\\Http\\Server\\RequestHandlerInterface { function __construct(public $agent, public $status) {}"
+        " function getHeaderLine($name) { return $this->agent; } function getStatusCode() { return $this->status; }"
+        " function withStatus($status) { return new self($this->agent, $status); }"
+        " function handle($request): Psr\\Http\\Message\\ResponseInterface { return $this; } }"
+        f"$message = new Message('{agent}', {status}); $middleware = new Pagewire\\Typo3\\Middleware\\MembersOnly();"
+        "$result = $middleware->process($message, $message)->getStatusCode();"
+    )
+    assert said == answered

@@ -9,6 +9,16 @@ namespace Doctrine\DBAL\Exception {
   class UniqueConstraintViolationException extends \Exception {}
 }
 
+namespace Psr\Http\Message {
+  interface ServerRequestInterface {}
+  interface ResponseInterface {}
+}
+
+namespace Psr\Http\Server {
+  interface MiddlewareInterface {}
+  interface RequestHandlerInterface {}
+}
+
 namespace Psr\Http\Client {
   interface ClientExceptionInterface extends \Throwable {}
 }
