@@ -85,7 +85,7 @@ def receiving() -> Iterator[Receiver]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            known = self.path.rpartition("/")[0] == "/v1/sites/town/webhooks"
+            known = self.path in ("/v1/sites/town/webhooks/wordpress", "/v1/sites/town/webhooks/wagtail")
             unknown = (404, {"code": "unknown-connector"}, dict[str, str]())
             status, said, headers = receiver.take(self.headers, body) if known else unknown
             data = json.dumps(said).encode()
