@@ -5,7 +5,7 @@ DATA ?= ../shared/data
 # Bytecode is kept, whatever the shell says: pytest would rewrite the asserts of 350 files in each of its processes.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help setup setup-run servers setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test test-rest test-all containers kubernetes faults mutants check fix docs docs-serve bench figures size dist sbom release-check changelog lock wordpress-plugin widget pictures graphs
+.PHONY: help setup setup-run servers setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test test-rest test-all containers kubernetes faults mutants check fix docs docs-serve bench figures size dist sbom release-check changelog lock wordpress-plugin drupal-module typo3-extension drupal typo3 widget pictures graphs
 
 # What each target does.
 help:
@@ -130,6 +130,11 @@ IMAGE ?= pagewire:0.3.0
 kubernetes: setup-helm
 	HOST=$(HOST) IMAGE=$(IMAGE) $(BIN)/python -m pytest tests/kubernetes -p no:cacheprovider $(PYTEST)
 
+# The Drupal module in a copy of the Composer project with Drush that DRUPAL names, and the TYPO3 extension in one of
+# TYPO3's: installed, saved in, reconciled. Needs PHP with SQLite; no part of `test-all`.
+drupal typo3: setup
+	DRUPAL=$(DRUPAL) TYPO3=$(TYPO3) $(BIN)/python -m pytest tests/$@ -p no:cacheprovider $(PYTEST)
+
 MINUTES ?= 30
 # A storm of faults over real saves, and everything read back: MINUTES long, by a SEED (default: a new one, printed).
 # CLUSTER=1: over three brokers and two Elasticsearch nodes, which fail one after the other.
@@ -196,7 +201,7 @@ sbom: setup
 		--validate --output-file $(SBOM) dist/requirements.txt
 
 # Whether this commit can be tagged: clean tree, one version everywhere, what is in the wheel, and that it runs.
-release-check: dist wordpress-plugin sbom
+release-check: dist wordpress-plugin drupal-module typo3-extension sbom
 	$(BIN)/python -m tests.package.release dist
 	$(BIN)/uvx twine@7.0.0 check --strict dist/*.whl dist/*.tar.gz
 
@@ -206,7 +211,11 @@ changelog: setup
 
 # The plugin as a zip for Plugins > Add New > Upload Plugin; the same bytes wherever it is made.
 wordpress-plugin: setup
-	$(BIN)/python -m connectors.cms.wordpress.package dist
+	$(BIN)/python -m connectors.cms.package wordpress dist
+
+# The Drupal module, to be unpacked into modules/, and the TYPO3 extension, to be uploaded or unpacked.
+drupal-module typo3-extension: setup
+	$(BIN)/python -m connectors.cms.package $(firstword $(subst -, ,$@)) dist
 
 # What the widget is built and checked with; only for those who change it, and for its ring of tests.
 setup-widget: widget/node_modules/.package-lock.json

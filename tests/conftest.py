@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.drupal.peer import given as drupal_given
+from tests.typo3.peer import given as typo3_given
 from tests.wordpress.peer import installed as wordpress_installed
 
 pytest_plugins = ["tests.engine_fixture", "tests.chromium"]
@@ -77,6 +79,9 @@ RINGS: dict[str, tuple[Callable[[], bool], str]] = {
     ),
     "containers": (_docker, "https://docs.docker.com/engine/install/"),
     "kubernetes": (_cluster, "make kubernetes HOST=this machine, as pods reach it; KUBECONFIG names the cluster"),
+    "php": (lambda: shutil.which("php") is not None, "apt-get install --no-install-recommends php-cli"),
+    "drupal": (drupal_given, "make drupal DRUPAL=a Composer project of Drupal with Drush"),
+    "typo3": (typo3_given, "make typo3 TYPO3=a Composer project of TYPO3"),
     "wordpress": (
         wordpress_installed,
         "apt-get install --no-install-recommends "

@@ -107,12 +107,24 @@ class WordPressConnector(_Connector):
         return self
 
 
-class WagtailConnector(_Connector):
+class ModuleConnector(_Connector):
+    """A module of ours inside the CMS pushes, and answers `import` and `reconcile`."""
+
+    kind: str
+    url: WebUrl = Field(description="Address of the site, `https://www.example.org`.")
+    secret: WebhookSecret = Field(description="The secret of our module or app.")
+
+
+class WagtailConnector(ModuleConnector):
     """The Django app pushes, and answers `import` and `reconcile`."""
 
     kind: Literal["wagtail"]
-    url: WebUrl = Field(description="Address of the site, `https://www.example.org`.")
-    secret: WebhookSecret = Field(description="The app's secret.")
+
+
+class DrupalConnector(ModuleConnector):
+    """The Drupal module pushes, and answers `import` and `reconcile`."""
+
+    kind: Literal["drupal"]
 
 
 class FolderConnector(_Connector):
@@ -164,7 +176,7 @@ class SitemapConnector(_Connector):
 
 
 Connector = Annotated[
-    PushConnector | WordPressConnector | WagtailConnector | FolderConnector | SitemapConnector,
+    PushConnector | WordPressConnector | WagtailConnector | DrupalConnector | FolderConnector | SitemapConnector,
     Field(discriminator="kind"),
 ]
 KINDS: tuple[type[_Connector], ...] = get_args(get_args(Connector)[0])

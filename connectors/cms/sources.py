@@ -14,9 +14,9 @@ from connectors.cms.settings import (
     Connector,
     ConnectorsSettings,
     FolderConnector,
+    ModuleConnector,
     PushConnector,
     SitemapConnector,
-    WagtailConnector,
     WordPressConnector,
 )
 from pipelines.runtime.errors import WrongUse
@@ -65,11 +65,11 @@ async def opened(settings: ConnectorsSettings, site: str, name: str) -> AsyncIte
 
             async with SafeFetch(settings.fetch_allow) as fetch:
                 yield WordPressSource(connector, fetch, languages)
-        case WagtailConnector():
-            from connectors.cms.wagtail.source import WagtailSource
+        case ModuleConnector():
+            from connectors.cms.module.source import ModuleSource
 
             async with SafeFetch(settings.fetch_allow) as fetch:
-                yield WagtailSource(connector, fetch)
+                yield ModuleSource(connector, fetch)
         case SitemapConnector():
             absent = [package for package in ("protego", "trafilatura") if find_spec(package) is None]
             if absent:

@@ -435,6 +435,7 @@ UNHURRIED = frozenset(
 )
 LEFT_OUT: Mapping[str, str] = {
     "connectors.cms.addresses.AddressFilter.permit": "names of servers",
+    "connectors.cms.package.pack": "a name of ours",
     "connectors.cms.push.sign": "made by ourselves",
     "connectors.cms.sitemap.others.is_cross_reference": "with read_page",
     "connectors.cms.sitemap.websub.Subscription.callback": "a topic of 2,000 characters at most",

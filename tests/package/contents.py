@@ -30,6 +30,8 @@ LEFT_OUT = ("connectors/cms/wagtail/app/", "infra/docker/", "infra/grafana/", "i
 # One of each kind, named, so that a rule above that is wrong is seen.
 MUST = (
     "cli/entry.py",
+    "connectors/cms/drupal/module/pagewire/pagewire.module",
+    "connectors/cms/typo3/extension/pagewire/ext_localconf.php",
     "connectors/cms/wordpress/plugin/pagewire/LICENSE",
     "connectors/cms/wordpress/plugin/pagewire/assets/progress.js",
     "connectors/cms/wordpress/plugin/pagewire/pagewire.php",

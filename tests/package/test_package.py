@@ -114,7 +114,7 @@ def test_pipx_installs_it(wheel: Path, outside: Outside) -> None:
     assert found["broken"] == LACKING
     assert found["owners"] == {folder: ["pagewire"] for folder in FOLDERS}
 
-    packed = outside.run(python, "-P", "-m", "connectors.cms.wordpress.package", "plugin", timeout=60)
+    packed = outside.run(python, "-P", "-m", "connectors.cms.package", "wordpress", "plugin", timeout=60)
     assert packed.returncode == 0, packed.stderr
     with ZipFile(outside.here / "plugin" / "pagewire.zip") as plugin:
         assert {"pagewire/pagewire.php", "pagewire/LICENSE", "pagewire/readme.txt"} <= set(plugin.namelist())

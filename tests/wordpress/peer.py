@@ -24,7 +24,7 @@ from typing import Any
 
 import httpx
 
-from connectors.cms.wordpress.package import PLUGIN
+from connectors.cms.package import PACKAGES
 
 SOURCE = Path("/usr/share/wordpress")
 PROGRAMS = ("php", "mariadbd", "mariadb-install-db", "mariadb", "mariadb-admin")
@@ -286,7 +286,7 @@ def _files(folder: Path) -> None:
     (www / "wp-content/themes/tiny/style.css").write_text("/* Theme Name: Tiny */")
     (www / "wp-content/themes/tiny/index.php").write_text(THEME)
     (www / "wp-content/mu-plugins/kinds.php").write_text(KINDS)
-    shutil.copytree(PLUGIN, www / "wp-content/plugins/pagewire")
+    shutil.copytree(PACKAGES["wordpress"].source, www / "wp-content/plugins/pagewire")
     (folder / "router.php").write_text(ROUTER)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from connectors.cms.wordpress.package import pack
+from connectors.cms.package import pack
 from tests.chromium import Browser
 from tests.engine_fixture import Servers
 from tests.wordpress.peer import PASSWORD, USER, WordPress
@@ -37,7 +37,7 @@ async def test_from_the_zip_to_a_save_that_shows_in_the_chat(
     wordpress.php(UNINSTALLED)
     with town.started() as address:
         admin = await logged_in(browser, wordpress)
-        await install(admin, wordpress, pack(tmp_path))
+        await install(admin, wordpress, pack("wordpress", tmp_path))
         await connect(admin, town, address)
 
         editor = await wrote(admin, wordpress, "Lake ferry", "A ferry ticket costs 4 euros for adults.")

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from connectors.cms.wordpress.package import PLUGIN
+from connectors.cms.package import PACKAGES
 from schemas.http import BulkLine
 from tests.acceptance.system import eventually
 from tests.wordpress import odd
@@ -21,7 +21,7 @@ from tests.wordpress.receiver import SECRET, Answer, Receiver, result, sent
 pytestmark = pytest.mark.wordpress
 
 
-@pytest.mark.parametrize("path", sorted(PLUGIN.rglob("*.php")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(PACKAGES["wordpress"].source.rglob("*.php")), ids=lambda path: path.name)
 def test_php_reads_it(path: Path) -> None:
     assert subprocess.run(["php", "-l", path], capture_output=True, check=False).returncode == 0
 

@@ -1,1 +1,1 @@
-"""Wagtail: the Django app in `app/` pushes changes, and this package reads pages from it."""
+"""Wagtail: the Django app in `app/` pushes changes, and answers what `connectors/cms/module` asks."""

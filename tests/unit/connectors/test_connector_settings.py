@@ -37,6 +37,7 @@ GOOD: list[dict[str, Any]] = [
     {"kind": "wordpress", "url": "https://www.town.example"},
     {"kind": "wordpress", "url": "http://127.0.0.1:8080/blog/", "secret": SECRET, "user": "u", "password": "p"},
     {"kind": "wagtail", "url": "https://www.town.example", "secret": SECRET},
+    {"kind": "drupal", "url": "https://www.town.example", "secret": SECRET},
     {"kind": "folder", "path": "pages"},
     {"kind": "sitemap", "url": "https://www.town.example/sitemap.xml?x=1"},
 ]
@@ -56,9 +57,12 @@ def test_every_kind_of_connector(file: Path, connector: dict[str, Any]) -> None:
     ("connector", "said"),
     [
         ({"kind": "push"}, "sites.town.connectors.blog.secret (pagewire.yaml): is missing"),
-        ({"kind": "drupal"}, "sites.town.connectors.blog (pagewire.yaml): no kind 'drupal'; there are: folder, push, "),
+        (
+            {"kind": "joomla"},
+            "sites.town.connectors.blog (pagewire.yaml): no kind 'joomla'; there are: drupal, folder, push, ",
+        ),
         ({"kind": "wordpres"}, "; did you mean wordpress?"),
-        ({"secret": SECRET}, "sites.town.connectors.blog (pagewire.yaml): needs a `kind`: folder, push, "),
+        ({"secret": SECRET}, "sites.town.connectors.blog (pagewire.yaml): needs a `kind`: drupal, folder, push, "),
         ({"kind": "push", "secret": "hush"}, "must be whsec_ and the base64 of 24 random bytes or more"),
         ({"kind": "push", "secret": "whsec_hush"}, "openssl rand -base64 32"),
         ({"kind": "push", "secret": "whsec_aHVzaA=="}, "must be whsec_"),

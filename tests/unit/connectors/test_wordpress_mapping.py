@@ -8,7 +8,6 @@ import pytest
 
 from connectors.cms.frame import Listed
 from connectors.cms.wordpress.mapping import document, listed, revision, type_and_number
-from connectors.cms.wordpress.package import pack
 
 
 def post(**fields: Any) -> dict[str, Any]:
@@ -79,8 +78,3 @@ def test_a_post_without_a_modified_date_has_none() -> None:
     never = post(modified_gmt="-0001-11-30T00:00:00")  # what the REST API makes of 0000-00-00
     assert document(never, "en").changed_at is None
     assert listed(never, "en") == Listed("post-12", "en", 999)
-
-
-def test_the_zip_is_the_same_every_time(tmp_path: Any) -> None:
-    first, second = (pack(tmp_path / name).read_bytes() for name in ("a", "b"))
-    assert first == second

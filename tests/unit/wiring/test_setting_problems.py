@@ -121,11 +121,12 @@ MISTAKES = {
     "origins: [https://a.example]": "no such setting; it is a setting of a site: sites.SITE.origins",
     SITE % "port: 8000": "sites.town.port (pagewire.yaml): no such setting; it is a setting of all sites",
     SITE % "lang: [en]": "sites.town.lang (pagewire.yaml): no such setting; did you mean languages?",
-    BLOG % "kind: wordpres, url: https://a.example": "no kind 'wordpres'; there are: folder, push, "
+    BLOG % "kind: wordpres, url: https://a.example": "no kind 'wordpres'; there are: drupal, folder, push, "
     "sitemap, wagtail, wordpress; did you mean wordpress?",
     BLOG % "kind: sitemap, url: https://a.example, excludes: []": "no such setting; did you mean exclude?",
     BLOG % "kind: wordpress": "sites.town.connectors.blog.url (pagewire.yaml): is missing; for example https://",
-    BLOG % "url: https://a.example": "sites.town.connectors.blog (pagewire.yaml): needs a `kind`: folder, push, ",
+    BLOG
+    % "url: https://a.example": "sites.town.connectors.blog (pagewire.yaml): needs a `kind`: drupal, folder, push, ",
     BLOG % "kind: push, secret: '${NOWHERE}'": "the environment variable NOWHERE is not set, nor is NOWHERE_FILE",
     # the file itself
     "sites:\n\ttown: {}": "pagewire.yaml: a tab, where YAML is indented with spaces, at line 2, column 1",

@@ -1,4 +1,4 @@
-"""A Wagtail site as a source for `pagewire import` and `pagewire reconcile`."""
+"""A CMS with a module of ours as a source for `pagewire import` and `pagewire reconcile`."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import AsyncGenerator, Sequence
 
 from connectors.cms.fetching import SafeFetch
 from connectors.cms.frame import Listed, UnreadablePage
-from connectors.cms.settings import WagtailConnector
-from connectors.cms.wagtail.client import WagtailClient
-from connectors.cms.wagtail.mapping import NotOurApp
+from connectors.cms.module.client import ModuleClient
+from connectors.cms.module.mapping import NotOurModule
+from connectors.cms.settings import ModuleConnector
 from schemas.page import PageDocument
 
-REQUESTED = 20  # pages a request; the app allows 50, and renders each
+REQUESTED = 20  # pages a request; the module allows 50, and renders each
 
 
-class WagtailSource:
-    """Every public page of every site of the Wagtail, in every locale.
+class ModuleSource:
+    """Every public page, in every language.
 
-    A page whose content differs from the last sent version has a new revision, even without a change in Wagtail, since
-    the app compares rendered pages.
+    A page whose content differs from the last sent version has a new revision, even without a save, since the module
+    compares rendered pages.
     """
 
-    def __init__(self, connector: WagtailConnector, fetch: SafeFetch) -> None:
-        self._client = WagtailClient(connector, fetch)
+    def __init__(self, connector: ModuleConnector, fetch: SafeFetch) -> None:
+        self._client = ModuleClient(connector, fetch)
 
     async def inventory(self) -> AsyncGenerator[Listed, None]:
         after = ""
@@ -33,7 +33,7 @@ class WagtailSource:
             if answer.end:
                 return
             if not answer.next or answer.next == after:
-                raise NotOurApp("the inventory broke off: neither its end nor where it goes on")
+                raise NotOurModule("the inventory broke off: neither its end nor where it goes on")
             after = answer.next
 
     async def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | UnreadablePage, None]:
@@ -45,7 +45,7 @@ class WagtailSource:
                 yield page
             later = {(name.id, name.lang) for name in answer.later}
             if len(later) >= len(asked):
-                raise NotOurApp("it puts off every page that it is asked for")
+                raise NotOurModule("it puts off every page that it is asked for")
             open_pages += [one for one in asked if (one.page_id, one.lang) in later]
 
     async def now(self) -> int:

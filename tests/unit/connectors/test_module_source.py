@@ -1,4 +1,4 @@
-"""The reading side of the Wagtail connector, over scripted answers of the app."""
+"""The reading side of our modules in CMSs, over scripted answers of one."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pydantic import SecretStr
 
 from connectors.cms.fetching import Fetched, FetchRefused
 from connectors.cms.frame import Listed, UnreadablePage
+from connectors.cms.module.client import Refusal
+from connectors.cms.module.mapping import NotOurModule
+from connectors.cms.module.source import REQUESTED, ModuleSource
 from connectors.cms.push import Delivery
 from connectors.cms.settings import WagtailConnector
-from connectors.cms.wagtail.client import Refusal
-from connectors.cms.wagtail.mapping import NotOurApp
-from connectors.cms.wagtail.source import REQUESTED, WagtailSource
 from schemas.page import PageDocument
 
 SECRET = SecretStr("whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=")
@@ -45,8 +45,8 @@ class App:
         return Fetched(url, 200, "".join(json.dumps(line) + "\n" for line in lines).encode(), {})
 
 
-def source(app: App) -> WagtailSource:
-    return WagtailSource(WagtailConnector(kind="wagtail", url="https://town.example/blog/", secret=SECRET), app)
+def source(app: App) -> ModuleSource:
+    return ModuleSource(WagtailConnector(kind="wagtail", url="https://town.example/blog/", secret=SECRET), app)
 
 
 def line(number: int) -> dict[str, Any]:
@@ -61,7 +61,7 @@ async def test_the_inventory_is_read_to_its_end() -> None:
 
 @pytest.mark.parametrize("last", [[line(1)], [line(1), {"next": ""}], []])
 async def test_an_inventory_without_an_end_is_no_inventory(last: list[dict[str, Any]]) -> None:
-    with pytest.raises(NotOurApp, match="broke off"):
+    with pytest.raises(NotOurModule, match="broke off"):
         _ = [one async for one in source(App(last)).inventory()]
 
 
@@ -109,5 +109,5 @@ async def test_a_page_of_html_is_not_the_app() -> None:
         return Fetched(url, 200, b"<!doctype html>", {})
 
     app.get = html  # type: ignore[assignment]
-    with pytest.raises(NotOurApp, match=r"https://town\.example/blog/pagewire/pages"):
+    with pytest.raises(NotOurModule, match=r"https://town\.example/blog/pagewire/pages"):
         await source(app).now()

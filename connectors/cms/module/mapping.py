@@ -1,4 +1,4 @@
-"""Parses the app's answers, line by line. Pages are PageDocuments already."""
+"""Parses the module's answers, line by line. Pages are PageDocuments already."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from schemas.base import Lang, PageId, Revision, Wire, problems
 from schemas.page import PageDocument
 
 
-class NotOurApp(Permanent):
-    """The answer is not one of the app's."""
+class NotOurModule(Permanent):
+    """The answer is not one of our module's."""
 
-    code = "not-pagewire-wagtail"
+    code = "not-pagewire-module"
 
 
 class ListedName(Wire):
@@ -59,10 +59,10 @@ class Answer:
 
 
 def read(body: bytes) -> Answer:
-    """Raises: NotOurApp."""
+    """Raises: NotOurModule."""
     lines = body.splitlines()
     if not lines or (now := _line(1, lines[0]).now) is None:
-        raise NotOurApp("this is not an answer of pagewire_wagtail")
+        raise NotOurModule("this is not an answer of Pagewire's module")
     answer = Answer(now)
     for number, raw in enumerate(lines[1:], 2):
         line = _line(number, raw)
@@ -92,4 +92,4 @@ def _line(number: int, raw: bytes) -> AnswerLine:
     try:
         return AnswerLine.model_validate_json(raw)
     except ValidationError as err:
-        raise NotOurApp(f"line {number}: {problems(err)}") from None
+        raise NotOurModule(f"line {number}: {problems(err)}") from None

@@ -1,0 +1,1 @@
+"""Drupal: the module in `module/` pushes changes, and answers what `connectors/cms/module` asks."""
