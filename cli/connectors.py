@@ -177,14 +177,14 @@ async def _watch(settings: Settings, site: str, name: str) -> None:
 
 async def _tell_notes(receipts: ReceiptReader, site: str, sent: asyncio.Queue[Mapping[str, int]]) -> None:
     """Print what the receipts of sent pages say: what failed, and which attachments cannot be read."""
-    with receipts.hearing() as heard:
+    with receipts.newly_settled() as settled:
         while True:
             revisions = dict(await sent.get())
             while not sent.empty():
                 revisions |= sent.get_nowait()
             try:
                 told: dict[str, Receipt] = {}
-                async for _, found in settle(site, revisions, receipts, heard):
+                async for _, found in settle(site, revisions, receipts, settled):
                     told = found
             except Retryable as error:
                 err.print(f"not known whether the pages are whole: {error}", markup=False, soft_wrap=True)

@@ -2,8 +2,8 @@
 
 structured data ─▶ questions with answers, opening hours, prices ─▶ not on the page, not against it ─▶ Markdown
 
-The page that visitors see is right. A fact is left out where the page shows the same, or other figures for it. Nobody
-sees structured data, so they are often older than the page.
+The page that visitors see is right. A fact is left out where the page shows the same, or other figures for it:
+structured data are invisible, and so they are often older than the page.
 """
 
 from __future__ import annotations
