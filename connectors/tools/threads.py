@@ -43,6 +43,7 @@ class InThread:
         self._function = function
         self._timeout = timeout
         self._most = most
+        self._late = f"no result within {timeout:g} s"
         self._running = 0
         TOOL_THREADS.labels(name).set(0)
 
@@ -64,7 +65,7 @@ class InThread:
                 return await result
         except TimeoutError:
             log.error("tool took too long", tool=self._name, code="tool-timeout", seconds=self._timeout)
-            raise ToolFailed(f"no result within {self._timeout:g} s") from None
+            raise ToolFailed(self._late) from None
 
     def _run(self, loop: asyncio.AbstractEventLoop, result: asyncio.Future[str], arguments: dict[str, Any]) -> None:
         text, failure = "", None
@@ -72,6 +73,8 @@ class InThread:
             text = self._text(arguments)
         except (ValueError, OverflowError, ToolFailed) as err:
             failure = err
+        except TimeoutError:
+            failure = ToolFailed(self._late)
         except BaseException as err:  # noqa: BLE001  # strangers' code may raise anything
             log.error("tool failed", tool=self._name, code="tool-failed", error=f"{type(err).__name__}: {err}")
             failure = ToolFailed("it failed")

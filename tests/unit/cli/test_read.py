@@ -57,7 +57,7 @@ def test_facts_from_structured_data_are_told_apart_from_the_page() -> None:
     told = read("-", "--as", "page", given=PAGE.replace("<head>", script))
     assert told["from_structured_data"] == "## Is it free?\n\nOn Mondays."
     assert told["markdown"].endswith(told["from_structured_data"])
-    assert told["structured_data"]["kind"] == "FAQPage"
+    assert told["structured_data"]["page_kind"] == "FAQPage"
     assert told["words"]["indexed"] == 6
     assert read("-", "--as", "page", given=PAGE)["structured_data"] is None
 

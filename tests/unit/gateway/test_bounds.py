@@ -55,7 +55,7 @@ async def test_visitors_are_counted_on_every_route_that_is_theirs(
 ) -> None:
     monkeypatch.setattr(erasure, "LISTED_WITHIN", 0)
     theirs = routes_of(app, "visitor")
-    assert len(theirs) == 24
+    assert len(theirs) == 26
     for method, path in theirs:
         rates = Rates("1/day", SharedCounts(86_400, lambda: 0.0), SecretStr("salt"))
         app.state.edge = replace(app.state.edge, rates=rates)

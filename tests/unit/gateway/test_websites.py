@@ -17,26 +17,34 @@ from gateway.conversations import erasure
 from gateway.edge.bounds import scope_of
 from tests.edge import CHAT_ANYWHERE, PAGE_ORIGIN, STAFF_TOWN, assert_problem, bearer
 
-CLIENT = (Path(__file__).parents[3] / "widget" / "src" / "client.ts").read_text("utf-8")
+WIDGET = Path(__file__).parents[3] / "widget" / "src"
+CLIENT = (WIDGET / "client.ts").read_text("utf-8")
 EVIL = "https://evil.example"
 COMPLETIONS = "/v1/chat/completions"
 NAMED = re.compile(r'const path = (`[^`]*`);|this\.#fetch\((?P<to>"[^"]*"|`[^`]*`|path)(?P<how>[^;]*);')
+GET = re.compile(r"client\.get<\w+>\(`([^?`]*)")  # what the widget reads by the client's `get`
 MINTED = "`${this.url}/visitor-tokens`, {"
 Call = tuple[str, str]
 
 
 def calls() -> list[Call]:
     """Each with its method and its path below the site's."""
-    found: list[Call] = []
+    found: list[Call] = [("GET", path) for path in gets()]
     path = ""
     for each in NAMED.finditer(CLIENT):
         if each[1]:
             path = each[1]
             continue
+        if each["to"] == "path" and not path:  # in `get`
+            continue
         to = re.sub(r"\$\{of\([^}]*\}|\?.*", "", path if each["to"] == "path" else each["to"])
         method = re.search(r'method: "(\w+)"', each["how"])
         found.append((method[1] if method else "GET", re.sub(r"\$\{[^}]*\}", "abcdefgh", to).strip('"`')))
     return found
+
+
+def gets() -> list[str]:
+    return [path for file in sorted(WIDGET.glob("*.ts")) for path in GET.findall(file.read_text("utf-8"))]
 
 
 def preflight(method: str, origin: str = PAGE_ORIGIN) -> dict[str, str]:
@@ -48,7 +56,8 @@ def preflight(method: str, origin: str = PAGE_ORIGIN) -> dict[str, str]:
 
 
 def test_all_calls_of_the_widget_are_read() -> None:
-    assert len(calls()) == CLIENT.count("this.#fetch(")
+    assert set(gets()) == {"search", "suggest", "next-questions"}
+    assert len(calls()) == CLIENT.count("this.#fetch(") - 1 + len(gets())
     assert {("DELETE", "visitors/me"), ("PATCH", "conversations/abcdefgh"), ("GET", "conversations")} < set(calls())
     assert MINTED in CLIENT
     assert CLIENT.count(" fetch(") == 5  # in #fetch, of the first view, of tokens, and two that look why nothing came

@@ -482,7 +482,7 @@ async def test_a_page_without_attachments_is_the_same_bytes_as_ever() -> None:
         b'"meta":{"title":"Fees","url":"","groups":null},'
         b'"chunker":{"mode":"content","size":100,"overlap":0.2,"titled":false},'
         b'"chunks":[{"field":"title","ord":0,"text":"Fees"},{"field":"content","ord":0,"text":"Free."}],"notes":[],'
-        b'"reading":{"reader":"1","words":null}}'
+        b'"reading":{"reader":"2","words":null}}'
     )
     embedded = EmbeddedChunk(field="title", ord=0, text="Fees", embed_hash="x", vector=np.zeros(1, np.float32))
     assert b"place" not in embedded.model_dump_json().encode()
