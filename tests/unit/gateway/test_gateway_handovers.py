@@ -105,7 +105,13 @@ async def test_a_site_without_one_says_so(client: httpx.AsyncClient, desk: httpx
         (await desk.get("/v1/sites/town/welcome?lang=en-GB")).json(),
     )
     assert off == {"title": "Town & Sons", "examples": [], "model": False, "handover": False, "frequent": False}
-    assert on == {"title": "Town", "examples": ["When is it open?"], "model": False, "handover": True, "frequent": False}
+    assert on == {
+        "title": "Town",
+        "examples": ["When is it open?"],
+        "model": False,
+        "handover": True,
+        "frequent": False,
+    }
     said = await desk.get("/v1/sites/town/welcome", headers={"Origin": PAGE_ORIGIN})
     assert said.headers["access-control-allow-origin"] == PAGE_ORIGIN
 
