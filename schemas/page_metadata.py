@@ -7,16 +7,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from schemas.base import Wire
+from schemas.base import Wire, form
 
 # A type of schema.org. A later version may give others than `_KINDS` of structured_data.py has.
-PageKind = Annotated[str, StringConstraints(pattern=r"^[A-Za-z]{0,40}$")]
+PageKind = Annotated[str, form(r"^[A-Za-z]{0,40}$", "letters, 40 at most")]
 Availability = Literal["", "in-stock", "out-of-stock", "pre-order"]
 
 Line = Annotated[str, StringConstraints(max_length=500)]
 Day = Annotated[int, Field(ge=0, le=6, description="0 is Monday.")]
-ClockTime = Annotated[str, StringConstraints(pattern=r"^(?:[01]\d|2[0-4]):[0-5]\d$")]
-IsoDate = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d(?:T[\d:.]{5,15}(?:Z|[+-]\d\d:?\d\d)?)?$")]
+ClockTime = Annotated[str, form(r"^(?:[01]\d|2[0-4]):[0-5]\d$", "a time such as 09:30")]
+IsoDate = Annotated[
+    str, form(r"^\d{4}-\d\d-\d\d(?:T[\d:.]{5,15}(?:Z|[+-]\d\d:?\d\d)?)?$", "a date, and maybe a time, of ISO 8601")
+]
 
 
 def _optional(default: Any = "", **more: Any) -> Any:
@@ -53,7 +55,9 @@ class PageProduct(Wire):
 
     name: Line
     price: Annotated[Decimal, Field(ge=0, max_digits=14, decimal_places=4)] | None = _optional(None)
-    currency: Annotated[str, StringConstraints(pattern=r"^(?:[A-Z]{3})?$")] = _optional(description="ISO 4217.")
+    currency: Annotated[str, form(r"^(?:[A-Z]{3})?$", "three capital letters (ISO 4217), or empty")] = _optional(
+        description="ISO 4217."
+    )
     availability: Availability = _optional()
 
 

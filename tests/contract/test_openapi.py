@@ -77,6 +77,7 @@ ROUTES = {
     ("post", f"{REBUILDS}/{{generation}}/promote"),
     ("get", "/v1/admin/sites/{site}/audit"),
     ("post", "/v1/admin/sites/{site}/audit"),
+    ("get", "/v1/admin/sites/{site}/labels"),
     ("get", "/v1/admin/sites/{site}/examples"),
     ("post", "/v1/admin/sites/{site}/examples"),
     ("post", "/v1/admin/sites/{site}/examples:like"),

@@ -39,7 +39,10 @@ def hub_of(body: bytes, link_header: str, url: str) -> tuple[str | None, str]:
 
     Raises: NotASitemap, ServerUnavailable: it cannot be read.
     """
-    said = {name: str(link["url"]) for name, link in httpx.Response(200, headers={"Link": link_header}).links.items()}
+    said = {
+        name: str(link["url"])
+        for name, link in httpx.Response(200, headers=[(b"Link", link_header.encode())]).links.items()
+    }
     if "hub" not in said:
         root = read_xml(body, url)
         if isinstance(root, bytes):
