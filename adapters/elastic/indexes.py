@@ -72,7 +72,10 @@ GENERATION = re.compile(r"-\d{6}$")
 SWAP_TIMEOUT = "5s"
 ALLOCATED = "10s"  # until an index that somebody else is making can be asked
 # Fields of a site's index that came after the first release.
-ADDED = ("units", "reader", "path", "headings", "labels", "page_kind", "published_at", "changed_at")
+ADDED = (
+    "units", "reader", "path", "labels", "page_kind", "published_at", "changed_at",
+    "headings", "folded_title", "folded_headings",
+)  # fmt: skip
 # What is read of an index: not its mapping, which is long. An identity each has, also one that is not of our making.
 IDENTITY = ["*.mappings._meta", *(f"*.mappings.properties.{name}.type" for name in ADDED), "*.settings.index.uuid"]
 REFRESH = "1s"  # of an index that is searched; one that is being built refreshes when asked

@@ -27,7 +27,7 @@ from schemas.ingest import ChunkUnit, EmbeddedChunk, PageEmbeddings, ReceiptEven
 from schemas.keys import chunk_id, head_id
 from schemas.labels import label_tokens
 from schemas.page import ChangeRef, FieldName
-from text.markdown import plain
+from text.folding import fold
 from text.words import indexed, stems
 
 MAX_LOOKUP = 1_000  # hashes a search
@@ -218,12 +218,13 @@ class PageIndex:
         }
         if chunk.ord == 0:
             document["path"] = path_of(meta.url if meta else "")
+            document["folded_title"] = fold(document["title"])
         if meta:
             document |= meta.model_dump(mode="json", include=set(STAMP))
         if chunk.units:
             document["units"] = chunk_units.stored(chunk)
-        if headings := [plain(unit.text) for unit in chunk.units if unit.kind == "heading"]:
-            document["headings"] = headings
+        if headings := [*dict.fromkeys(unit.headings[-1] for unit in chunk.units if unit.headings)]:
+            document |= {"headings": headings, "folded_headings": [*map(fold, headings)]}
         if meta and meta.groups is not None:
             document["groups"] = meta.groups or NO_GROUP
         if meta and meta.labels:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from elasticsearch import AsyncElasticsearch, NotFoundError
@@ -10,6 +10,7 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 from adapters.elastic.client import explained
 from adapters.elastic.search import Where, checked, visible_to
 from pipelines.query.search.typeahead import TitleCandidate
+from text.folding import fold
 
 CANDIDATES = 50  # of titles and of headings: the best of them are shown
 READ = ["title", "url", "lang"]
@@ -29,8 +30,10 @@ class ElasticTypeahead:
         only: list[dict[str, Any]] = [{"term": {"kind": "chunk"}}, visible_to(groups)]
         only += [{"term": {"lang": lang}}] if lang else []
         # Each chunk has its page's title, so the first chunks are enough. One hit for each page.
-        by_title = _search("title", typed, [*only, {"term": {"ord": 0}}]) | {"collapse": {"field": "page_key"}}
-        by_heading = _search("headings", typed, only)
+        # Pages of an earlier version have a title that is not folded, and no headings.
+        by_title = _search(typed, ("folded_title", "title"), [*only, {"term": {"ord": 0}}])
+        by_title["collapse"] = {"field": "page_key"}
+        by_heading = _search(typed, ("folded_headings",), only)
         target = {"index": self._indexes.target(site)}
         with explained(f"completing what was typed on site {site}"):
             try:
@@ -44,15 +47,15 @@ class ElasticTypeahead:
         return titles, headings
 
 
-def _search(field: str, typed: str, only: list[dict[str, Any]]) -> dict[str, Any]:
-    """All words must be there; the last one may be a prefix."""
+def _search(typed: str, fields: Sequence[str], only: list[dict[str, Any]]) -> dict[str, Any]:
+    """All words must be there; the last one may be a prefix. Accents and case are no difference."""
+    words = {"type": "bool_prefix", "fields": fields, "operator": "and"}
+    either = [{"multi_match": {"query": each, **words}} for each in dict.fromkeys((fold(typed), typed))]
     return {
-        "query": {
-            "bool": {"must": {"match_bool_prefix": {field: {"query": typed, "operator": "and"}}}, "filter": only}
-        },
+        "query": {"bool": {"must": {"dis_max": {"queries": either}}, "filter": only}},
         "size": CANDIDATES,
         "track_total_hits": False,
-        "_source": [*READ, "headings"] if field == "headings" else READ,
+        "_source": [*READ, "headings"],
     }
 
 
