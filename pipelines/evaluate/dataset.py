@@ -162,7 +162,7 @@ def load_dataset(path: Path) -> Dataset:
             document: Any = [json.loads(line) for line in text.splitlines() if line.strip()]
         else:
             document = load_safe(text)
-    except (OSError, ValueError, yaml.YAMLError) as err:
+    except (OSError, ValueError, OverflowError, yaml.YAMLError) as err:
         raise BadDataset(f"{path}: cannot be read as a dataset: {err}") from err
     return _dataset(path, path.stem, document)
 
