@@ -27,7 +27,7 @@ from pydantic import (
 )
 
 from pipelines.runtime.errors import WrongUse
-from prompts.strict_yaml import NotPlain, check_plain
+from prompts.strict_yaml import load_plain, load_safe
 from schemas.base import GivenLang, PageId, SiteId, problems
 from schemas.query import MAX_QUESTION
 
@@ -161,8 +161,8 @@ def load_dataset(path: Path) -> Dataset:
         if path.suffix in NDJSON:
             document: Any = [json.loads(line) for line in text.splitlines() if line.strip()]
         else:
-            document = yaml.safe_load(text)
-    except (OSError, ValueError, yaml.YAMLError) as err:
+            document = load_safe(text)
+    except (OSError, ValueError, OverflowError, yaml.YAMLError) as err:
         raise BadDataset(f"{path}: cannot be read as a dataset: {err}") from err
     return _dataset(path, path.stem, document)
 
@@ -172,9 +172,8 @@ def parse_dataset(text: str, name: str) -> Dataset:
     try:
         if text.lstrip().startswith("{"):
             return _dataset(Path(name), name, [json.loads(line) for line in text.splitlines() if line.strip()])
-        check_plain(text)
-        return _dataset(Path(name), name, yaml.safe_load(text))
-    except (ValueError, NotPlain, yaml.YAMLError) as err:
+        return _dataset(Path(name), name, load_plain(text))
+    except (ValueError, OverflowError) as err:
         raise BadDataset(f"{name}: cannot be read as a dataset: {err}") from err
 
 

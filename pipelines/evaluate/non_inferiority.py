@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ POWER = 0.8  # chance of letting one through that is as good
 Z_ERROR, Z_POWER = 1.6449, 0.8416  # quantiles of the normal distribution at 1 - ERROR and at POWER
 DRAWS = 4_000  # the chance at 0.05 is then within 0.003 of its value
 SEED = 7  # the same differences get the same verdict
+REMEMBERED = 256  # bounds: many figures of a run differ in the same way, most of them not at all
 
 Differences = NDArray[np.float64] | Sequence[float]
 
@@ -86,7 +88,7 @@ def chance(differences: Differences, least: float) -> float:
         least: between -1 and 1.
     """
     # By logarithms: where hundreds of cases are lost altogether, the power itself is too large for a number.
-    logs = len(differences) * (math.log1p(least) - np.log1p(_weighted(differences)))
+    logs = len(differences) * (math.log1p(least) - np.log1p(_weighted(*_tally(differences))))
     return float(np.exp(np.minimum(0.0, logs)).mean())
 
 
@@ -94,7 +96,12 @@ def lower_bound(differences: Differences, error: float = ERROR) -> float:
     """What the true mean is not below, but with a chance of `error`; -1 without any case."""
     if not len(differences):
         return -1.0
-    log_means, count = np.log1p(_weighted(differences)), len(differences)
+    return _lower_bound(*_tally(differences), error)
+
+
+@lru_cache(REMEMBERED)
+def _lower_bound(values: tuple[float, ...], counts: tuple[int, ...], error: float) -> float:
+    log_means, count = np.log1p(_weighted(values, counts)), sum(counts)
     low, high = -1.0, 1.0
     while high - low > 1e-7:
         middle = (low + high) / 2
@@ -124,10 +131,15 @@ def cases_needed(differences: Differences, margin: float = MARGIN) -> int:
     return max(math.ceil(by_variance), fewest_cases(margin), len(values) + 1)
 
 
-def _weighted(differences: Differences) -> NDArray[np.float64]:
-    """Means of the cases under weights by chance. Shape (DRAWS,), above -1."""
+def _tally(differences: Differences) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """The differences without repetition, and the number of cases that have each."""
     values, counts = np.unique(np.asarray(differences, dtype=float), return_counts=True)
+    return tuple(values.tolist()), tuple(counts.tolist())
+
+
+def _weighted(values: tuple[float, ...], counts: tuple[int, ...]) -> NDArray[np.float64]:
+    """Means of the cases under weights by chance, from `_tally`. Shape (DRAWS,), above -1."""
     # Weights of cases that are alike are drawn at once: a sum of Dirichlet weights is one of their counts.
     weights: NDArray[Any] = np.random.default_rng(SEED).dirichlet(counts, DRAWS)
-    means: NDArray[np.float64] = np.maximum(weights @ values, -1 + 1e-12)
+    means: NDArray[np.float64] = np.maximum(weights @ np.array(values), -1 + 1e-12)
     return means

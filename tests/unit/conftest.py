@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from unittest.mock import patch
 
 import pytest
+import structlog
 import urllib3.util.connection  # noqa: F401  # tries a socket of IPv6 while it is imported
 
 # What leads out of the process or lets others in, as https://docs.python.org/3/library/audit_events.html names it.
@@ -43,6 +44,14 @@ def unsynced() -> Iterator[None]:
     """No test cuts the power: what is written is read again at once. A thousand gateways each sync a new secret."""
     with patch("os.fsync"):
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def plain_logs() -> None:
+    """Lines of logs without colours, columns and drawn tracebacks, which cost more than most steps that log."""
+    processors = structlog.processors
+    plain = [processors.add_log_level, processors.format_exc_info, processors.KeyValueRenderer()]
+    structlog.configure([structlog.contextvars.merge_contextvars, *plain])
 
 
 @pytest.fixture(autouse=True)

@@ -36,6 +36,7 @@ from pipelines.evaluate.judged.verdicts import applying, key
 from pipelines.evaluate.measures import Observed
 from pipelines.evaluate.run import Run, askable
 from pipelines.runtime.errors import WrongUse
+from prompts.strict_yaml import load_safe
 from schemas.base import problems
 from text.spreadsheets import guarded, unguarded
 
@@ -83,7 +84,7 @@ def load_labels(path: Path) -> list[Label]:
         if path.suffix in NDJSON:
             entries: Any = [json.loads(line) for line in text.splitlines() if line.strip()]
         else:
-            entries = yaml.safe_load(text) if path.suffix in YAML else list(csv.DictReader(io.StringIO(text)))
+            entries = load_safe(text) if path.suffix in YAML else list(csv.DictReader(io.StringIO(text)))
     except (OSError, ValueError, yaml.YAMLError, csv.Error) as err:
         raise BadLabels(f"{path}: cannot be read as labels: {err}") from err
     if not isinstance(entries, list):

@@ -39,7 +39,10 @@ SCRAM = {
 def calls() -> Iterator[tuple[str, ast.Call]]:
     for folder in ("adapters", "pipelines", "worker", "wiring", "gateway", "cli", "bench"):
         for path in (ROOT / folder).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            text = path.read_text(encoding="utf-8")
+            if not any(client in text for client in CLIENTS):
+                continue
+            for node in ast.walk(ast.parse(text)):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CLIENTS:
                     yield f"{path.relative_to(ROOT)}:{node.lineno}", node
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import httpx
 import pytest
 from fastapi import FastAPI
 from pydantic import SecretStr
 from structlog.testing import capture_logs
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from cli import admin_client
@@ -21,6 +24,13 @@ from tests.edge import ADMIN, edge_settings
 
 URL = "http://gateway.test"
 Run = Callable[..., Result]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_made_once() -> Iterator[None]:
+    """The real command reads the signatures of its functions once, so the runner need not for every call."""
+    with patch("typer.testing._get_command", cache(get_command)):
+        yield
 
 
 @pytest.fixture

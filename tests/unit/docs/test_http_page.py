@@ -12,7 +12,6 @@ from docs.codes_page import codes
 from docs.http_page import document, examples, operations
 from gateway.edge.problems import STATUS_OF_CODE
 
-OPERATIONS = operations()
 PLACES = {"$S": "/v1/sites/town", "$U": ""}
 
 
@@ -26,12 +25,12 @@ def with_a(part: str) -> list[str]:
 
 
 def test_every_route_is_told_and_nothing_else() -> None:
-    assert set(examples()) == set(OPERATIONS)
+    assert set(examples()) == set(operations())
 
 
 def test_the_codes_of_a_route_exist() -> None:
     known = {code.name for code in codes()}
-    for name in OPERATIONS:
+    for name in operations():
         assert set(examples()[name].get("problems", ())) <= known, name
 
 
@@ -51,18 +50,18 @@ def test_a_call_is_one_of_its_route() -> None:
 
 def test_a_body_fits_its_schema() -> None:
     for name in with_a("body"):
-        fits(examples()[name]["body"], OPERATIONS[name]["requestBody"]["content"]["application/json"]["schema"])
+        fits(examples()[name]["body"], operations()[name]["requestBody"]["content"]["application/json"]["schema"])
 
 
 def test_a_status_is_one_of_the_route() -> None:
     for name in with_a("status"):
-        assert str(examples()[name]["status"]) in OPERATIONS[name]["responses"], name
+        assert str(examples()[name]["status"]) in operations()[name]["responses"], name
 
 
 def test_an_answer_fits_its_schema_and_has_all_of_its_fields() -> None:
     for name in with_a("answer"):
         told = examples()[name]
-        schema = OPERATIONS[name]["responses"][str(told["status"])]["content"]["application/json"]["schema"]
+        schema = operations()[name]["responses"][str(told["status"])]["content"]["application/json"]["schema"]
         fits(told["answer"], schema)
         fields = document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]["properties"]
         assert set(told["answer"]) == set(fields), name

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.evaluate.dataset import BadDataset, Case, Dataset, dumped, load_dataset, of_site
+from pipelines.evaluate.dataset import BadDataset, Case, Dataset, dumped, load_dataset, of_site, parse_dataset
 from tests.unit.evaluate import runs
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -134,3 +134,12 @@ def test_what_is_not_there_is_told_plainly(tmp_path: Path) -> None:
         load_dataset(tmp_path)
     with pytest.raises(BadDataset, match="written as"):
         dumped(Dataset("x", ()), ".csv")
+
+
+def test_a_number_too_large_is_told_plainly(tmp_path: Path) -> None:
+    text = f"- 1{':1' * 400}.5\n"
+    (tmp_path / "a.yaml").write_text(text)
+    with pytest.raises(BadDataset, match="pasted: cannot be read as a dataset: int too large"):
+        parse_dataset(text, "pasted")
+    with pytest.raises(BadDataset, match="cannot be read as a dataset: int too large"):
+        load_dataset(tmp_path / "a.yaml")

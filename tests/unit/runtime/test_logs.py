@@ -17,13 +17,14 @@ from wiring.settings import Settings
 def _restored() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
+    configured = structlog.get_config()
     levels = {name: logging.getLogger(name).level for name in logs.CHATTY}
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
     for name, before in levels.items():
         logging.getLogger(name).setLevel(before)
-    structlog.reset_defaults()
+    structlog.configure(**configured)
 
 
 def line(name: str, number: int) -> logging.LogRecord:
