@@ -57,7 +57,7 @@ from pipelines.query.extractive.suggestions import Proposal, proposals
 from pipelines.query.live.live_texts import LiveTexts
 from pipelines.query.live.site_privacy import SitePrivacy
 from pipelines.query.log.correction_trials import CorrectionTrials
-from pipelines.query.log.frequent import FrequentQuestions
+from pipelines.query.log.frequent import ASKERS, FrequentQuestions
 from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import grouped
 from pipelines.query.log.notes import Notes
@@ -218,9 +218,7 @@ class Clients:
 
     async def frequent(self) -> FrequentQuestions:
         """Of the sites that keep the words of questions and show them."""
-        least = {
-            name: site.chat.frequent_from for name, site in self.settings.sites.items() if site.chat.frequent_questions
-        }
+        least = {name: ASKERS for name, site in self.settings.sites.items() if site.chat.frequent_questions}
         made = FrequentQuestions(self.questions(), self.page_view().readable, least, await self.clock())
         self._stack.push_async_callback(made.aclose)
         return made

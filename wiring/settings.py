@@ -69,12 +69,9 @@ class ChatSettings(SettingsGroup):
     )
     frequent_questions: bool = Field(
         default=False,
-        description="Whether visitors see what many others have asked: while they type into the search field, and "
-        "below an answer. It needs `log_questions: on`. The words are visitors' own, never masked ones, and only of "
+        description="Whether visitors see what three others or more have asked, while they type into the search "
+        "field and below an answer. Needs `log_questions: on`. The words are visitors' own, never masked ones, only of "
         "questions that were answered from pages for everybody.",
-    )
-    frequent_from: int = Field(
-        default=3, ge=2, description="Visitors that must have asked a question before others see it."
     )
 
 

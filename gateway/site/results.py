@@ -34,7 +34,7 @@ router = APIRouter(prefix="/v1/sites/{site}", tags=["search"])
 
 
 @dataclass(frozen=True)
-class Passage:
+class ResultPassage:
     """A passage of a page, and where it stands."""
 
     url: str
@@ -42,17 +42,17 @@ class Passage:
 
 
 @dataclass(frozen=True)
-class Found:
+class ResultPage:
     """A page with the passages that fit best."""
 
     title: str
     url: str  # of the best passage; empty: the page has no address that can be opened
     lang: str
     dir: str
-    passages: tuple[Passage, ...]
+    passages: tuple[ResultPassage, ...]
 
 
-class Say:
+class ResultWords:
     """The words of the search in one language (search_words.json)."""
 
     def __init__(self, lang: str) -> None:
@@ -101,7 +101,7 @@ async def results(
             refused = problem
     home = next(iter(settings.origins), "")
     html = _template().render(
-        say=Say(spoken),
+        say=ResultWords(spoken),
         lang=spoken,
         title=settings.title or site,
         home=home,
@@ -124,7 +124,7 @@ async def _search(edge: Edge, request: Request, site: str, query: str, lang: str
         raise problem_of(err) from None
 
 
-def by_page(hits: Iterable[SearchHit], home: str) -> list[Found]:
+def by_page(hits: Iterable[SearchHit], home: str) -> list[ResultPage]:
     """The pages in the order of their best hits, with the best passages of their content.
 
     Args:
@@ -136,9 +136,9 @@ def by_page(hits: Iterable[SearchHit], home: str) -> list[Found]:
     found = []
     for (title, url), own in pages.items():
         said = [hit for hit in own if hit.field == "content"] or [hit for hit in own if hit.field == "description"]
-        passages = tuple(Passage(opened(url, home, hit.snippet.fragment), hit.snippet) for hit in said[:PASSAGES])
+        passages = tuple(ResultPassage(opened(url, home, hit.snippet.fragment), hit.snippet) for hit in said[:PASSAGES])
         first = passages[0].url if passages else opened(url, home)
-        found.append(Found(title or own[0].page_id, first, own[0].lang, direction(own[0].lang), passages))
+        found.append(ResultPage(title or own[0].page_id, first, own[0].lang, direction(own[0].lang), passages))
     return found
 
 

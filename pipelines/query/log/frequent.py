@@ -27,6 +27,7 @@ from text.words import words
 
 log = structlog.get_logger(__name__)
 
+ASKERS = 3  # visitors that must have asked a question before others see it
 LONGEST = 120  # characters of a question that is shown
 DAYS = 90.0  # of the log that are read
 MOST_READ = 20_000  # answered questions, the newest
