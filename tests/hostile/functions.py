@@ -275,6 +275,7 @@ def _post(text: str) -> object:
             "title": rendered,
             "excerpt": rendered,
             "content": {**rendered, "protected": False},
+            "yoast_head": f"<script application/ld+json{text}",
         },
         "de",
     )

@@ -99,6 +99,20 @@ def test_redirects_are_followed_within_the_site(wordpress: WordPress, receiver: 
     assert not (wordpress.folder / "www/wp-content/left").exists()
 
 
+DATA = '{"@context":"https://schema.org","@type":"FAQPage","name":"a < b"}'
+SAYS = f"""<?php
+add_action('wp_head', function () {{ echo '<script type="application/ld+json" class="seo">{DATA}</script>'; }});
+"""
+
+
+def test_what_a_page_says_for_machines_in_its_head_is_sent_with_it(wordpress: WordPress, receiver: Receiver) -> None:
+    odd.install(wordpress, SAYS, "away")
+    post = f"post-{odd.behind_the_editor(wordpress, 'Fees', '<p>A dog costs 60 euros.</p>')}"
+    sent(wordpress)
+    script = f'<script type="application/ld+json">{DATA}</script>'
+    assert receiver.pages[post].content.split("\n") == ["<p>A dog costs 60 euros.</p>", script]
+
+
 LINKS = """<?php
 add_shortcode('links', function () {
     return wp_json_encode(array(add_query_arg('a', 1), wp_login_url(home_url($_SERVER['REQUEST_URI'])),

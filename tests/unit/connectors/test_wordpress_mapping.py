@@ -78,3 +78,10 @@ def test_a_post_without_a_modified_date_has_none() -> None:
     never = post(modified_gmt="-0001-11-30T00:00:00")  # what the REST API makes of 0000-00-00
     assert document(never, "en").changed_at is None
     assert listed(never, "en") == Listed("post-12", "en", 999)
+
+
+def test_what_yoast_says_for_machines_comes_behind_the_content() -> None:
+    head = '<meta name="x"><script>1</script><script type="application/ld+json" class="yoast">{"@graph":[]}</script>'
+    assert document(post(yoast_head=head), "en").content == (
+        document(post(), "en").content + '<script type="application/ld+json">{"@graph":[]}</script>'
+    )

@@ -33,6 +33,9 @@ final class Visit {
 	const LED     = 3;        // Redirects that are followed.
 	const LARGEST = 8000000;  // Bytes of one page's HTML; Pagewire takes half of that as content.
 
+	const TYPE    = 'application/ld+json';
+	const SAID    = 200000;   // Bytes of a page's structured data that are sent.
+
 	// What ask() finds out.
 	const PAGE    = 'page';    // The page.
 	const BARRED  = 'barred';  // Visitors do not get it, and why.
@@ -90,6 +93,7 @@ final class Visit {
 			$page = self::as_shown( $html, $tag, $page );
 		}
 		if ( $page ) {
+			$page['content'] .= self::structured_data( $html, $page['content'] );
 			return array( self::PAGE, $page );
 		}
 		// A firewall or a limit may stop us at any page, and what is barred gets deleted.
@@ -357,6 +361,32 @@ final class Visit {
 			}
 		}
 		return $found;
+	}
+
+	/**
+	 * What the page says of itself for machines (schema.org), which plugins write outside of its content: dates, opening
+	 * hours, questions and answers.
+	 *
+	 * @param string $html    The whole page.
+	 * @param string $content What is sent of it already.
+	 * @return string Scripts of JSON-LD.
+	 */
+	private static function structured_data( $html, $content ) {
+		$said = '';
+		$end  = 0;
+		while ( false !== ( $start = stripos( $html, '<script', $end ) ) ) { // phpcs:ignore Generic.CodeAnalysis
+			$open = strpos( $html, '>', $start );
+			$end  = $open ? stripos( $html, '</script', $open ) : false;
+			if ( false === $end ) {
+				break;
+			}
+			$data = substr( $html, $open + 1, $end - $open - 1 );
+			$is_data = false !== stripos( substr( $html, $start, $open - $start ), self::TYPE );
+			if ( $is_data && strlen( $said ) + strlen( $data ) <= self::SAID && false === strpos( $content, $data ) ) {
+				$said .= '<script type="' . self::TYPE . "\">$data</script>";
+			}
+		}
+		return $said;
 	}
 
 	/**
