@@ -86,8 +86,8 @@ def frequent(answered: Iterable[AnsweredQuestion], least: int) -> list[FrequentQ
             same.setdefault(said, []).append(one)
     found = [
         FrequentQuestion(
-            question=Counter(one.question for one in every).most_common(1)[0][0],
-            lang=Counter(one.lang for one in every).most_common(1)[0][0],
+            question=_most_common((one.asker, one.question) for one in every),
+            lang=_most_common((one.asker, one.lang) for one in every),
             askers=len({one.asker for one in every}),
             pages=frozenset().union(*(one.pages for one in every)),
             wording=said,
@@ -95,6 +95,11 @@ def frequent(answered: Iterable[AnsweredQuestion], least: int) -> list[FrequentQ
         for said, every in same.items()
     ]
     return sorted((one for one in found if one.askers >= least), key=lambda one: (-one.askers, one.question))
+
+
+def _most_common(of_askers: Iterable[tuple[str, str]]) -> str:
+    """What most askers have written. One who repeats it counts once, or one visitor could choose what others see."""
+    return Counter(written for _, written in dict.fromkeys(of_askers)).most_common(1)[0][0]
 
 
 def beginning(known: Iterable[FrequentQuestion], typed: str, lang: str | None, size: int) -> list[str]:
