@@ -19,8 +19,10 @@ from typing import Protocol
 
 import structlog
 
+from pipelines.query.extractive.follow_ups import signs, stands_alone
 from pipelines.query.log.readable import PageName, PageRights
 from pipelines.runtime.errors import PagewireError
+from schemas.query import Question
 from text.folding import fold
 from text.masking import is_masked
 from text.words import words
@@ -76,6 +78,11 @@ class FrequentQuestion:
 def wording_of(question: str) -> tuple[str, ...]:
     """What questions have in common that differ in case, accents, spaces and punctuation alone."""
     return tuple(words(fold(question)))
+
+
+def is_understood_alone(asked: Question) -> bool:
+    """Whether a question makes sense to others, who do not see what was asked before it in its conversation."""
+    return not asked.history or stands_alone(asked.question, signs(asked.question))
 
 
 def frequent(answered: Iterable[AnsweredQuestion], least: int) -> list[FrequentQuestion]:
