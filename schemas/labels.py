@@ -73,7 +73,7 @@ def labels_of(tokens: Iterable[str]) -> dict[str, tuple[str, ...]]:
 def parse_labels(written: Iterable[str]) -> Labels:
     """Labels from `KEY:VALUE`, as options and addresses have them. Raises: ValueError."""
     tokens = list(written)
-    if any(not all(token.partition(":")) for token in tokens):
+    if any(not all(map(str.strip, token.partition(":"))) for token in tokens):  # a blank value would filter nothing
         raise ValueError("a label is written KEY:VALUE, for example kind:form")
     try:
         return _LABELS.validate_python(labels_of(tokens))

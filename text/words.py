@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
 from icu4py.breakers import WordBreaker
@@ -36,6 +36,7 @@ _WORD = re.compile(
 )
 _ROUGH = re.compile(r"\w+")
 _APOSTROPHE = re.compile("['’]")
+_NO_APOSTROPHE = re.compile("[^'’]+")
 # Replaces all but ASCII letters and digits with blanks: for ASCII text this is much faster than a regular expression.
 _ASCII_CUT = bytes(byte if chr(byte).isalnum() else ord(" ") for byte in range(128)).ljust(256)
 _UNSPACED = re.compile(f"[{_HAN_AND_KANA}{_SOUTH_EAST_ASIAN}]")
@@ -94,6 +95,18 @@ def count_roughly(text: str) -> int:
 def words(text: str) -> list[str]:
     """The case-folded words in order, split at apostrophes; by ICU's dictionaries in scripts without spaces."""
     return _cut(text, _in_dictionary)
+
+
+def word_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where each of the `words` begins and ends. One with an invisible character inside is two."""
+    for match in _WORD.finditer(text):
+        cut = _dictionary_spans(match.group()) if match.lastgroup else _between_apostrophes(match.group())
+        for start, end in cut:
+            yield match.start() + start, match.start() + end
+
+
+def _between_apostrophes(run: str) -> Iterator[tuple[int, int]]:
+    return (part.span() for part in _NO_APOSTROPHE.finditer(run))
 
 
 def _cut(text: str, unspaced: Callable[[str], list[str]]) -> list[str]:
@@ -195,7 +208,10 @@ def _comparable(run: str) -> list[str]:
 
 def _in_dictionary(run: str) -> list[str]:
     """The words of a run in a script without spaces."""
-    if len(run) == 1:
-        return [run] if run.isalnum() else []
-    found = (run[start:end] for start, end in WordBreaker(run, "").segments())
-    return [word for word in found if any(map(str.isalnum, word))]  # without punctuation
+    return [run[start:end] for start, end in _dictionary_spans(run)]
+
+
+def _dictionary_spans(run: str) -> Iterator[tuple[int, int]]:
+    """Where the words of such a run begin and end, without punctuation."""
+    cut = WordBreaker(run, "").segments() if len(run) > 1 else [(0, 1)]
+    return ((start, end) for start, end in cut if any(map(str.isalnum, run[start:end])))

@@ -31,7 +31,7 @@ from pipelines.conversations.handovers import Handovers
 from pipelines.conversations.turns import ConversationOwner
 from pipelines.operate.audit_log import Act
 from pipelines.operate.last_uses import of_key
-from pipelines.query.log.frequent import wording_of
+from pipelines.query.log.frequent import is_understood_alone, wording_of
 from pipelines.query.log.readable import ReadableQuestions
 from schemas.access_key import Scope
 from schemas.audit_log import Action, Via
@@ -120,7 +120,8 @@ class Edge:
         """The question as it is sent: the log knows its conversation, and its visitor, under other names."""
         site = question.site
         names = {"logged_as": self.pseudonyms.of(site, question.conversation_id)}
-        if caller.visitor and not caller.groups and self.ports.frequent.shown(site):
+        shareable = not caller.groups and self.ports.frequent.shown(site) and is_understood_alone(question)
+        if caller.visitor and shareable:
             names["asker"] = self.pseudonyms.asker(site, caller.visitor, wording_of(question.question))
         return question.model_copy(update=names)
 

@@ -19,8 +19,10 @@ from typing import Protocol
 
 import structlog
 
+from pipelines.query.extractive.follow_ups import signs, stands_alone
 from pipelines.query.log.readable import PageName, PageRights
 from pipelines.runtime.errors import PagewireError
+from schemas.query import Question
 from text.folding import fold
 from text.masking import is_masked
 from text.words import words
@@ -78,6 +80,11 @@ def wording_of(question: str) -> tuple[str, ...]:
     return tuple(words(fold(question)))
 
 
+def is_understood_alone(asked: Question) -> bool:
+    """Whether a question makes sense to others, who do not see what was asked before it in its conversation."""
+    return not asked.history or stands_alone(asked.question, signs(asked.question))
+
+
 def frequent(answered: Iterable[AnsweredQuestion], least: int) -> list[FrequentQuestion]:
     """The questions that `least` visitors have asked, the most frequent first."""
     same: dict[tuple[str, ...], list[AnsweredQuestion]] = {}
@@ -86,8 +93,8 @@ def frequent(answered: Iterable[AnsweredQuestion], least: int) -> list[FrequentQ
             same.setdefault(said, []).append(one)
     found = [
         FrequentQuestion(
-            question=Counter(one.question for one in every).most_common(1)[0][0],
-            lang=Counter(one.lang for one in every).most_common(1)[0][0],
+            question=_most_common((one.asker, one.question) for one in every),
+            lang=_most_common((one.asker, one.lang) for one in every),
             askers=len({one.asker for one in every}),
             pages=frozenset().union(*(one.pages for one in every)),
             wording=said,
@@ -95,6 +102,11 @@ def frequent(answered: Iterable[AnsweredQuestion], least: int) -> list[FrequentQ
         for said, every in same.items()
     ]
     return sorted((one for one in found if one.askers >= least), key=lambda one: (-one.askers, one.question))
+
+
+def _most_common(of_askers: Iterable[tuple[str, str]]) -> str:
+    """What most askers have written. One who repeats it counts once, or one visitor could choose what others see."""
+    return Counter(written for _, written in dict.fromkeys(of_askers)).most_common(1)[0][0]
 
 
 def beginning(known: Iterable[FrequentQuestion], typed: str, lang: str | None, size: int) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Set as AbstractSet
 from urllib.parse import quote
 
@@ -13,13 +12,12 @@ from schemas.http import Snippet, SnippetPart
 from schemas.ingest import Vector32
 from text.language import stopwords
 from text.markdown import cells, inline, plain
-from text.words import stems, words
+from text.words import stems, word_spans, words
 
 LONGEST = 280  # characters of a snippet
 MOST_WORDS = 40  # of a query that are marked
 MOST_MARKS = 40
 EDGE_WORDS = 5  # words at each end of a long sentence: enough for a browser to find it
-_WORD = re.compile(r"\w+")
 
 
 def snippet(hit: Hit, query: str, vector: Vector32 | None = None) -> Snippet:
@@ -79,13 +77,14 @@ def _sentence(unit: HitUnit) -> str:
 def _parts(text: str, wanted: AbstractSet[str], lang: str) -> tuple[SnippetPart, ...]:
     """The text in pieces, of which those are marked that are searched words."""
     shown, parts, end, marked = _cut(text), list[SnippetPart](), 0, 0
-    for word in _WORD.finditer(shown):
+    for start, stop in word_spans(shown):
         if marked == MOST_MARKS:
             break
-        if not wanted.isdisjoint(stems(word.group(), lang)):
-            parts += [SnippetPart(text=shown[end : word.start()])] if word.start() > end else []
-            parts.append(SnippetPart(text=word.group(), match=True))
-            end, marked = word.end(), marked + 1
+        word = shown[start:stop]
+        if not wanted.isdisjoint(stems(word, lang)):
+            parts += [SnippetPart(text=shown[end:start])] if start > end else []
+            parts.append(SnippetPart(text=word, match=True))
+            end, marked = stop, marked + 1
     return (*parts, *([SnippetPart(text=shown[end:])] if end < len(shown) else []))
 
 

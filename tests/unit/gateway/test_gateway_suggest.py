@@ -10,10 +10,12 @@ import pytest
 from fastapi import FastAPI
 
 from gateway.app import create_app
+from gateway.chat.chat import new_question
 from gateway.fakes import FakePorts
 from pipelines.query.search.typeahead import TitleCandidate
 from schemas.http import IndexedChunk, IndexedPage
 from schemas.outcome import Outcome, OutcomeEvent, OutcomeSource
+from schemas.query import Turn
 from tests.asking import NOON
 from tests.edge import CHAT_ANYWHERE, STAFF_TOWN, assert_problem, bearer, until
 from wiring.settings import Settings
@@ -116,3 +118,15 @@ async def test_an_asker_is_named_where_the_site_shows_questions_and_the_same_for
     assert await ask(shown, "Pool fees?", staff) == ""
     assert await ask(shown, "Pool fees?", CHAT_ANYWHERE) == ""
     assert await ask(app, "Pool fees?", anna) == ""  # the site shows none
+
+
+async def test_a_question_that_leans_on_the_one_before_it_has_no_asker(shown: FastAPI, fakes: FakePorts) -> None:
+    edge = shown.state.edge
+    anna = edge.keys.caller(edge.tokens.issue("town").token)
+    assert anna is not None
+    first = new_question(edge, anna, "town", "And on Sundays?", "en")
+    history = (Turn(question="When does the pool open?", answer="At 9."),)
+    after = first.model_copy(update={"history": history})
+    assert edge.logged(first, anna).asker
+    assert edge.logged(after, anna).asker == ""
+    assert edge.logged(after.model_copy(update={"question": "When does the library open?"}), anna).asker

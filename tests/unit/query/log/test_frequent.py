@@ -48,6 +48,12 @@ def test_one_visitor_counts_once() -> None:
     assert questions([asked(asker="a") for _ in range(9)]) == []
 
 
+def test_one_visitor_who_repeats_it_does_not_choose_how_it_is_shown() -> None:
+    drawn = [asked("When does the pool open? (╯°□°)╯", "d", lang="fr")] * 9
+    [shown] = frequent([*drawn, *of_three()], 3)
+    assert (shown.question, shown.lang, shown.askers) == ("When does the pool open?", "en", 4)
+
+
 @pytest.mark.parametrize(
     "more",
     [

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 
 from pipelines.query.search.ports import Hit, HitUnit
 from pipelines.query.search.snippet import LONGEST, searched, snippet, text_fragment
@@ -77,6 +80,21 @@ def test_a_long_text_is_cut_at_a_space() -> None:
 def test_words_that_say_nothing_are_not_marked_unless_there_are_no_others() -> None:
     assert searched("the pool", "en") == searched("pool", "en")
     assert searched("the", "en")
+
+
+@pytest.mark.parametrize(
+    ("lang", "text", "query", "shown"),
+    [
+        ("hi", "नगरपालिका कार्यालय खुला है", "कार्यालय", "नगरपालिका <कार्यालय> खुला है"),
+        ("th", "สำนักงานเปิดวันจันทร์", "สำนักงาน", "<สำนักงาน>เปิดวันจันทร์"),
+        ("ja", "市役所は月曜日に開いています", "市役所", "<市役所>は月曜日に開いています"),
+        ("fr", "Les horaires de l’école", "école", "Les horaires de l’<école>"),
+    ],
+)
+def test_words_are_marked_in_scripts_with_vowel_signs_or_without_spaces(
+    lang: str, text: str, query: str, shown: str
+) -> None:
+    assert said(snippet(replace(hit(unit(text)), lang=lang), query)) == shown
 
 
 def test_a_long_sentence_is_found_by_its_ends() -> None:
