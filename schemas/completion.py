@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from schemas.answer import Citation
 from schemas.base import GivenLang, SiteId
-from schemas.labels import Labels
+from schemas.labels import LabelFilter
 from schemas.query import Source
 
 MAX_MESSAGES = 1_000
@@ -72,7 +72,7 @@ class CompletionRequest(_Theirs):
     tool_choice: Any = Field(default=None, description="`auto` or `none`: no tool is called; others are refused.")
     function_call: Any = Field(default=None, description="As `tool_choice`.")
     lang: GivenLang | None = Field(default=None, description="Ours: language to answer in; default: as in chat.")
-    labels: Labels | None = Field(default=None, description="Ours: which pages to answer from, as in chat.")
+    labels: LabelFilter | None = Field(default=None, description="Ours: which pages to answer from, as in chat.")
 
 
 class CompletionUsage(BaseModel):

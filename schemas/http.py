@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
 from schemas.answer import Certainty, Citation, Doubted, GeneratedBy, QuestionMeaning, Step, Usage, WholeTable
 from schemas.base import GivenLang, Lang, PageId, Revision, Wire
-from schemas.labels import Labels
+from schemas.labels import LabelFilter, Labels
 from schemas.page import FieldName, Group, PageDocument
 from schemas.page_metadata import PageStamp
 from schemas.query import MAX_QUESTION, MAX_RANKED, FoundPage, Grade, RequestId, SearchMode, Source
@@ -220,7 +220,7 @@ class ChatRequest(Wire):
         description="False: it is asked to try the site out, as evaluations do. No conversation keeps it, and it is "
         "neither logged nor counted as a visitor's. For programs with a key alone.",
     )
-    labels: Labels = Field(
+    labels: LabelFilter = Field(
         default_factory=dict,
         description='Answer from pages alone that have, of each key, one of the values: `{"kind": ["form"]}`. In a '
         "conversation each question names its own.",

@@ -52,7 +52,18 @@ def _normalised(given: Any) -> Any:
     return {key: tuple(values) for key, values in found.items()}
 
 
+def _filtering(given: Any) -> Any:
+    """Raises: ValueError: a key without a value, which would filter nothing."""
+    found = _normalised(given)
+    if isinstance(found, Mapping) and isinstance(given, Mapping):
+        kept = set(found)
+        if lacking := next((key for key in given if isinstance(key, str) and _key(key) not in kept), None):
+            raise ValueError(f"{lacking} has no value")
+    return found
+
+
 Labels = Annotated[dict[LabelKey, tuple[LabelValue, ...]], BeforeValidator(_normalised)]
+LabelFilter = Annotated[dict[LabelKey, tuple[LabelValue, ...]], BeforeValidator(_filtering)]
 _LABELS: TypeAdapter[Labels] = TypeAdapter(Labels)
 
 

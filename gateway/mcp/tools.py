@@ -14,7 +14,7 @@ from gateway.agents.twin import link
 from schemas.answer import Citation
 from schemas.base import GivenLang, Lang, PageId, Wire
 from schemas.http import ChatResponse, SearchHit
-from schemas.labels import Labels
+from schemas.labels import LabelFilter
 from schemas.query import MAX_QUESTION
 
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_QUESTION)]
@@ -26,7 +26,7 @@ class SearchArguments(Wire):
 
     query: Words = Field(description="Words or a question.")
     limit: int = Field(default=8, ge=1, le=50, description="Passages, at most.")
-    labels: Labels = Field(default_factory=dict, description=LABELS)
+    labels: LabelFilter = Field(default_factory=dict, description=LABELS)
 
 
 class AskArguments(Wire):
@@ -34,7 +34,7 @@ class AskArguments(Wire):
 
     question: Words = Field(description="One question that needs no conversation to be understood.")
     lang: GivenLang | None = Field(default=None, description="Language to answer in; default: the question's.")
-    labels: Labels = Field(default_factory=dict, description=LABELS)
+    labels: LabelFilter = Field(default_factory=dict, description=LABELS)
 
 
 class PageArguments(Wire):

@@ -52,7 +52,8 @@ export class Combobox {
     this.#activate(-1);
     const shown = groups.filter(({ options }) => options.length);
     this.list.replaceChildren(...shown.map((group) => this.#group(group)));
-    this.#open(this.#options.length > 0);
+    // A visitor who has left the field sees them when it has the focus again.
+    this.#open(this.#options.length > 0 && this.input.matches(":focus"));
     return this.#options.length;
   }
 

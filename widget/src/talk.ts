@@ -184,7 +184,8 @@ export class Talk {
   async #lead(turn: Turn): Promise<void> {
     const { client, lang } = this.context;
     const pages = turn.cited.slice(0, CITED);
-    if (!client.frequent || !pages.length) return;
+    // Others have asked of all pages, not of those with these labels.
+    if (!client.frequent || !pages.length || Object.keys(client.labels).length) return;
     const asked = new URLSearchParams([["q", turn.question], ["lang", lang], ...pages.map((page) => ["page", page])]);
     const signal = AbortSignal.timeout(PATIENCE);
     const { questions } = await client.get<NextQuestions>(`next-questions?${asked}`, signal).catch(() => ({ questions: [] }));

@@ -142,7 +142,8 @@ export class Turn {
 
   /** Ids of the pages that the answer cites. */
   get cited(): string[] {
-    return [...new Set(this.#numbered().map(({ source }) => source.page_id))];
+    const pages = this.#numbered().filter(({ source }) => source.kind !== "tool");
+    return [...new Set(pages.map(({ source }) => source.page_id))];
   }
 
   /** Show one event of the stream. */

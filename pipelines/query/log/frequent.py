@@ -9,6 +9,7 @@ which something was masked, and none of a visitor with access groups.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -36,6 +37,7 @@ MOST_READ = 20_000  # answered questions, the newest
 MOST_KEPT = 2_000  # frequent questions of a site, the most frequent
 AGE = 3_600.0  # seconds until the log is read again
 RETRY = 60.0  # seconds, where it could not be read
+_ADDRESS = re.compile(r"://|\bwww\.|\w\.(?:com|net|org|info|[a-z]{2})\b", re.IGNORECASE)  # no advertisement
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,8 @@ class AnsweredQuestion:
     def shareable(self) -> bool:
         """Whether it may be shown to others, once enough visitors have asked it."""
         known = self.asker and self.restricted is False and not self.doubtful
-        return bool(known) and len(self.question) <= LONGEST and not is_masked(self.question)
+        text = self.question
+        return bool(known) and len(text) <= LONGEST and not is_masked(text) and not _ADDRESS.search(text)
 
 
 class AnsweredReader(Protocol):

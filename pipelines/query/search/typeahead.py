@@ -71,7 +71,10 @@ class Typed:
 
 def suggested_pages(typed: Typed, found: Iterable[TitleCandidate], size: int) -> list[SuggestedPage]:
     """The best pages, each address once."""
-    pages = {page.url or page.title: page for page in found if page.title}
+    pages: dict[str, TitleCandidate] = {}
+    for page in found:
+        if page.title:
+            pages.setdefault(page.url or page.title, page)
     best = sorted(pages.values(), key=lambda page: typed.rank(page.title))[:size]
     return [SuggestedPage(title=page.title, url=page.url, lang=page.lang) for page in best]
 

@@ -5,9 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from schemas.labels import MAX_KEY, MAX_LABELS, MAX_VALUE, have_labels, label_tokens, labels_of, parse_labels
+from schemas.labels import (
+    MAX_KEY,
+    MAX_LABELS,
+    MAX_VALUE,
+    LabelFilter,
+    have_labels,
+    label_tokens,
+    labels_of,
+    parse_labels,
+)
 from schemas.page import PageDocument
 
 
@@ -74,3 +83,11 @@ def test_values_of_a_key_are_alternatives_and_keys_are_not() -> None:
     assert not have_labels(page, {"kind": ("form",), "department": ("pool",)})
     assert not have_labels((), {"kind": ("form",)})
     assert have_labels((), {})
+
+
+def test_a_filter_without_a_value_is_refused_not_dropped() -> None:
+    filters = TypeAdapter(LabelFilter)
+    assert filters.validate_python({"Kind": " form "}) == {"kind": ("form",)}
+    for given in ({"kind": []}, {"kind": [""]}, {"kind": ["form"], "place": " "}):
+        with pytest.raises(ValidationError, match="has no value"):
+            filters.validate_python(given)

@@ -65,6 +65,8 @@ def test_one_visitor_who_repeats_it_does_not_choose_how_it_is_shown() -> None:
         {"question": "Call [phone]?"},
         {"question": f"Is it {'very ' * 40} late?"},
         {"question": "?!"},
+        {"question": "Is it on https://buy.example/now?"},
+        {"question": "is buy-now.com any good?"},
     ],
 )
 def test_what_is_shown_to_nobody(more: dict[str, Any]) -> None:
