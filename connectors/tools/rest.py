@@ -77,7 +77,7 @@ def text_of(answer: Fetched) -> str:
         raise ToolFailed("the service answers nothing")
     if answer.media_type != "text/plain":
         try:
-            return json.dumps(json.loads(text), ensure_ascii=False)
+            return json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8", "replace").decode()
         except (ValueError, RecursionError):
             raise ToolFailed("the service answers with something that is not JSON") from None
     if text[:20].lower().startswith(("<!doctype", "<html")):

@@ -93,7 +93,7 @@ class InThread:
             raise ToolFailed(f"it returned a {type(said).__name__}, which is no text and no data") from err
         if len(text) > RESULT_BYTES:
             raise ToolFailed(f"it returned more than {RESULT_BYTES:,} characters")
-        return text
+        return text.encode("utf-8", "replace").decode()
 
     async def _awaited(self, said: Any) -> Any:
         async with asyncio.timeout(self._timeout):
