@@ -17,6 +17,13 @@ ToolName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")] 
 _ADDRESS = re.compile(r"https?:", re.IGNORECASE)
 
 
+def _header_value(secret: SecretStr) -> SecretStr:
+    written = secret.get_secret_value()
+    if not (written.isascii() and written.isprintable() and written == written.strip()):
+        raise ValueError("must be ASCII on one line, without spaces or line ends around it: a header carries it")
+    return secret
+
+
 def _file_or_address(written: str) -> str:
     TypeAdapter(WebUrl if _ADDRESS.match(written) else LocalPath).validate_python(written)
     return written
@@ -37,7 +44,7 @@ class OpenApiTools(SettingsGroup):
     header: str = Field(
         default="Authorization", pattern=r"^[A-Za-z0-9-]{1,64}$", description="Header that carries `secret`."
     )
-    secret: Annotated[SecretStr, AfterValidator(not_empty)] | None = Field(
+    secret: Annotated[SecretStr, AfterValidator(not_empty), AfterValidator(_header_value)] | None = Field(
         default=None, description="Its value, such as `Bearer ...`, best as `${NAME}`. Default: none is sent."
     )
 
