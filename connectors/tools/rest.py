@@ -40,7 +40,7 @@ class RestTool:
         self._headers = {"Accept": "application/json, text/plain", **headers}
         self._fetch = fetch
 
-    async def __call__(self, **arguments: Any) -> str:
+    async def __call__(self, /, **arguments: Any) -> str:
         request = self._operation.request(self._server, arguments)
         try:
             if request.body is None:

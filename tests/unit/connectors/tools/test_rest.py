@@ -58,6 +58,12 @@ async def test_a_reply_becomes_text() -> None:
     assert await tool(Service(rb'"half a \ud83d"'))(kind="dog") == '"half a ?"'
 
 
+async def test_an_argument_may_be_called_self() -> None:
+    service = Service()
+    await tool(service)(kind="dog", self="x")
+    assert service.asked[0][0] == "https://fees.example/fees/dog"
+
+
 async def test_a_body_is_posted() -> None:
     service = Service()
     await tool(service, "make-quote")(persons=2, note=None)

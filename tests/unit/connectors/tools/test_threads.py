@@ -70,6 +70,21 @@ async def test_only_complaints_about_arguments_are_passed_on() -> None:
             await InThread("t", fails)(error=error)
 
 
+class Wordless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+async def test_an_error_without_words_frees_its_thread() -> None:
+    def fails() -> str:
+        raise Wordless
+
+    tool = InThread("t", fails)
+    with pytest.raises(ToolFailed, match=r"^it failed$"):
+        await tool()
+    assert tool._running == 0
+
+
 async def test_a_function_that_hangs_is_given_up_and_refused_when_all_of_its_threads_hang() -> None:
     go = threading.Event()
 
