@@ -10,7 +10,6 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from time import monotonic
-from typing import Any, ClassVar
 from urllib.parse import urljoin
 
 import structlog
@@ -119,16 +118,17 @@ class _Yaml(yaml.SafeLoader):
     """YAML that OpenAPI permits: dates are text. Merge keys are refused, since they make a short text as large as it
     likes. PyYAML's loader in C is not used: values nested deeply enough end its process."""
 
-    yaml_implicit_resolvers: ClassVar[dict[Any, Any]] = {
-        first: [each for each in resolvers if each[0] != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         for key, _ in node.value:
             if key.tag == "tag:yaml.org,2002:merge":
                 raise yaml.MarkedYAMLError(problem="merge keys (<<) cannot be used", problem_mark=key.start_mark)
         super().flatten_mapping(node)
+
+
+_Yaml.yaml_implicit_resolvers = {
+    first: [each for each in resolvers if each[0] != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 def _read(content: bytes) -> object:

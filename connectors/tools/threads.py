@@ -117,5 +117,5 @@ def _message(err: BaseException) -> str:
     """Of an error whose own code may fail."""
     try:
         return f"{type(err).__name__}: {err}"
-    except Exception:
+    except Exception:  # noqa: BLE001
         return type(err).__name__

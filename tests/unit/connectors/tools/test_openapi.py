@@ -148,7 +148,7 @@ def test_documents_that_do_not_fit_are_refused(id: str, document: Any, complaint
 def test_properties_may_be_called_as_words_of_openapi_are() -> None:
     properties = {name: {"type": "string", "example": "x"} for name in ("example", "xml", "properties")}
     document = changed("components", "schemas", "Order", to={"type": "object", "properties": properties})
-    assert one("make-quote", document).schema["properties"] == dict.fromkeys(properties, {"type": "string"})
+    assert one("make-quote", document).schema["properties"] == {name: {"type": "string"} for name in properties}
 
 
 def test_a_document_is_data() -> None:

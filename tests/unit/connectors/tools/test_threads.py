@@ -33,7 +33,14 @@ class Fee(BaseModel):
 
 @pytest.mark.parametrize(
     ("result", "text"),
-    [(4.5, "4.5"), ({"a": [1]}, '{"a":[1]}'), (Fee(amount=3), '{"amount":3.0}'), ("", ""), (False, "false"), ("a\ud800", "a?")],
+    [
+        (4.5, "4.5"),
+        ({"a": [1]}, '{"a":[1]}'),
+        (Fee(amount=3), '{"amount":3.0}'),
+        ("", ""),
+        (False, "false"),
+        ("a\ud800", "a?"),
+    ],
 )
 async def test_data_becomes_json(result: Any, text: str) -> None:
     assert await InThread("t", lambda: result)() == text
