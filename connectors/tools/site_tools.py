@@ -15,7 +15,7 @@ from urllib.parse import urljoin
 import structlog
 import yaml
 
-from connectors.cms.fetching import SafeFetch, checked
+from connectors.cms.fetching import FetchRefused, SafeFetch, checked
 from connectors.tools.openapi import BadDocument, Operation, operations
 from connectors.tools.python import python_tool
 from connectors.tools.rest import RestTool
@@ -108,7 +108,7 @@ def _tools(settings: OpenApiTools, content: bytes, address: str, where: str, fet
     try:
         found = operations(_read(content), settings.operations)
         tools = [_tool(each, settings, address, fetch) for each in found]
-    except (yaml.YAMLError, RecursionError, ValueError, TypeError) as err:
+    except (yaml.YAMLError, FetchRefused, RecursionError, ValueError, TypeError) as err:
         raise SettingsError(f"{where}: {settings.openapi}: {str(err)[:500]}") from err
     _own_names(tools, where)
     return tools

@@ -82,6 +82,7 @@ async def test_operations_of_a_file_are_tools(tmp_path: Path) -> None:
         (DOCUMENT, {"operations": ["getFee", "getFee"]}, "two tools are called get_fee"),
         (DOCUMENT | {"servers": [{"url": "/api"}]}, {}, "no whole address"),
         (DOCUMENT | {"servers": [{"url": "https://{host}/"}]}, {}, "no whole address"),
+        (DOCUMENT | {"servers": [{"url": "https://me:word@fees.example/"}]}, {}, "user and password"),
         ("just words", {}, "no OpenAPI 3 document"),
         (json.loads(json.dumps(DOCUMENT).replace("getFee", "search")), {"operations": ["search"]}, "every site has"),
     ],
