@@ -280,6 +280,9 @@ class SafeFetch:
                     f"{shown(url)}: its certificate is not good: {err.__cause__.verify_message}"
                 ) from err
             raise ServerUnavailable(f"{shown(url)}: no connection: {err}") from err
+        except httpcore.LocalProtocolError:
+            # The library's message quotes the header, which may be a secret.
+            raise FetchRefused(f"{shown(url)}: a header of the request has a character that HTTP forbids") from None
         except httpcore.UnsupportedProtocol as err:
             raise FetchRefused(f"{shown(url)}: {err}") from err
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as err:

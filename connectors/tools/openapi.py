@@ -197,7 +197,8 @@ class _Inliner:
         self._id = id
         self._left = MOST_NODES
 
-    def inlined(self, node: Any, deep: int = 0) -> Any:
+    def inlined(self, node: Any, deep: int = 0, *, named: bool = False) -> Any:
+        """`named`: the keys are names that the service has chosen, and no words of OpenAPI."""
         self._left -= 1
         if self._left < 0 or deep > DEEPEST:
             raise BadDocument(f"operation {self._id}: its schemas are too large, or refer in a circle")
@@ -205,11 +206,15 @@ class _Inliner:
             return [self.inlined(each, deep + 1) for each in node]
         if not isinstance(node, dict):
             return node
-        if isinstance(node.get("$ref"), str):
-            return self.inlined(self._named(node["$ref"]), deep + 1)
-        return {key: self.inlined(value, deep + 1) for key, value in node.items() if key not in _UNREAD}
+        if isinstance(node.get("$ref"), str) and not named:
+            return self.inlined(self._referred(node["$ref"]), deep + 1)
+        return {
+            key: self.inlined(value, deep + 1, named=key == "properties" and not named)
+            for key, value in node.items()
+            if named or key not in _UNREAD
+        }
 
-    def _named(self, ref: str) -> Any:
+    def _referred(self, ref: str) -> Any:
         if not ref.startswith("#/"):
             raise BadDocument(f"operation {self._id}: {ref[:TITLE_CHARS]!r} is in another document")
         node: Any = self._document

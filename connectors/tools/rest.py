@@ -40,7 +40,7 @@ class RestTool:
         self._headers = {"Accept": "application/json, text/plain", **headers}
         self._fetch = fetch
 
-    async def __call__(self, **arguments: Any) -> str:
+    async def __call__(self, /, **arguments: Any) -> str:
         request = self._operation.request(self._server, arguments)
         try:
             if request.body is None:
@@ -77,7 +77,7 @@ def text_of(answer: Fetched) -> str:
         raise ToolFailed("the service answers nothing")
     if answer.media_type != "text/plain":
         try:
-            return json.dumps(json.loads(text), ensure_ascii=False)
+            return json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8", "replace").decode()
         except (ValueError, RecursionError):
             raise ToolFailed("the service answers with something that is not JSON") from None
     if text[:20].lower().startswith(("<!doctype", "<html")):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, SecretStr, StringConstraints, TypeAdapter
+from pydantic import AfterValidator, Field, SecretStr, StringConstraints, TypeAdapter, model_validator
 
 from connectors.cms.settings import WebUrl
 from pipelines.runtime.secret import not_empty
@@ -15,6 +15,13 @@ from pipelines.runtime.settings import LocalPath, SettingsGroup
 ToolName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]  # as models and their servers take it
 
 _ADDRESS = re.compile(r"https?:", re.IGNORECASE)
+
+
+def _header_value(secret: SecretStr) -> SecretStr:
+    written = secret.get_secret_value()
+    if not (written.isascii() and written.isprintable() and written == written.strip()):
+        raise ValueError("must be ASCII on one line, without spaces or line ends around it: a header carries it")
+    return secret
 
 
 def _file_or_address(written: str) -> str:
@@ -37,9 +44,15 @@ class OpenApiTools(SettingsGroup):
     header: str = Field(
         default="Authorization", pattern=r"^[A-Za-z0-9-]{1,64}$", description="Header that carries `secret`."
     )
-    secret: Annotated[SecretStr, AfterValidator(not_empty)] | None = Field(
+    secret: Annotated[SecretStr, AfterValidator(not_empty), AfterValidator(_header_value)] | None = Field(
         default=None, description="Its value, such as `Bearer ...`, best as `${NAME}`. Default: none is sent."
     )
+
+    @model_validator(mode="after")
+    def _secret_goes_where_the_site_says(self) -> Self:
+        if self.secret is not None and self.address is not None and self.server is None:
+            raise ValueError("give `server`: else the owner of the document chooses who gets the secret")
+        return self
 
     @property
     def address(self) -> str | None:

@@ -15,7 +15,7 @@ from urllib.parse import urljoin
 import structlog
 import yaml
 
-from connectors.cms.fetching import SafeFetch, checked
+from connectors.cms.fetching import FetchRefused, SafeFetch, checked
 from connectors.tools.openapi import BadDocument, Operation, operations
 from connectors.tools.python import python_tool
 from connectors.tools.rest import RestTool
@@ -108,18 +108,35 @@ def _tools(settings: OpenApiTools, content: bytes, address: str, where: str, fet
     try:
         found = operations(_read(content), settings.operations)
         tools = [_tool(each, settings, address, fetch) for each in found]
-    except (yaml.YAMLError, RecursionError, ValueError, TypeError) as err:
+    except (yaml.YAMLError, FetchRefused, RecursionError, ValueError, TypeError) as err:
         raise SettingsError(f"{where}: {settings.openapi}: {str(err)[:500]}") from err
     _own_names(tools, where)
     return tools
 
 
+class _Yaml(yaml.SafeLoader):
+    """YAML that OpenAPI permits: dates are text. Merge keys are refused, since they make a short text as large as it
+    likes. PyYAML's loader in C is not used: values nested deeply enough end its process."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        for key, _ in node.value:
+            if key.tag == "tag:yaml.org,2002:merge":
+                raise yaml.MarkedYAMLError(problem="merge keys (<<) cannot be used", problem_mark=key.start_mark)
+        super().flatten_mapping(node)
+
+
+_Yaml.yaml_implicit_resolvers = {
+    first: [each for each in resolvers if each[0] != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
 def _read(content: bytes) -> object:
-    """The document. PyYAML's loader in C is not used: values nested deeply enough end its process."""
+    """The document."""
     try:
         return json.loads(content)
     except ValueError:
-        return yaml.safe_load(content)
+        return yaml.load(content, _Yaml)  # noqa: S506  # a safe loader
 
 
 def _tool(operation: Operation, settings: OpenApiTools, address: str, fetch: SafeFetch) -> Tool:
@@ -127,6 +144,10 @@ def _tool(operation: Operation, settings: OpenApiTools, address: str, fetch: Saf
     if "{" in server or not server.startswith(("http://", "https://")):
         raise BadDocument(f"operation {operation.id}: the document names no whole address of a server; give `server`")
     checked(server)
+    try:
+        json.dumps([operation.description, operation.schema], ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, TypeError) as err:
+        raise BadDocument(f"operation {operation.id}: no model can read its description as JSON: {err}") from None
     headers = {settings.header: settings.secret.get_secret_value()} if settings.secret is not None else {}
     call = RestTool(operation, server, headers, fetch)
     return Tool(

@@ -47,7 +47,7 @@ class InThread:
         self._running = 0
         TOOL_THREADS.labels(name).set(0)
 
-    async def __call__(self, **arguments: Any) -> str:
+    async def __call__(self, /, **arguments: Any) -> str:
         if self._running >= self._most:
             log.error("tool refused", tool=self._name, code="tool-hangs", threads=self._running)
             raise ToolFailed("it is busy, or its calls do not end")
@@ -76,7 +76,7 @@ class InThread:
         except TimeoutError:
             failure = ToolFailed(self._late)
         except BaseException as err:  # noqa: BLE001  # strangers' code may raise anything
-            log.error("tool failed", tool=self._name, code="tool-failed", error=f"{type(err).__name__}: {err}")
+            log.error("tool failed", tool=self._name, code="tool-failed", error=_message(err))
             failure = ToolFailed("it failed")
         with suppress(RuntimeError):  # the loop is closed: the caller has left
             loop.call_soon_threadsafe(self._ended, result, text, failure)
@@ -93,7 +93,7 @@ class InThread:
             raise ToolFailed(f"it returned a {type(said).__name__}, which is no text and no data") from err
         if len(text) > RESULT_BYTES:
             raise ToolFailed(f"it returned more than {RESULT_BYTES:,} characters")
-        return text
+        return text.encode("utf-8", "replace").decode()
 
     async def _awaited(self, said: Any) -> Any:
         async with asyncio.timeout(self._timeout):
@@ -111,3 +111,11 @@ class InThread:
     def _count(self, more: int) -> None:
         self._running += more
         TOOL_THREADS.labels(self._name).set(self._running)
+
+
+def _message(err: BaseException) -> str:
+    """Of an error whose own code may fail."""
+    try:
+        return f"{type(err).__name__}: {err}"
+    except Exception:  # noqa: BLE001
+        return type(err).__name__

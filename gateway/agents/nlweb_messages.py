@@ -30,10 +30,11 @@ def listed(hits: Iterable[SearchHit], site: str) -> Message:
 
 
 def answered(mode: NlwebMode, text: str, sources: Sequence[Source], site: str) -> Iterator[Message]:
-    """The messages of an answer: of `generate` with the pages that it cites, of `summarize` with all it was made of."""
+    """The messages of an answer: of `generate` with the pages that it cites, of `summarize` with all it was made of.
+    The result of a tool is no page."""
     pages: dict[tuple[str, Lang], Source] = {}
     for source in sources:
-        if source.cited or mode == "summarize":
+        if source.kind == "page" and (source.cited or mode == "summarize"):
             pages.setdefault((source.page_id, source.lang), source)
     results = [_result(source, site) for source in pages.values()]
     yield _batch(results)

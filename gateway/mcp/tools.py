@@ -15,7 +15,8 @@ from schemas.answer import Citation
 from schemas.base import GivenLang, Lang, PageId, Wire
 from schemas.http import ChatResponse, SearchHit
 from schemas.labels import LabelFilter
-from schemas.query import MAX_QUESTION
+from schemas.query import MAX_QUESTION, SourceKind
+from text.markdown import escaped
 
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_QUESTION)]
 LABELS = 'Only pages that have, of each key, one of the values, such as `{"kind": ["form"]}`; default: all pages.'
@@ -71,6 +72,7 @@ class CitedPassage(ToolPassage):
     """A passage that the answer cites as `[n]`."""
 
     n: int
+    kind: SourceKind = Field(default="page", description="`tool`: a tool's result; `id` is no page's.")
 
 
 class ToolAnswer(Wire):
@@ -95,7 +97,8 @@ def answer_of(told: ChatResponse) -> ToolAnswer:
         answer=_marked(told.answer, told.citations),
         answered=bool(cited),
         sources=tuple(
-            CitedPassage(n=s.n, id=s.page_id, lang=s.lang, title=s.title, url=s.url, text=s.text) for s in cited
+            CitedPassage(n=s.n, id=s.page_id, lang=s.lang, title=s.title, url=s.url, text=s.text, kind=s.kind)
+            for s in cited
         ),
     )
 
@@ -114,6 +117,8 @@ def markdown_of_answer(answer: ToolAnswer) -> str:
 
 
 def _named(passage: ToolPassage) -> str:
+    if isinstance(passage, CitedPassage) and passage.kind == "tool":
+        return escaped(passage.title)
     return f"{link(passage.title or passage.id, passage.url)} (id: {passage.id}, lang: {passage.lang})"
 
 

@@ -8,6 +8,7 @@ import socket
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from traceback import format_exception
 from typing import Any
 
 import pytest
@@ -213,6 +214,14 @@ async def test_who_is_asked_instead_gets_no_password(site: Site, fetch: SafeFetc
     assert "Authorization" in site.asked[0].headers
     assert "Authorization" not in site.asked[1].headers
     assert "If-None-Match" not in site.asked[1].headers
+
+
+async def test_a_header_that_cannot_be_sent_is_in_no_message(site: Site, fetch: SafeFetch) -> None:
+    url = site.answers("/", {"body": b"here"})
+    for asked in (fetch.get(url, headers={"Key": "hush\n"}), fetch.post(url, b"", {"Key": "hush\n"})):
+        with pytest.raises(FetchRefused, match="a header of the request") as refused:
+            await asked
+        assert "hush" not in "".join(format_exception(refused.value))
 
 
 async def test_a_body_is_counted_as_it_comes(site: Site, fetch: SafeFetch) -> None:

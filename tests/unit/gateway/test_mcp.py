@@ -89,6 +89,17 @@ def text_of(result: CallToolResult) -> str:
     return content.text
 
 
+async def test_the_result_of_a_tool_is_no_page(connect: Connect, fakes: FakePorts) -> None:
+    def worked_out(question: Question) -> list[Any]:
+        answer, done = cited(question)
+        made = answer.sources[0].model_copy(update={"page_id": "get_fee", "title": "Fee", "url": "", "kind": "tool"})
+        return [answer.model_copy(update={"sources": (made,)}), done]
+
+    fakes.answers.script = worked_out
+    async with connect() as client:
+        assert text_of(await client.call_tool("ask", {"question": "What?"})).endswith("Sources:\n\n[2]: Fee")
+
+
 async def test_an_assistant_searches_asks_and_reads(connect: Connect, fakes: FakePorts) -> None:
     fakes.search.found = [HIT]
     fakes.answers.script = cited

@@ -92,6 +92,18 @@ async def test_an_answer_is_the_chats(stranger: httpx.AsyncClient, fakes: FakePo
         assert question.logged_as is not None
 
 
+@pytest.mark.parametrize("mode", ["summarize", "generate"])
+async def test_the_result_of_a_tool_is_no_page(stranger: httpx.AsyncClient, fakes: FakePorts, mode: str) -> None:
+    def worked_out(question: Question) -> list[Any]:
+        answer, done = cited(question)
+        made = answer.sources[0].model_copy(update={"n": 3, "page_id": "get_fee", "url": "", "kind": "tool"})
+        return [answer.model_copy(update={"sources": (*answer.sources, made)}), done]
+
+    fakes.answers.script = worked_out
+    answer = await stranger.get(URL, params={"query": "What does it cost?", "mode": mode, "streaming": "0"})
+    assert [result["schema_object"]["identifier"] for result in answer.json()["results"]] == ["fees"]
+
+
 async def test_a_query_that_stands_for_itself_needs_no_history(stranger: httpx.AsyncClient, fakes: FakePorts) -> None:
     order = {"query": "And dogs?", "decontextualized_query": "May dogs swim?", "prev": ["x"], "mode": "generate"}
     await stranger.post(URL, json=order | {"streaming": 0})

@@ -44,7 +44,9 @@ def _numbers(value: Any) -> Iterator[Fraction]:
         match left.pop():
             case bool():
                 pass
-            case int() | float() as number if math.isfinite(number):
+            case int() as number:
+                yield Fraction(abs(number))
+            case float() as number if math.isfinite(number):
                 yield abs(Fraction(str(number)))
             case str() as text if not _CALENDAR.fullmatch(text):
                 yield from (_read(match.group()) for match in _NUMBER.finditer(text))

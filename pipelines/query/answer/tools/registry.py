@@ -12,7 +12,6 @@ Tool.of(bus).call('{"stop": "Mill"}')  ─▶ checked arguments, filled in ─�
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, get_type_hints
@@ -20,6 +19,7 @@ from typing import Annotated, Any, get_type_hints
 from docstring_parser import parse
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
 from pydantic.fields import FieldInfo
+from pydantic_core import from_json
 
 from pipelines.query.ports import ToolSpec
 from prompts.loader import ToolCall
@@ -117,8 +117,8 @@ class Tool:
         if len(arguments) > ARGUMENT_CHARS:
             raise BadCall(f"{self.name}: the arguments are longer than {ARGUMENT_CHARS} characters")
         try:
-            written = json.loads(arguments or "{}")
-        except (ValueError, RecursionError):
+            written = from_json(arguments or "{}")
+        except (ValueError, TypeError):  # a lone surrogate, too: no message could carry it
             raise BadCall(f"{self.name}: the arguments are not JSON") from None
         if not isinstance(written, dict):
             raise BadCall(f"{self.name}: the arguments must be a JSON object")

@@ -145,6 +145,12 @@ def test_documents_that_do_not_fit_are_refused(id: str, document: Any, complaint
         operations(document, [id])
 
 
+def test_properties_may_be_called_as_words_of_openapi_are() -> None:
+    properties = {name: {"type": "string", "example": "x"} for name in ("example", "xml", "properties")}
+    document = changed("components", "schemas", "Order", to={"type": "object", "properties": properties})
+    assert one("make-quote", document).schema["properties"] == {name: {"type": "string"} for name in properties}
+
+
 def test_a_document_is_data() -> None:
     """Whatever stands where something else is expected, it is an error of ours and no other."""
     for path in [("paths",), (*GET,), (*GET, "parameters"), ("components",), ("servers",), (*GET, "parameters", 0)]:

@@ -55,6 +55,13 @@ async def test_a_reply_becomes_text() -> None:
     [(url, body, headers)] = service.asked
     assert (url, body, headers["X-Key"]) == ("https://fees.example/fees/dog?year=2026", b"", "hush")
     assert await tool(Service(b" 12 euros\n", "text/plain"))(kind="dog") == "12 euros"
+    assert await tool(Service(rb'"half a \ud83d"'))(kind="dog") == '"half a ?"'
+
+
+async def test_an_argument_may_be_called_self() -> None:
+    service = Service()
+    await tool(service)(kind="dog", self="x")
+    assert service.asked[0][0] == "https://fees.example/fees/dog"
 
 
 async def test_a_body_is_posted() -> None:

@@ -82,6 +82,7 @@ async def test_operations_of_a_file_are_tools(tmp_path: Path) -> None:
         (DOCUMENT, {"operations": ["getFee", "getFee"]}, "two tools are called get_fee"),
         (DOCUMENT | {"servers": [{"url": "/api"}]}, {}, "no whole address"),
         (DOCUMENT | {"servers": [{"url": "https://{host}/"}]}, {}, "no whole address"),
+        (DOCUMENT | {"servers": [{"url": "https://me:word@fees.example/"}]}, {}, "user and password"),
         ("just words", {}, "no OpenAPI 3 document"),
         (json.loads(json.dumps(DOCUMENT).replace("getFee", "search")), {"operations": ["search"]}, "every site has"),
     ],
@@ -92,7 +93,29 @@ def test_a_wrong_file_ends_the_start(tmp_path: Path, document: Any, more: dict[s
         ConnectedTools({"town": [OpenApiTools.model_validate(given)]}, SafeFetch())
 
 
-@pytest.mark.parametrize("content", ["[" * 100_000, "{a: " * 20_000, "a: &a [*a]", "\t- x", "\xff"])
+async def test_dates_in_yaml_are_text(tmp_path: Path) -> None:
+    (tmp_path / "openapi.yaml").write_text(json.dumps(DOCUMENT).replace('"type": "integer"', "default: 2026-01-01"))
+    settings = OpenApiTools(openapi=str(tmp_path / "openapi.yaml"), operations=("getFee",))
+    [tool] = await ConnectedTools({"town": [settings]}, SafeFetch()).of("town")
+    assert tool.spec.parameters["properties"]["year"]["default"] == "2026-01-01"
+
+
+@pytest.mark.parametrize("value", ["!!timestamp 2026-01-01", "!!binary aGk=", ".nan", r'"\ud800"'])
+def test_a_description_that_no_model_can_read_ends_the_start(tmp_path: Path, value: str) -> None:
+    (tmp_path / "openapi.yaml").write_text(json.dumps(DOCUMENT).replace('"type": "integer"', f"default: {value}"))
+    settings = OpenApiTools(openapi=str(tmp_path / "openapi.yaml"), operations=("getFee",))
+    with pytest.raises(SettingsError, match=r"operation getFee: no model can read"):
+        ConnectedTools({"town": [settings]}, SafeFetch())
+
+
+LEVELS = "".join(f"b{n}: &b{n} {{<<: [{', '.join([f'*b{n - 1}'] * 9)}]}}\n" for n in range(1, 12))
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["[" * 100_000, "{a: " * 20_000, "a: &a [*a]", "\t- x", "\xff", "b0: &b0 {a: 1}\n" + LEVELS],
+    ids=["lists", "mappings", "a circle", "a tab", "no UTF-8", "9 to the power of 11"],
+)
 def test_a_file_that_cannot_be_read_ends_the_start(tmp_path: Path, content: str) -> None:
     (tmp_path / "openapi.yaml").write_text(content, "latin-1")
     settings = OpenApiTools(openapi=str(tmp_path / "openapi.yaml"), operations=("a",))
@@ -145,6 +168,8 @@ async def test_a_document_that_is_away_is_tried_again(monkeypatch: pytest.Monkey
         {"openapi": "", "operations": ["a"]},
         {"openapi": "x.yaml", "operations": ["a"], "header": "X: y"},
         {"openapi": "x.yaml", "operations": ["a"], "secret": ""},
+        {"openapi": "x.yaml", "operations": ["a"], "secret": "Bearer x\n"},
+        {"openapi": "x.yaml", "operations": ["a"], "secret": "Bearer \u00fc"},
         {"openapi": "x.yaml", "operations": ["a"], "method": "DELETE"},
     ],
 )

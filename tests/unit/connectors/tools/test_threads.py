@@ -33,7 +33,14 @@ class Fee(BaseModel):
 
 @pytest.mark.parametrize(
     ("result", "text"),
-    [(4.5, "4.5"), ({"a": [1]}, '{"a":[1]}'), (Fee(amount=3), '{"amount":3.0}'), ("", ""), (False, "false")],
+    [
+        (4.5, "4.5"),
+        ({"a": [1]}, '{"a":[1]}'),
+        (Fee(amount=3), '{"amount":3.0}'),
+        ("", ""),
+        (False, "false"),
+        ("a\ud800", "a?"),
+    ],
 )
 async def test_data_becomes_json(result: Any, text: str) -> None:
     assert await InThread("t", lambda: result)() == text
@@ -68,6 +75,21 @@ async def test_only_complaints_about_arguments_are_passed_on() -> None:
     for error in (RuntimeError("password=x"), SystemExit(3), KeyboardInterrupt(), MemoryError()):
         with pytest.raises(ToolFailed, match=r"^it failed$"):
             await InThread("t", fails)(error=error)
+
+
+class Wordless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+async def test_an_error_without_words_frees_its_thread() -> None:
+    def fails() -> str:
+        raise Wordless
+
+    tool = InThread("t", fails)
+    with pytest.raises(ToolFailed, match=r"^it failed$"):
+        await tool()
+    assert tool._running == 0
 
 
 async def test_a_function_that_hangs_is_given_up_and_refused_when_all_of_its_threads_hang() -> None:

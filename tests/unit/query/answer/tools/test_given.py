@@ -41,6 +41,7 @@ def test_what_was_said_may_be_used(value: Any, text: str) -> None:
         ("A-77", "my number is A 78"),
         (15, "150 euros"),
         (1e308, "much"),
+        (10**400, "very much"),
     ],
 )
 def test_what_nobody_said_is_named(value: Any, text: str) -> None:

@@ -60,6 +60,8 @@ async def test_what_nobody_gave_is_asked_for_in_words(empty: str) -> None:
         ("room=hall", "not JSON"),
         ('"hall"', "must be a JSON object"),
         ("[" * 5_000, "not JSON"),  # deeper than Python reads
+        ('{"room": "\\ud800"}', "not JSON"),  # half a character
+        ('{"room": "\ud800"}', "not JSON"),
         ("9" * 5_000, "not JSON"),  # a longer number than Python reads
         (f'{{"room": "{"x" * 9_000}"}}', "longer than 8000 characters"),
     ],
