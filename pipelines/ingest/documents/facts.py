@@ -9,6 +9,7 @@ structured data are invisible, and so they are often older than the page.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby, pairwise
@@ -139,13 +140,18 @@ def _shows_hours(seen: Sequence[Figure]) -> bool:
 
 def _is_about(place: OpeningHours, page: VisiblePage) -> bool:
     """Whether the page is the place's own: many sites have the data of their business on every page."""
-    here, there = urlsplit(page.url), urlsplit(place.url)
-    own = bool(place.url and page.url) and (here.netloc, here.path.rstrip("/")) == (
-        there.netloc or here.netloc,
-        there.path.rstrip("/"),
-    )
+    here, there = _location(page.url), _location(place.url)
+    own = here is not None and there in (here, ("", here[1]))
     name = words(place.name)
     return own or (bool(name) and set(name) <= set(words(page.title)))
+
+
+def _location(url: str) -> tuple[str, str] | None:
+    """Host and path; None: there are none."""
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        return (parts.netloc, parts.path.rstrip("/")) if url else None
+    return None
 
 
 def _hours(place: OpeningHours, lang: str) -> str:

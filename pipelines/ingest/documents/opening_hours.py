@@ -38,7 +38,7 @@ def _opening(node: Node) -> OpeningHours | None:
     known = dict.fromkeys(one for one in hours if one is not None)
     ordered = sorted(known, key=lambda one: (one.day, one.opens or "", one.closes or ""))
     return OpeningHours(
-        name=line(first(node, "name")), url=str(url)[:4_000] if isinstance(url, str) else "", hours=tuple(ordered)
+        name=line(first(node, "name")), url=line(url) if isinstance(url, str) else "", hours=tuple(ordered)
     )
 
 

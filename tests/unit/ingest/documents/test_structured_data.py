@@ -243,6 +243,11 @@ def test_broken_json_is_mended(broken: str) -> None:
     assert read("{nothing}", broken).events == (PageEvent(name="A", start="2026-06-11"),)
 
 
+def test_half_a_character_in_an_address_does_no_harm() -> None:
+    store = '{"@type": "Store", "name": "Shop", "url": "https://a.example/\\ud800", "openingHours": "Mo 09:00-17:00"}'
+    assert [one.name for one in read(store).opening] == ["Shop"]
+
+
 def test_values_of_any_type_do_no_harm() -> None:
     odd = (None, 1, 1e400, True, "x", [], {}, [[{}]], {"@id": 3}, {"@id": "#self"}, {"@value": []}, [None, "y"])
     for value in odd:
