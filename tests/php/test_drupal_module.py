@@ -110,6 +110,19 @@ def test_a_delete_that_is_not_taken_waits_for_later() -> None:
     assert [(row["digest"], row["waiting"]) for row in rows] == [("", 0)]
 
 
+def test_pages_and_deletes_outlast_a_long_outage() -> None:
+    lines, rows, requests = run(
+        "$pages->public = ['node-1 en' => 'A', 'node-2 en' => 'B']; $outbox->mark('node-1', ['en']); $sender->drain(5);"
+        "unset($pages->public['node-1 en']); $outbox->mark('node-1', []); $outbox->mark('node-2', ['en']);"
+        "$pagewire->answers = array_fill(0, 9, [503, []]);"
+        "foreach (range(1, 10) as $n) { $sender->forgive(); $sender->drain(5); }"
+        "$result = [end($pagewire->requests)['body'], $rows(), count($pagewire->requests)];"
+    )
+    assert {json.loads(line)["op"] for line in lines.splitlines()} == {"delete", "upsert"}
+    assert [(row["waiting"], row["problem"]) for row in rows] == [(0, ""), (0, "")]
+    assert requests == 11
+
+
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [

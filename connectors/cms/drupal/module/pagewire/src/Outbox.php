@@ -99,10 +99,10 @@ final class Outbox {
   }
 
   /**
-   * Keeps what Pagewire is about to have.
+   * Keeps what Pagewire is about to have, after a rendering that did not end the process.
    */
   public function expose(object $row, string $digest): void {
-    $this->change($row, ['digest' => $digest]);
+    $this->change($row, ['digest' => $digest, 'tries' => 0]);
   }
 
   /**

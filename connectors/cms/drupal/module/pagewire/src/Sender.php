@@ -152,6 +152,7 @@ final class Sender {
           $this->outbox->settle($row);
           return NULL;
         }
+        $this->outbox->expose($row, $row->digest);
         $row->gone = TRUE; // Its digest stays until Pagewire has the delete: without one, no delete is sent.
         return self::json(['op' => 'delete', 'page' => $key]);
       }
