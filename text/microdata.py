@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -13,7 +14,7 @@ from lxml import etree
 from text.json_ld import Node
 
 PROPERTIES = 2_000  # of a page
-PIECES = 100  # of text in one property
+STEPS = 400  # through the elements in one property: properties may be nested
 LONGEST = 5_000  # characters of a value
 DEPTH = 20  # items in items
 _ATTRIBUTES = {
@@ -51,5 +52,12 @@ def items_of(tree: Any) -> list[Node]:
 
 def _value(element: Any) -> str:
     said = element.get("content") or element.get(_ATTRIBUTES.get(element.tag, "content"))
-    text = said if said else " ".join(islice(element.itertext(), PIECES))
-    return str(text)[:LONGEST]
+    return str(said or " ".join(_pieces(element)))[:LONGEST]
+
+
+def _pieces(element: Any) -> Iterator[str]:
+    """The text in an element, like `itertext`, but only of its first steps."""
+    for event, inner in islice(etree.iterwalk(element, events=("start", "end", "comment", "pi")), STEPS):
+        piece = inner.text if event == "start" else inner.tail if inner is not element else None
+        if piece:
+            yield piece

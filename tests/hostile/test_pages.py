@@ -105,6 +105,12 @@ def test_the_largest_page_is_read_in_two_seconds(name: str, units: tuple[str, ..
     assert not slow, name
 
 
+def test_nested_properties_around_many_elements_are_read_in_two_seconds() -> None:
+    page = f"<div itemscope itemtype=Product>{'<div itemprop=a>' * 200}{'<i></i>' * 40_000}"
+    read = READ["pipelines.ingest.documents.structured_data.structured_data_in"]
+    assert quiet_seconds(partial(read, page), LIMIT) < LIMIT
+
+
 def test_what_takes_the_square_fails() -> None:
     assert _complaint(lambda text: [text[:at].count("!") for at in range(len(text))], "!")
 

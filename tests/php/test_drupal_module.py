@@ -99,6 +99,30 @@ def test_what_is_not_public_any_more_is_deleted_and_what_never_was_is_not_named(
     assert [(row["page_id"], row["digest"], row["waiting"]) for row in rows] == [("node-1", "", 0), ("node-2", "", 0)]
 
 
+def test_a_delete_that_is_not_taken_waits_for_later() -> None:
+    lines, rows = run(
+        "$pages->public = ['node-1 en' => 'Here']; $outbox->mark('node-1', ['en']); $sender->drain(5);"
+        "$pages->public = []; $outbox->mark('node-1', []); $pagewire->answers = [[503, []], []];"
+        "$sender->drain(5); $sender->forgive(); $sender->drain(5);"
+        "$result = [array_column($pagewire->requests, 'body'), $rows()];"
+    )
+    assert [json.loads(line)["op"] for line in lines] == ["upsert", "delete", "delete"]
+    assert [(row["digest"], row["waiting"]) for row in rows] == [("", 0)]
+
+
+def test_pages_and_deletes_outlast_a_long_outage() -> None:
+    lines, rows, requests = run(
+        "$pages->public = ['node-1 en' => 'A', 'node-2 en' => 'B']; $outbox->mark('node-1', ['en']); $sender->drain(5);"
+        "unset($pages->public['node-1 en']); $outbox->mark('node-1', []); $outbox->mark('node-2', ['en']);"
+        "$pagewire->answers = array_fill(0, 9, [503, []]);"
+        "foreach (range(1, 10) as $n) { $sender->forgive(); $sender->drain(5); }"
+        "$result = [end($pagewire->requests)['body'], $rows(), count($pagewire->requests)];"
+    )
+    assert {json.loads(line)["op"] for line in lines.splitlines()} == {"delete", "upsert"}
+    assert [(row["waiting"], row["problem"]) for row in rows] == [(0, ""), (0, "")]
+    assert requests == 11
+
+
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [

@@ -77,6 +77,15 @@ def test_a_page_that_fails_waits_and_a_refused_one_has_its_reason() -> None:
     assert asked == [[A, B], [A]]  # no third time: nothing got through
 
 
+def test_pages_that_fail_block_no_others() -> None:
+    asked = run(
+        'foreach (range(1, 45) as $n) { $pages->addresses["$n 0"] = "https://town.example/$n"; $outbox->mark($n, 0); }'
+        "$fail = fn ($urls) => array_fill_keys($urls, 'failed'); $requests->answers = [$fail, []];"
+        "$drain(); $drain(); $result = $asked();"
+    )
+    assert [some[0] for some in asked[:2]] == ["https://town.example/1", "https://town.example/41"]
+
+
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [

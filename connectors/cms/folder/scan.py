@@ -24,7 +24,8 @@ from pipelines.runtime.folder import Folder, reason
 from schemas.base import GivenLang, PageId, Revision, Wire
 from schemas.page import PageDocument
 
-FIELDS = frozenset(PageDocument.model_fields) - {"content", "attachments"}
+# `metadata` in front matter is of other tools, and can be anything.
+FIELDS = frozenset(PageDocument.model_fields) - {"content", "attachments", "metadata"}
 # Names in Hugo, Jekyll and Eleventy.
 OTHER_NAMES = {"tags": "keywords", "summary": "description", "lastmod": "changed_at", "date": "changed_at"}
 SORTED_BY = ("tags", "categories")

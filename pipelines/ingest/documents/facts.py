@@ -8,7 +8,8 @@ structured data are invisible, and so they are often older than the page.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby, pairwise
@@ -81,12 +82,13 @@ def _unanswered(faq: Sequence[PageQuestion], page: VisiblePage, seen: Sequence[F
         return []
     there = set(_runs(plain(page.markdown)))
     asked = _answered(page)
+    shown = _different(seen)
     return [
         one
         for one in faq
         if _key(one.question) not in asked
         and not _is_there(one.answer, there)
-        and not _contradicts(figures(one.answer, (page.lang,)), seen)
+        and not _contradicts(_different(figures(one.answer, (page.lang,))), shown)
     ]
 
 
@@ -114,19 +116,21 @@ def _is_there(answer: str, there: set[tuple[str, ...]]) -> bool:
     return sum(run in there for run in runs) >= SHOWN * len(runs)
 
 
-def _contradicts(said: Iterable[Figure], seen: Iterable[Figure]) -> bool:
+def _different(found: Iterable[Figure]) -> dict[str, list[Figure]]:
+    """The figures by family, each value once."""
+    values = {(one.family, one.numbers, one.times, one.unit): one for one in found if one.family in _MISTAKEN}
+    return {family: [one for one in values.values() if one.family == family] for family in _MISTAKEN}
+
+
+def _contradicts(said: Mapping[str, Sequence[Figure]], seen: Mapping[str, Sequence[Figure]]) -> bool:
     """Whether the page shows figures of the same family, and not this one; also where there are too many to compare."""
     for family in _MISTAKEN:
-        mine, theirs = ({_value(one): one for one in some if one.family == family} for some in (said, seen))
+        mine, theirs = said[family], seen[family]
         if theirs and mine and (len(mine) > COMPARED or len(theirs) > COMPARED):
             return True
-        if theirs and not all(any(one.bears(figure) for one in theirs.values()) for figure in mine.values()):
+        if theirs and not all(any(one.bears(figure) for one in theirs) for figure in mine):
             return True
     return False
-
-
-def _value(figure: Figure) -> object:
-    return figure.numbers, figure.times, figure.unit
 
 
 def _shows_hours(seen: Sequence[Figure]) -> bool:
@@ -139,13 +143,18 @@ def _shows_hours(seen: Sequence[Figure]) -> bool:
 
 def _is_about(place: OpeningHours, page: VisiblePage) -> bool:
     """Whether the page is the place's own: many sites have the data of their business on every page."""
-    here, there = urlsplit(page.url), urlsplit(place.url)
-    own = bool(place.url and page.url) and (here.netloc, here.path.rstrip("/")) == (
-        there.netloc or here.netloc,
-        there.path.rstrip("/"),
-    )
+    here, there = _location(page.url), _location(place.url)
+    own = here is not None and there in (here, ("", here[1]))
     name = words(place.name)
     return own or (bool(name) and set(name) <= set(words(page.title)))
+
+
+def _location(url: str) -> tuple[str, str] | None:
+    """Host and path; None: there are none."""
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        return (parts.netloc, parts.path.rstrip("/")) if url else None
+    return None
 
 
 def _hours(place: OpeningHours, lang: str) -> str:

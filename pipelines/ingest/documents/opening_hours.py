@@ -20,7 +20,7 @@ HOURS = 50  # of a place
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _TIME = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)(?::[0-5]\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?")
 _SPAN = re.compile(r"([A-Za-z]{2,9})(?:-([A-Za-z]{2,9}))?")
-_DAY_LIST = re.compile(r"[A-Za-z, -]+")
+_DASH = re.compile(r"\s*+[-–]\s*")
 _WHOLE_DAY = ("00:00", "23:59")
 
 
@@ -38,7 +38,7 @@ def _opening(node: Node) -> OpeningHours | None:
     known = dict.fromkeys(one for one in hours if one is not None)
     ordered = sorted(known, key=lambda one: (one.day, one.opens or "", one.closes or ""))
     return OpeningHours(
-        name=line(first(node, "name")), url=str(url)[:4_000] if isinstance(url, str) else "", hours=tuple(ordered)
+        name=line(first(node, "name")), url=line(url) if isinstance(url, str) else "", hours=tuple(ordered)
     )
 
 
@@ -58,15 +58,13 @@ def _specified(specified: Iterable[Node]) -> Iterator[DayHours | None]:
 def _written(said: Any) -> Iterator[DayHours | None]:
     """Of the form "Mo-Fr 09:00-17:00"."""
     for one in (said if isinstance(said, list) else [said])[:HOURS] if said is not None else ():
-        days, _, span = one.strip().rpartition(" ") if isinstance(one, str) and len(one) < 200 else ("", "", "")
-        opens, _, closes = span.replace("–", "-").partition("-")
+        written = _DASH.sub("-", one).replace(",", " ") if isinstance(one, str) and len(one) < 200 else ""
+        *days, span = written.split() or [""]
+        opens, _, closes = span.partition("-")
         times = _times(_time(opens), _time(closes))
-        if times is None or not _DAY_LIST.fullmatch(days):
-            yield None
-            return
-        for part in _SPAN.finditer(days):
-            begin, end = _day(part[1]), _day(part[2] or part[1])
-            if begin is None or end is None:
+        for part in map(_SPAN.fullmatch, days or [""]):
+            begin, end = (_day(part[1]), _day(part[2] or part[1])) if part else (None, None)
+            if begin is None or end is None or times is None:
                 yield None
                 return
             for number in range((end - begin) % 7 + 1):

@@ -66,9 +66,10 @@ def structured_data_in(text: str) -> PageMetadata | None:
     parser = html.HTMLParser(encoding="utf-8", no_network=True, huge_tree=False)
     read = well_formed(first_tags(text.replace("\0", ""), MAX_TAGS))
     try:
-        return structured_data(html.document_fromstring(read.encode("utf-8", "replace"), parser=parser))
+        tree = html.document_fromstring(read.encode("utf-8", "replace"), parser=parser)
     except (etree.ParserError, etree.XMLSyntaxError, ValueError):
         return None
+    return structured_data(tree)
 
 
 def structured_data(tree: Any) -> PageMetadata | None:

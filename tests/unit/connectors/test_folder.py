@@ -116,7 +116,7 @@ async def test_front_matter_of_other_tools_is_understood(folder: Path) -> None:
     put(
         folder / "post.md",
         "---\ntitle: 2026\ntags: [money, dogs]\nsummary: All of them\nlastmod: 2026-05-04\nlayout: post\n"
-        "author: {name: x}\n---\ntext",
+        "author: {name: x}\nmetadata: {author: x, template: y}\n---\ntext",
     )
     page = (await pages(folder))["en post"]
     assert isinstance(page, PageDocument)

@@ -77,6 +77,13 @@ def test_a_business_on_every_page_has_its_hours_on_its_own() -> None:
     assert added(named, "Welcome.", title="Books")
 
 
+@pytest.mark.parametrize("wrong", ["http://[", "http://[::1", "//]"])
+def test_a_place_without_a_right_address_has_its_hours_where_the_title_names_it(wrong: str) -> None:
+    data = PageMetadata(opening=(HOURS.model_copy(update={"url": wrong}),))
+    assert added(data, "Welcome.")
+    assert not added(data, "Welcome.", title="Contact")
+
+
 def test_a_product_has_a_row_of_what_the_page_does_not_show() -> None:
     data = PageMetadata(products=(LAMP,))
     text = added(data, "A lamp for the desk.", "de")

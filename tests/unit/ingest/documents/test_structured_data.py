@@ -164,6 +164,15 @@ def test_regular_opening_hours_by_day_without_those_of_feasts() -> None:
     assert [(one.day, one.opens) for one in written.opening[0].hours] == [
         (0, "09:00"), (1, "09:00"), (3, "09:00"), (5, "09:00")
     ]  # fmt: skip
+    spaced = read({"@type": "Store", "name": "Shop", "openingHours": "Mo - We, Fr 09:00 - 17:00"})
+    assert [one.day for one in spaced.opening[0].hours] == [0, 1, 2, 4]
+
+
+@pytest.mark.parametrize(
+    "odd", ["", " ", "09:00-17:00", "Mo", "Mo-F 09:00-17:00", "Mo–Fr bis 17:00", "Mo 09:00-12:00 14:00-18:00"]
+)
+def test_written_hours_that_are_unclear_are_not_known(odd: str) -> None:
+    assert read({"@type": "Store", "name": "Shop", "openingHours": ["Tu 09:00-17:00", odd]}).opening == ()
 
 
 @pytest.mark.parametrize(
@@ -241,6 +250,11 @@ def test_open_graph_says_what_nothing_else_does() -> None:
 )
 def test_broken_json_is_mended(broken: str) -> None:
     assert read("{nothing}", broken).events == (PageEvent(name="A", start="2026-06-11"),)
+
+
+def test_half_a_character_in_an_address_does_no_harm() -> None:
+    store = '{"@type": "Store", "name": "Shop", "url": "https://a.example/\\ud800", "openingHours": "Mo 09:00-17:00"}'
+    assert [one.name for one in read(store).opening] == ["Shop"]
 
 
 def test_values_of_any_type_do_no_harm() -> None:

@@ -99,10 +99,10 @@ final class Outbox {
   }
 
   /**
-   * Keeps what Pagewire is about to have. Empty: nothing.
+   * Keeps what Pagewire is about to have, after a rendering that did not end the process.
    */
   public function expose(object $row, string $digest): void {
-    $this->change($row, ['digest' => $digest]);
+    $this->change($row, ['digest' => $digest, 'tries' => 0]);
   }
 
   /**
@@ -118,10 +118,11 @@ final class Outbox {
   }
 
   /**
-   * Ends the wait of a row, unless a mark came meanwhile.
+   * Ends the wait of a row, unless a mark came meanwhile. `$gone`: Pagewire has deleted the page if there is no problem.
    */
-  public function settle(object $row, string $problem = ''): void {
-    $this->change($row, ['waiting' => self::DONE, 'tries' => 0, 'problem' => mb_substr($problem, 0, 500)]);
+  public function settle(object $row, string $problem = '', bool $gone = FALSE): void {
+    $done = ['waiting' => self::DONE, 'tries' => 0, 'problem' => mb_substr($problem, 0, 500)];
+    $this->change($row, $done + ($gone && $problem === '' ? ['digest' => ''] : []));
   }
 
   /**

@@ -93,7 +93,7 @@ final class Sender {
     $answer = $this->gateway->post($body, count($sent), (int) $rows[0]->waiting === Outbox::BULK);
     if ($answer['problem'] === '') {
       foreach ($sent as $at => $row) {
-        $this->outbox->settle($row, $answer['errors'][$at + 1] ?? '');
+        $this->outbox->settle($row, $answer['errors'][$at + 1] ?? '', !empty($row->gone));
       }
       $this->state->set(self::STATE, ['delivered' => time()]);
       return $most;
@@ -152,7 +152,8 @@ final class Sender {
           $this->outbox->settle($row);
           return NULL;
         }
-        $this->outbox->expose($row, '');
+        $this->outbox->expose($row, $row->digest);
+        $row->gone = TRUE; // Its digest stays until Pagewire has the delete: without one, no delete is sent.
         return self::json(['op' => 'delete', 'page' => $key]);
       }
       $document = $this->pages->document($node);

@@ -35,12 +35,12 @@ final class Outbox
     }
 
     /**
-     * The rows that go next; saves first.
+     * The rows that go next; saves first, and behind all others the rows that failed, so that these block none.
      */
     public function next(int $limit): array
     {
         return $this->connection()->fetchAllAssociative(
-            'SELECT * FROM ' . self::TABLE . ' WHERE waiting <> 0 ORDER BY waiting, page, language LIMIT ' . $limit,
+            'SELECT * FROM ' . self::TABLE . " WHERE waiting <> 0 ORDER BY CASE WHEN problem = '' THEN 0 ELSE 1 END, waiting, page, language LIMIT " . $limit,
         );
     }
 
@@ -78,7 +78,7 @@ final class Outbox
     private function touch(int $page, int $language, int $lane): bool
     {
         return (bool)$this->connection()->executeStatement(
-            'UPDATE ' . self::TABLE . ' SET revision = revision + 1, waiting = CASE WHEN waiting = 1 THEN 1 ELSE ? END'
+            'UPDATE ' . self::TABLE . " SET revision = revision + 1, problem = '', waiting = CASE WHEN waiting = 1 THEN 1 ELSE ? END"
             . ' WHERE page = ? AND language = ?',
             [$lane, $page, $language],
         );
