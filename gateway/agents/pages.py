@@ -68,7 +68,7 @@ async def page_of(
 @router.get("/llms.txt", response_class=StreamingResponse, responses={200: {"content": {"text/markdown": {}}}})
 async def list_pages(site: str, caller: MayRead, edge: TheEdge, lang: OfLang = None, below: Below = "") -> Response:
     """All pages of one language with links to their Markdown (llmstxt.org)."""
-    lang = lang or edge.settings.site(site).languages[0]
+    lang = _language(edge, site, lang)
     first = await edge.ports.indexed.pages(site, groups=caller.groups, limit=LISTED_AT_ONCE, lang=lang, described=True)
     return StreamingResponse(_list(edge, caller, site, lang, first, below), media_type="text/markdown", headers=PRIVATE)
 
@@ -76,12 +76,20 @@ async def list_pages(site: str, caller: MayRead, edge: TheEdge, lang: OfLang = N
 @router.get("/llms-full.txt", response_class=StreamingResponse, responses={200: {"content": {"text/markdown": {}}}})
 async def whole_pages(site: str, caller: MayRead, edge: TheEdge, lang: OfLang = None, after: After = "") -> Response:
     """The pages of one language, whole, in pieces: the header `Link` leads to the next one."""
-    lang = lang or edge.settings.site(site).languages[0]
+    lang = _language(edge, site, lang)
     some = await edge.ports.indexed.pages(site, groups=caller.groups, after=after, limit=PIECE, lang=lang)
     headers = dict(PRIVATE)
     if some.next is not None:
         headers["Link"] = f'<llms-full.txt?{urlencode({"lang": lang, "after": some.next})}>; rel="next"'
     return StreamingResponse(_whole(edge, caller, site, some), media_type="text/markdown", headers=headers)
+
+
+def _language(edge: Edge, site: str, lang: str | None) -> str:
+    """The list's language, the site's first one by default. Raises: Problem: the site has no such language."""
+    languages = edge.settings.site(site).languages
+    if lang is not None and lang not in languages:
+        raise Problem(404, "unknown-page", f"site {site} has no pages in {lang!r}, only in {', '.join(languages)}")
+    return lang or languages[0]
 
 
 async def page_by_id(edge: Edge, caller: Caller, site: str, page_id: str, lang: str | None) -> LivePage:

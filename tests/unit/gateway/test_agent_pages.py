@@ -89,6 +89,8 @@ async def test_lists_are_of_one_language_go_over_many_searches_and_name_pages_wi
     assert "[Page \\[7\\]](pages/p%2F007.md?lang=en)" in listed
     assert listed.endswith("(llms-full.txt?lang=en)\n- [de](llms.txt?lang=de)\n")
     assert (await stranger.get(f"{SITE}/llms.txt?lang=de")).text.count("](pages/") == 1
+    for list_of in ("llms.txt", "llms-full.txt"):
+        assert_problem(await stranger.get(f"{SITE}/{list_of}?lang=tlh"), 404, "unknown-page")
     url, pieces = f"{SITE}/llms-full.txt", []
     while url:
         piece = await stranger.get(url)

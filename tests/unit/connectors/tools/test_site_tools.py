@@ -168,6 +168,7 @@ async def test_a_document_that_is_away_is_tried_again(monkeypatch: pytest.Monkey
         {"openapi": "", "operations": ["a"]},
         {"openapi": "x.yaml", "operations": ["a"], "header": "X: y"},
         {"openapi": "x.yaml", "operations": ["a"], "secret": ""},
+        {"openapi": "https://fees.example/api.json", "operations": ["a"], "secret": "Bearer x"},
         {"openapi": "x.yaml", "operations": ["a"], "secret": "Bearer x\n"},
         {"openapi": "x.yaml", "operations": ["a"], "secret": "Bearer \u00fc"},
         {"openapi": "x.yaml", "operations": ["a"], "method": "DELETE"},

@@ -382,7 +382,7 @@ final class Visit {
 			}
 			$data = substr( $html, $open + 1, $end - $open - 1 );
 			$is_data = false !== stripos( substr( $html, $start, $open - $start ), self::TYPE );
-			if ( $is_data && strlen( $said ) + strlen( $data ) <= self::SAID && false === strpos( $content, $data ) ) {
+			if ( $is_data && '' !== $data && strlen( $said ) + strlen( $data ) <= self::SAID && false === strpos( $content, $data ) ) {
 				$said .= '<script type="' . self::TYPE . "\">$data</script>";
 			}
 		}
