@@ -20,7 +20,13 @@ from text.words import words
 
 _NUMBER = re.compile(r"\d{1,40}(?:[.,]\d{1,40})?")
 _DIGITS = re.compile(r"\d{1,40}")
-_CALENDAR = re.compile(r"\d{4}-\d{2}(?:-\d{2})?(?:[T ].{0,20})?|\d{1,2}:\d{2}(?::\d{2})?")  # reckoned from "tomorrow"
+_PERCENT = re.compile(
+    r"(\d{1,40}(?:[.,]\d{1,40})?) ?(?:%|٪|per ?cent|prozent|procent|pour ?cent|por ?cient)", re.IGNORECASE
+)
+_CALENDAR = re.compile(  # reckoned from "tomorrow"
+    r"\d{4}-\d{2}(?:-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|[+-]\d{2}:?\d{2})?)?)?"
+    r"|\d{1,2}:\d{2}(?::\d{2})?"
+)
 
 
 def unsaid(arguments: Mapping[str, Any], texts: Iterable[str], langs: Iterable[str]) -> list[str]:
@@ -34,7 +40,7 @@ def unsaid(arguments: Mapping[str, Any], texts: Iterable[str], langs: Iterable[s
     if not any(wanted.values()):
         return []
     known = _said(texts, tuple(dict.fromkeys(langs)))
-    return [name for name, numbers in wanted.items() if any(n not in known and n * 100 not in known for n in numbers)]
+    return [name for name, numbers in wanted.items() if not numbers <= known]
 
 
 def _numbers(value: Any) -> Iterator[Fraction]:
@@ -64,6 +70,7 @@ def _said(texts: Iterable[str], langs: tuple[str, ...]) -> set[Fraction]:
         # "5,4" may be two grades as well as one.
         known.update(_read(match.group()) for match in _NUMBER.finditer(text))
         known.update(_read(match.group()) for match in _DIGITS.finditer(text))
+        known.update(_read(match[1]) / 100 for match in _PERCENT.finditer(text))
         for lang in langs:
             spelled = measures(lang).numbers
             known.update(Fraction(spelled[word]) for word in words(text) if word in spelled)
