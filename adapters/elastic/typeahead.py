@@ -28,7 +28,9 @@ class ElasticTypeahead:
     ) -> tuple[list[TitleCandidate], list[TitleCandidate]]:
         """Raises: IndexUnfit, ElasticsearchDown."""
         only: list[dict[str, Any]] = [{"term": {"kind": "chunk"}}, visible_to(groups)]
-        only += [{"term": {"lang": lang}}] if lang else []
+        if lang:  # de-AT is German, too
+            spoken = [{"term": {"lang": lang}}, {"prefix": {"lang": f"{lang}-"}}]
+            only.append({"bool": {"should": spoken, "minimum_should_match": 1}})
         # Each chunk has its page's title, so the first chunks are enough. One hit for each page.
         # Pages of an earlier version have a title that is not folded, and no headings.
         by_title = _search(typed, ("folded_title", "title"), [*only, {"term": {"ord": 0}}])

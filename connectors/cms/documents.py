@@ -11,10 +11,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from connectors.cms.front_matter import split
+from connectors.cms.front_matter import DRAFT, FIELDS, is_draft, known_fields, split
 from connectors.cms.titles import title_in
 from pipelines.runtime.errors import WrongUse
 from pipelines.runtime.folder import Folder, FolderEntry, reason
+from pipelines.runtime.near_names import nearest
 from schemas.base import problems
 from schemas.page import Attachment, PageDocument
 from text.encodings import decoded
@@ -113,6 +114,7 @@ def _folder(folder: Folder, left: Left, languages: tuple[str, ...]) -> Iterator[
             (left.omitted if found.kind == "link" else left.failed)[name] = found.problem
             continue
         try:
+            page: PageDocument | None
             if found.path.suffix.lower() in OFFICE:
                 page = _office(folder, found.path, found.stat)
             else:
@@ -122,19 +124,32 @@ def _folder(folder: Folder, left: Left, languages: tuple[str, ...]) -> Iterator[
         except Exception as err:  # noqa: BLE001 - one file must not stop the others
             left.failed[name] = reason(err)
         else:
-            yield page
+            if page is None:
+                left.omitted[name] = DRAFT
+            else:
+                yield page
 
 
-def _text(folder: Folder, path: Path, stat: os.stat_result, languages: tuple[str, ...]) -> PageDocument:
+def _text(folder: Folder, path: Path, stat: os.stat_result, languages: tuple[str, ...]) -> PageDocument | None:
+    """None: a draft."""
     relative = path.relative_to(folder.path).with_suffix("")
-    fields, body = split(text_of(folder, path))
+    said, body = split(text_of(folder, path))
+    fields = known_fields(said)
+    for name in said.keys() - fields.keys():
+        if nearest(
+            str(name), ("groups",)
+        ):  # a page for some people alone must not become everybody's by a typing error
+            raise ValueError(f"{name}: no field of a page; did you mean groups?")
+    if is_draft(fields):
+        return None
+    fields = {name: value for name, value in fields.items() if name in {*FIELDS, "attachments"}}
     content = html(path, body)
     tagged = language_of(lang_tag(path, body), languages)
     named = {"lang": tagged} if tagged in languages else {}
-    said = {"id": relative.as_posix(), "revision": _changed(stat), **named} | fields
+    page = {"id": relative.as_posix(), "revision": _changed(stat), **named} | fields
     if "title" not in fields:
-        said["title"] = title_in(content) or relative.name
-    return PageDocument.model_validate(said | {"content": content})
+        page["title"] = title_in(content) or relative.name
+    return PageDocument.model_validate(page | {"content": content})
 
 
 def _office(folder: Folder, path: Path, stat: os.stat_result) -> PageDocument:

@@ -5,16 +5,26 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
 from typing import Any
 
+from connectors.cms.labels import fitting_labels, label_values
 from prompts.strict_yaml import load_plain
+from schemas.page import PageDocument
 
 LONGEST_MATTER = 64 * 1024  # characters of front matter
 LONGEST_TOML = 4 * 1024  # characters of TOML: the time of Python's parser is quadratic in the parts of a key
 _FENCES = {mark: re.compile(rf"^{re.escape(mark)}[ \t]*(?:\n|\Z)", re.MULTILINE) for mark in ("---", "+++")}
 # `title: Fees: what they are`, which is no valid YAML, but unambiguous
 _COLON = re.compile(r"^([a-zA-Z_]\w*:)[ ]+([^\s\[\]{}\"'|>&*!%@`#][^\n]*:[ ][^\n]*)$", re.MULTILINE)
+
+# `metadata` in front matter is of other tools, and can be anything.
+FIELDS = frozenset(PageDocument.model_fields) - {"content", "attachments", "metadata"}
+# Names in Hugo, Jekyll and Eleventy.
+OTHER_NAMES = {"tags": "keywords", "summary": "description", "lastmod": "changed_at", "date": "changed_at"}
+SORTED_BY = ("tags", "categories")
+DRAFT = "a draft"
 
 
 def split(text: str) -> tuple[dict[str, Any], str]:
@@ -31,6 +41,39 @@ def split(text: str) -> tuple[dict[str, Any], str]:
     if end.start() > LONGEST_MATTER:
         raise ValueError(f"front matter: longer than {LONGEST_MATTER:,} characters")
     return _fields(rest[: end.start()], _toml if first.startswith("+") else _yaml), rest[end.end() :]
+
+
+def known_fields(said: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of front matter that Pagewire uses: those of a page document, `draft`, `published`, `attachments`."""
+    fields: dict[str, Any] = {}
+    for name, value in said.items():
+        own = OTHER_NAMES.get(name, name)
+        if own in FIELDS or name in ("draft", "published", "attachments"):
+            fields.setdefault(own, value)
+    for name in ("id", "title", "name"):
+        if isinstance(fields.get(name), int | float):
+            fields[name] = str(fields[name])
+    if "keywords" in fields:
+        fields["keywords"] = _listed(fields["keywords"])
+    sorted_by = fitting_labels({name: label_values(_listed(said[name])) for name in SORTED_BY if name in said})
+    labels = fields.get("labels", {})
+    if isinstance(labels, dict):
+        labels = {**sorted_by, **{key: label_values(value) for key, value in labels.items()}}
+    if labels:
+        fields["labels"] = labels
+    if "changed_at" in fields:
+        fields["changed_at"] = with_zone(fields["changed_at"])
+    return fields
+
+
+def _listed(value: Any) -> Any:
+    """A line with commas is a list."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def is_draft(fields: Mapping[str, Any]) -> bool:
+    """Whether the file is not to be published yet."""
+    return fields.get("draft") is True or fields.get("published") is False
 
 
 def with_zone(value: Any) -> Any:

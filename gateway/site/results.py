@@ -132,9 +132,10 @@ def by_page(hits: Iterable[SearchHit], home: str) -> list[ResultPage]:
     """
     pages: dict[tuple[str, str], list[SearchHit]] = {}
     for hit in hits:
-        pages.setdefault((hit.title, hit.url), []).append(hit)
+        pages.setdefault((hit.title, hit.url or hit.page_id), []).append(hit)
     found = []
-    for (title, url), own in pages.items():
+    for own in pages.values():
+        title, url = own[0].title, own[0].url
         said = [hit for hit in own if hit.field == "content"] or [hit for hit in own if hit.field == "description"]
         passages = tuple(ResultPassage(opened(url, home, hit.snippet.fragment), hit.snippet) for hit in said[:PASSAGES])
         first = passages[0].url if passages else opened(url, home)

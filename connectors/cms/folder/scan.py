@@ -17,18 +17,10 @@ from pydantic import ValidationError
 
 from connectors.cms.documents import OFFICE, SUFFIXES, lang_tag, language_of, page_files, text_in
 from connectors.cms.frame import Listed, Omitted, UnreadablePage
-from connectors.cms.front_matter import LONGEST_MATTER, split, with_zone
-from connectors.cms.labels import fitting_labels, label_values
+from connectors.cms.front_matter import LONGEST_MATTER, is_draft, known_fields, split
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.folder import Folder, reason
 from schemas.base import GivenLang, PageId, Revision, Wire
-from schemas.page import PageDocument
-
-# `metadata` in front matter is of other tools, and can be anything.
-FIELDS = frozenset(PageDocument.model_fields) - {"content", "attachments", "metadata"}
-# Names in Hugo, Jekyll and Eleventy.
-OTHER_NAMES = {"tags": "keywords", "summary": "description", "lastmod": "changed_at", "date": "changed_at"}
-SORTED_BY = ("tags", "categories")
 
 
 class FolderGone(Retryable):
@@ -125,7 +117,7 @@ class Scanner:
     def _pages(self, files: Mapping[Path, os.stat_result], found: dict[Page, Entry]) -> dict[Page, Entry]:
         attached: set[Path] = set()
         for path, (_, head) in self._heads.items():
-            if head.fields.get("draft") is True or head.fields.get("published") is False:
+            if is_draft(head.fields):
                 continue
             page, entry = self._page(path, head, files)
             attached.update(entry.attachments)
@@ -192,34 +184,6 @@ def _read_head(folder: Folder, path: Path) -> _Head:
         return _Head(known_fields(fields), tag=lang_tag(path, body))
     except Exception as err:  # noqa: BLE001 - one file must not stop the others
         return _Head({}, reason(err))
-
-
-def known_fields(said: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of front matter that Pagewire uses: those of a page document, `draft`, `published`, `attachments`."""
-    fields: dict[str, Any] = {}
-    for name, value in said.items():
-        own = OTHER_NAMES.get(name, name)
-        if own in FIELDS or name in ("draft", "published", "attachments"):
-            fields.setdefault(own, value)
-    for name in ("id", "title", "name"):
-        if isinstance(fields.get(name), int | float):
-            fields[name] = str(fields[name])
-    if "keywords" in fields:
-        fields["keywords"] = _listed(fields["keywords"])
-    sorted_by = fitting_labels({name: label_values(_listed(said[name])) for name in SORTED_BY if name in said})
-    labels = fields.get("labels", {})
-    if isinstance(labels, dict):
-        labels = {**sorted_by, **{key: label_values(value) for key, value in labels.items()}}
-    if labels:
-        fields["labels"] = labels
-    if "changed_at" in fields:
-        fields["changed_at"] = with_zone(fields["changed_at"])
-    return fields
-
-
-def _listed(value: Any) -> Any:
-    """A line with commas is a list."""
-    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
 def _names(value: Any) -> list[str]:

@@ -10,9 +10,9 @@ from typing import Any
 from urllib.parse import quote
 
 from connectors.cms.documents import OFFICE, html, text_of
-from connectors.cms.folder.scan import FIELDS, Entry, Page, Scan, Scanner, known_fields
+from connectors.cms.folder.scan import Entry, Page, Scan, Scanner
 from connectors.cms.frame import Listed, Omitted, UnreadablePage
-from connectors.cms.front_matter import split
+from connectors.cms.front_matter import FIELDS, known_fields, split
 from connectors.cms.settings import FolderConnector
 from connectors.cms.titles import title_in
 from pipelines.runtime.folder import reason

@@ -18,7 +18,7 @@ from text.schema_org import VALUES, first, line, nested, term
 PLACES = 10
 HOURS = 50  # of a place
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_TIME = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)(?::[0-5]\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?")
+_TIME = re.compile(r"(?!24:(?!00))([01]?\d|2[0-4]):([0-5]\d)(?::[0-5]\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?")
 _SPAN = re.compile(r"([A-Za-z]{2,9})(?:-([A-Za-z]{2,9}))?")
 _DASH = re.compile(r"\s*+[-–]\s*")
 _WHOLE_DAY = ("00:00", "23:59")

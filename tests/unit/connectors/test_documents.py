@@ -158,10 +158,9 @@ def test_an_office_file_is_a_page_with_the_file_attached(folder: Path, monkeypat
         ("---\ntitle: [\n---\n", "while parsing"),
         (f"---\ntitle: {'x' * 70_000}\n---\n", "front matter: longer than 65,536 characters"),
         ("---\ntitle: [private]\n---\n", "title: Input should be a valid string"),
-        ("---\nauthor: somebody\n---\n", "author: Extra inputs"),
+        ("---\ngroup: [staff]\n---\n", "group: no field of a page; did you mean groups?"),
         ("---\nlang: German\n---\n", "lang: "),
         ("---\nchanged_at: yesterday\n---\n", "changed_at: "),
-        ("---\n1: one\n---\n", "Keys should be strings"),
         (b"\xff" * 9, "not a text in an encoding that can be told"),
     ],
 )
@@ -227,3 +226,12 @@ def test_a_source_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadSource) as caught:
         read(tmp_path / "none")
     assert str(caught.value) == f"{tmp_path / 'none'}: no such file or folder"
+
+
+def test_front_matter_of_other_tools_is_read_as_the_folder_connector_reads_it(tmp_path: Path) -> None:
+    (tmp_path / "fees.md").write_text("---\ntitle: Fees\ntags: [money, dogs]\nlayout: post\nmetadata: 3\n---\n60 euros")
+    (tmp_path / "soon.md").write_text("---\ndraft: true\n---\nNot yet.")
+    left = Left()
+    [page] = documents(tmp_path, left)
+    assert (page.title, page.keywords, page.labels) == ("Fees", ("money", "dogs"), {"tags": ("money", "dogs")})
+    assert (left.failed, left.omitted) == ({}, {"soon.md": "a draft"})
