@@ -25,6 +25,7 @@ const MAX_TYPED = 200; // that are completed
 const FEWEST = 2; // that are
 const PAUSE = 120; // ms without a key until suggestions are asked for
 const HITS = 30;
+const CHOICES = 10; // values of a label; more are no choice
 
 let sheet: CSSStyleSheet | null = null;
 
@@ -193,9 +194,10 @@ export class PagewireSearch extends HTMLElement {
     return [this.#choice(this.#say("filter"), ["", ...sections], "", (one) => (one ? sectionName(one) : this.#say("all")), draw)];
   }
 
-  /** One group of buttons for each key. */
+  /** One group of buttons for each key that visitors can choose by. `type` is schema.org's, which names it for machines. */
   #labels(query: string, chosen: readonly string[], known: readonly SearchHit[]): HTMLElement[] {
-    return [...labelsOf(known)].map(([key, values]) => {
+    const useful = [...labelsOf(known)].filter(([key, { size }]) => key !== "type" && size > 1 && size <= CHOICES);
+    return useful.map(([key, values]) => {
       const written = [...values].map((value) => `${key}:${value}`);
       const now = written.find((each) => chosen.includes(each)) ?? "";
       const name = (one: string) => (one ? one.slice(key.length + 1) : this.#say("all"));

@@ -39,16 +39,19 @@ def hub_of(body: bytes, link_header: str, url: str) -> tuple[str | None, str]:
 
     Raises: NotASitemap, ServerUnavailable: it cannot be read.
     """
-    said = {
-        name: str(link["url"])
-        for name, link in httpx.Response(200, headers=[(b"Link", link_header.encode())]).links.items()
-    }
+    named = httpx.Response(200, headers=[(b"Link", link_header.encode())]).links.items()
+    said = {relation: str(link["url"]) for names, link in named for relation in (names or "").split()}
     if "hub" not in said:
         root = read_xml(body, url)
         if isinstance(root, bytes):
             raise NotASitemap(f"{url}: neither RSS nor Atom")
         links = [*root.iterfind("{*}link"), *root.iterfind("{*}channel/{*}link")]
-        said = {str(link.get("rel")): str(link.get("href")) for link in reversed(links) if link.get("href")}
+        said = {
+            relation: str(link.get("href"))
+            for link in reversed(links)
+            for relation in str(link.get("rel")).split()
+            if link.get("href")
+        }
     hub = _absolute(url, said["hub"]) if "hub" in said else ""
     return hub or None, _absolute(url, said.get("self", url)) or url
 

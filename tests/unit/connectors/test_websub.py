@@ -30,6 +30,7 @@ RSS = b"""<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"><channel><
         (b"<rss><channel/></rss>", "", None, FEED),
         (b"<rss><channel/></rss>", '<https://h.example/>; rel="hub", </f>; rel=self', "https://h.example/",
          "https://www.town.example/f"),
+        (b"<rss><channel/></rss>", '<https://h.example/>; rel="hub self"', "https://h.example/", "https://h.example/"),
         (ATOM, '<https://h.example/>; rel="hub"', "https://h.example/", FEED),
         (b"<rss><channel/></rss>", '<https://[>; rel="hub"', None, FEED),
     ],
