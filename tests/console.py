@@ -133,7 +133,7 @@ OUTCOMES = {
         question="Is there a sauna in the indoor pool, and can I book it for a birthday party?",
         rephrased="Is there a sauna in the indoor pool, and can I book it for a birthday party?",
         became="refused",
-        answer="The website has pages on this subject, but I found none that answers your question.",
+        answer="I found no page on this website that answers your question.",
         mode="semantic",
         grade=4,
         gate=Gate(distance=0.31, entropy=0.8, subject=0.5, by_figures=4, score=0.11, threshold=0.35),
