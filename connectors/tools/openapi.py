@@ -208,11 +208,14 @@ class _Inliner:
             return node
         if isinstance(node.get("$ref"), str) and not named:
             return self.inlined(self._referred(node["$ref"]), deep + 1)
-        return {
+        found = {
             key: self.inlined(value, deep + 1, named=key == "properties" and not named)
             for key, value in node.items()
             if named or key not in _UNREAD
         }
+        if not named and isinstance(text := found.get("description"), str):
+            found["description"] = text[:DESCRIPTION_CHARS]  # each question carries it to the model
+        return found
 
     def _referred(self, ref: str) -> Any:
         if not ref.startswith("#/"):

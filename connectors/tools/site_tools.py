@@ -54,10 +54,11 @@ class ConnectedTools:
 
     async def of(self, site: str) -> Sequence[Tool]:
         """The tools of a site that can be called now."""
-        found = list(self._ready.get(site, ()))
+        found = {tool.name: tool for tool in self._ready.get(site, ())}
         for document in self._remote.get(site, ()):
-            found += await document.tools()
-        return list({tool.name: tool for tool in found}.values())
+            for tool in await document.tools():
+                found.setdefault(tool.name, tool)  # a document at an address takes no other tool's place
+        return list(found.values())
 
     async def start(self) -> None:
         """Read the documents at addresses; those that cannot be read are logged."""

@@ -151,6 +151,11 @@ def test_properties_may_be_called_as_words_of_openapi_are() -> None:
     assert one("make-quote", document).schema["properties"] == {name: {"type": "string"} for name in properties}
 
 
+def test_descriptions_inside_schemas_are_short_enough_for_a_prompt() -> None:
+    described = {"type": "object", "properties": {"note": {"type": "string", "description": "x" * 500_000}}}
+    assert len(json.dumps(one("make-quote", changed("components", "schemas", "Order", to=described)).schema)) < 5_000
+
+
 def test_a_document_is_data() -> None:
     """Whatever stands where something else is expected, it is an error of ours and no other."""
     for path in [("paths",), (*GET,), (*GET, "parameters"), ("components",), ("servers",), (*GET, "parameters", 0)]:

@@ -158,6 +158,17 @@ async def test_a_document_that_is_away_is_tried_again(monkeypatch: pytest.Monkey
     assert tool.function._server == "https://fees.example/v2"  # type: ignore[attr-defined]
 
 
+async def test_a_document_at_an_address_takes_no_other_tool_s_place(tmp_path: Path) -> None:
+    own = OpenApiTools(openapi=written(tmp_path), operations=("getFee",))
+    other = OpenApiTools(openapi="https://fees.example/openapi.json", operations=("getFee", "make-quote"))
+    tools = ConnectedTools({"town": [own, other]}, Away(json.dumps(DOCUMENT | {"servers": [{"url": "/v2"}]}).encode()))
+    fee, quote = await tools.of("town")
+    assert [each.function._server for each in (fee, quote)] == [  # type: ignore[attr-defined]
+        "https://fees.example/api/",
+        "https://fees.example/v2",
+    ]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
