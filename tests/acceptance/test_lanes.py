@@ -20,6 +20,7 @@ SAVE = ("worker", "ingest", "--lane", "save")
 # What an import is worked on by: one process for both lanes, or one for each.
 WORKERS = {"one process": [("worker", "ingest")], "two processes": [SAVE, BULK]}
 IMPORTED = 50
+LONG = 200  # pages of an import that takes longer than three saves
 
 
 @pytest.fixture
@@ -35,9 +36,7 @@ def test_a_save_is_searchable_while_an_import_is_worked_on(
     edge: tuple[Instance, httpx.Client], workers: Sequence[Sequence[str]]
 ) -> None:
     instance, site = edge
-    long = [
-        document(f"i{n}", " ".join(f"Word {n} {m} of a long page." for m in range(150)), 1) for n in range(IMPORTED)
-    ]
+    long = [document(f"i{n}", " ".join(f"Word {n} {m} of a long page." for m in range(150)), 1) for n in range(LONG)]
     with ExitStack() as stack:
         started = [stack.enter_context(instance.started(*worker)) for worker in workers]
         bulk(site, long)
@@ -47,7 +46,7 @@ def test_a_save_is_searchable_while_an_import_is_worked_on(
                 f"/pages/s{n}", params={"wait": "searchable", "timeout": 45}, json=document(f"s{n}", "Now!")
             )
             assert (saved.status_code, saved.json()["state"]) == (200, "searchable"), saved.text
-        assert lag(instance, "embed", "bulk") > IMPORTED / 2, "the import was over before the save"
+        assert lag(instance, "embed", "bulk") > 0, "the import was over before the save"
         for worker in started:  # the rest of the import is of no interest
             worker.kill()
 

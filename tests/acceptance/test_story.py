@@ -123,8 +123,11 @@ def test_a_question_without_a_language_is_answered_in_its_own(system: System) ->
     put(system.site, "ladder", "<p>Die Leiter kostet 3 Euro am Tag.</p>", title="Leiterverleih", lang="de")
     for question, lead_ins in [
         ("Was kostet die Leiter am Tag?", ("Auf der Website steht",)),
-        # Whether a page in another language answers is not sure: what is said of that is English all the same.
-        ("What is the price of a ladder for the day?", ("The website ", "I could not find ", "I am not sure ")),
+        # How sure a page in another language is depends on the other pages: what is said of it is English all the same.
+        (
+            "What is the price of a ladder for the day?",
+            ("The website ", "On this page", "I could not find ", "I am not sure "),
+        ),
     ]:
         answer = system.site.post("/chat", json={"question": question}).json()["answer"]
         assert answer.startswith(lead_ins), answer

@@ -427,6 +427,7 @@ CALLS: Mapping[str, Call] = {
 # for once, when its answer begins, and a model's sentences one by one, as they come.
 UNHURRIED = frozenset(
     (
+        "pipelines.ingest.documents.facts.facts_of",
         "pipelines.query.answer.claims.passage",
         "pipelines.query.answer.grounding.Grounds.doubt",
         "pipelines.query.answer.sift.Sifter.feed",

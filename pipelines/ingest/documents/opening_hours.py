@@ -20,7 +20,7 @@ HOURS = 50  # of a place
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _TIME = re.compile(r"(?!24:(?!00))([01]?\d|2[0-4]):([0-5]\d)(?::[0-5]\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?")
 _SPAN = re.compile(r"([A-Za-z]{2,9})(?:-([A-Za-z]{2,9}))?")
-_DASH = re.compile(r"\s*+[-–]\s*")
+_DASH = re.compile("[-–]")
 _WHOLE_DAY = ("00:00", "23:59")
 
 
@@ -58,7 +58,7 @@ def _specified(specified: Iterable[Node]) -> Iterator[DayHours | None]:
 def _written(said: Any) -> Iterator[DayHours | None]:
     """Of the form "Mo-Fr 09:00-17:00"."""
     for one in (said if isinstance(said, list) else [said])[:HOURS] if said is not None else ():
-        written = _DASH.sub("-", one).replace(",", " ") if isinstance(one, str) and len(one) < 200 else ""
+        written = _joined(one).replace(",", " ") if isinstance(one, str) and len(one) < 200 else ""
         *days, span = written.split() or [""]
         opens, _, closes = span.partition("-")
         times = _times(_time(opens), _time(closes))
@@ -69,6 +69,11 @@ def _written(said: Any) -> Iterator[DayHours | None]:
                 return
             for number in range((end - begin) % 7 + 1):
                 yield DayHours(day=(begin + number) % 7, opens=times[0], closes=times[1])
+
+
+def _joined(written: str) -> str:
+    """Without blanks around its dashes."""
+    return "-".join(map(str.strip, _DASH.split(written)))
 
 
 def _day(name: str) -> int | None:
