@@ -19,7 +19,7 @@ FOLDERS = ("pipelines", "adapters", "connectors", "gateway", "wiring", "worker")
 UNSAID = {"error", "refused"}
 INTRODUCTION = """# Codes
 
-Every failure has a code that stays the same, for scripts and for whoever searches for it here. It stands in problem
+Every failure has a code that stays the same, for scripts and for searching this page. It stands in problem
 documents (`code`), in dead letters, in the `error` event of an answer and in log lines.
 
 *Kind*: whose trouble it is, and from that alone follows what a stage for which no visitor waits (those of ingest,
@@ -27,7 +27,7 @@ documents (`code`), in dead letters, in the `error` event of an answer and in lo
 
 {ways}
 Where a visitor waits (`rephrase`, `retrieve` and `answer`), nothing pauses and nothing is parked: the question is
-tried again for as long as its visitor waits, then they are told.
+tried again for as long as its visitor waits, then they read why.
 
 *HTTP*: the edge's status, where it answers so. Without a number: 503 with `Retry-After` for what may pass, else 422.
 
@@ -40,7 +40,7 @@ _WHOSE = {
     Kind.SETTING: "something that somebody has to configure; the message names it",
     Kind.SITE: "one site's index, model or limit",
     Kind.MOMENT: "over in a moment, and this message's alone: another writer, a promotion",
-    Kind.UNKNOWN: "nobody foresaw it, or it may be the service's or the message's",
+    Kind.UNKNOWN: "not foreseen: it may be the service's or the message's",
 }
 _DONE = {
     FailureAction.BURY: "a dead letter at once",
@@ -70,7 +70,7 @@ def page() -> str:
 
 def _ways() -> str:
     rows = "".join(f"| {kind} | {_WHOSE[kind]} | {_DONE[way]} |\n" for kind, way in WAYS.items())
-    return "| kind | whose trouble | what becomes of the message |\n| --- | --- | --- |\n" + rows
+    return "| kind | whose trouble | the message then |\n| --- | --- | --- |\n" + rows
 
 
 @cache

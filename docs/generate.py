@@ -97,7 +97,7 @@ def _settings() -> str:
         "# Settings\n",
         "`pagewire.yaml` (another file: `PAGEWIRE_CONFIG`) holds any of these by its lower-case name; the environment",
         "variable wins. `OPENAI_API_KEY` and `OPENAI_BASE_URL` are read too. A wrong setting ends a command before it",
-        "starts anything (exit code 2); it is told with the value seen, unless it is secret, and one that works.\n",
+        "starts anything (exit code 2); it is named with the value seen, unless it is secret, and one that works.\n",
         "A setting marked *secret* may stand in a file: `PAGEWIRE_ADMIN_KEY_FILE=/run/secrets/admin_key` in place of",
         "`PAGEWIRE_ADMIN_KEY`, and `admin_key_file` in `pagewire.yaml`. The file holds the secret alone, on one line;",
         "it is read at start.\n",
@@ -197,7 +197,7 @@ def _commands() -> str:
 
 
 def _command(command: Any, name: str) -> Iterator[str]:
-    # Typer brings its own copy of click, so its classes are told apart by what they have.
+    # Typer brings its own copy of click, so its classes are known by their attributes.
     children = getattr(command, "commands", None)
     if children is not None:
         if name != "pagewire":

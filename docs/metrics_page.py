@@ -27,7 +27,7 @@ there are the client's own `process_*` and `python_*`.
 | `lane` | `save` or `bulk`; empty for stages with one lane for all |
 | `became` | what the visitor got: `answered`, `page`, `refused`, `courtesy`, `failed` |
 | `rating` | `up`, `down` |
-| `code` | why, as in [codes.md](codes.md); of a retry nobody foresaw, the Python exception's name |
+| `code` | why, as in [codes.md](codes.md); of a retry without a code, the Python exception's name |
 | `outcome` | `ok`; `dead`, a dead letter; `parked`, one that waits for its cause; of judged answers as told there |
 | `service` | `kafka`, `elasticsearch` |
 | `site` | as in pagewire.yaml |

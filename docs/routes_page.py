@@ -20,7 +20,7 @@ Every route of a gateway, as it says itself who may call it and what keeps its c
 The tests call each of them as each kind of caller and hold the answers against this table. What each takes and answers:
 [HTTP](http.md), a page that `make docs` writes, or `/openapi.json` of a gateway.
 
-*Scope*: what a key needs ([keys](../howto/keys.md#scopes)); below `/console/` a session of such a key, or a user whom a
+*Scope*: what a key needs ([keys](../howto/keys.md#scopes)); below `/console/` a session of such a key, or a user that a
 proxy has signed in; *of all*: for all sites. Where the scope is `chat`, a visitor token does as well. Routes without a
 scope are for anybody, or look at something else: `visitor-tokens` at the page's origin, `webhooks` at the signature,
 `indexnow` at the key in its body, `websub` at the token in its address.
@@ -28,11 +28,11 @@ scope are for anybody, or look at something else: `visitor-tokens` at the page's
 
 | bound | by which |
 | --- | --- |
-| key, session | whoever has one is known by name, and can lose it |
+| key, session | its holder is known by name, and can lose it |
 | visitor | counted by token and by address (`visitor_rate`); programs with a key are not |
 | address | counted by address |
 | at once | so many at a time, of all and of one address |
-| kept | worked out at most once in a while, whoever asks |
+| kept | computed at most once in a while, for all callers |
 | memory | no server is asked, and nothing is worked out that takes longer than a refusal |
 
 | route | scope | websites | bound |

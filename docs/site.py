@@ -44,7 +44,7 @@ def main() -> int:
     wrong = [*unlisted(config["nav"], ROOT / config["docs_dir"]), *dead_ends(ROOT / config["site_dir"])]
     for line in wrong:
         print(line, file=sys.stderr)
-    for line in notes():  # no fault of whoever builds the site
+    for line in notes():  # not the fault of the person who builds the site
         print(f"note: {line}")
     return 1 if wrong else 0
 

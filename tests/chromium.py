@@ -58,7 +58,7 @@ class Browser:
         )
         if init:
             await context.add_init_script(init)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(60_000)
         page: Page = await context.new_page()
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None)

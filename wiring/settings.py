@@ -202,7 +202,7 @@ class EdgeSettings(HomeSettings, ListenSettings):
         default=(ip_network("127.0.0.0/8"), ip_network("::1")),
         description="Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses and networks, "
         "with commas between them in the variable, which may also be called `FORWARDED_ALLOW_IPS`. The visitor is the "
-        "last of the list who is no such proxy. `*`: whoever connects is one, for a gateway that nothing else reaches.",
+        "last of the list who is no such proxy. `*`: all who connect, for a gateway that nothing else reaches.",
     )
     admin_key: SecretStr | None = Field(
         default=None, description="Bootstrap admin key, 16 characters or more; default: made at first start."

@@ -230,4 +230,4 @@ def _outcome(kind: Kind, working: asyncio.Future[Changes]) -> Changes:
     if isinstance(error, PagewireError):
         return {"code": error.code, "error": str(error)}
     log.error("a run has failed", kind=kind, exc_info=error)
-    return {"code": "internal", "error": "something nobody foresaw; the gateway's log knows more"}
+    return {"code": "internal", "error": "an unexpected error; the gateway's log knows more"}

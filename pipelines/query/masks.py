@@ -28,7 +28,7 @@ class Masks:
         return self._privacy.of(site) is not None
 
     def logs(self, site: str) -> bool:
-        """Whether the site keeps what became of its questions."""
+        """Whether the site keeps the outcome of its questions."""
         rules = self._privacy.of(site)
         return rules is not None and rules.log_questions != "off"
 

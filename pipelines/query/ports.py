@@ -15,7 +15,7 @@ from schemas.query import Question
 
 
 class ModelError(PagewireError):
-    """The model gave no answer. What becomes of the question then: pipelines.query.answer.answering."""
+    """The model gave no answer. The question goes on in pipelines.query.answer.answering."""
 
     code = "model-failed"
 

@@ -52,7 +52,7 @@ class QuerySettings(FlowParts, SitesSettings, ChunkerSettings):
         "own where it names no zone. It is read for every answer. Default: the machine's clock.",
     )
     question_timeout: float = Field(
-        default=90.0, gt=0, description="Seconds until nobody waits for an answer any more."
+        default=90.0, gt=0, description="Seconds until an answer comes too late."
     )
 
     def step(self, site: str, name: StepName) -> StepSettings:

@@ -74,7 +74,7 @@ TOKENS_SPENT = Gauge(
 )
 JUDGED_ANSWERS = Counter(
     "pagewire_judged_answers_total",
-    "Answers chosen to be judged, by what became of them: judged, unjudged, over-budget, or gone (their sources are no "
+    "Answers chosen to be judged, by outcome: judged, unjudged, over-budget, or gone (their sources are no "
     "longer kept).",
     ("site", "outcome"),
 )

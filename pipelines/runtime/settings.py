@@ -171,7 +171,7 @@ class Site(FlowParts, SettingsGroup):
 
     log_questions: QuestionLogging = Field(
         default="on",
-        description="Whether the question log keeps what became of its questions (docs/howto/questions.md): `on`, "
+        description="Whether the question log keeps the outcome of its questions (docs/howto/questions.md): `on`, "
         "`without-text` (languages, outcomes, pages and figures, but no words of visitors), or `off`. Like `retention` "
         "it can be changed while the system runs (docs/privacy.md).",
     )

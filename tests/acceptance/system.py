@@ -125,7 +125,7 @@ class Started:
         return code
 
 
-def eventually(look: object, timeout: float = 60.0, every: float = 0.1) -> None:
+def eventually(look: object, timeout: float = 120.0, every: float = 0.1) -> None:
     """Wait until `look()` is true; what it last said is in the failure."""
     assert callable(look)
     end = monotonic() + timeout

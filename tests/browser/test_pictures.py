@@ -144,7 +144,7 @@ async def test_pictures_of_the_console(browser: Browser, instance: Instance, dem
     await page.get_by_label("Key").fill(KEY)
     await page.keyboard.press("Enter")
     await page.locator(".who").wait_for()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while not {*ASKED} <= {*await page.locator(".question").all_inner_texts()}:
             await page.reload()
     await camera.take("questions")
@@ -166,7 +166,7 @@ async def test_pictures_of_the_console(browser: Browser, instance: Instance, dem
     await camera.take("letter", whole=True)
     await page.goto(f"{demo}/console/indexes/audit")
     await page.get_by_role("button", name="Audit it now").click()
-    await page.get_by_text("finished", exact=True).wait_for(timeout=60_000)  # the page looks again by itself
+    await page.get_by_text("finished", exact=True).wait_for(timeout=180_000)  # the page looks again by itself
     await camera.take("audit")
     assert camera.taken == set(PICTURE_OF.values())
     assert browser.complaints == []
@@ -228,7 +228,7 @@ async def _evaluation(page: Page, camera: Camera, demo: str) -> None:
     await page.locator(".well .facts").wait_for()
     await camera.take("new-evaluation", whole=True)
     await page.get_by_role("button", name="Start", exact=True).click()
-    await page.get_by_text("finished", exact=True).wait_for(timeout=120_000)  # the page looks again by itself
+    await page.get_by_text("finished", exact=True).wait_for(timeout=300_000)  # the page looks again by itself
     await camera.take("evaluation-run")
 
 

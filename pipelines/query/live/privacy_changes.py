@@ -19,7 +19,7 @@ from schemas.text_version import NewText, TextChange, TextHistory, TextVersion
 
 
 class WouldDelete(Permanent):
-    """The change deletes what visitors said, and nobody has said that this is meant."""
+    """The change deletes what visitors said, and lacks the confirmation."""
 
     code = "would-delete"
 
