@@ -89,6 +89,11 @@ ASKED = {
 }
 KEY = "key-of-the-acceptance-ring"
 EXAMPLE = {"kind": "answer", "question": "Is a library card free?", "output": "For children it is."}
+PASTED = """name: few
+version: 1
+cases:
+- {lang: en, question: "Can I marry on a Saturday?", answerable: false}
+"""
 CORRECTION = {"kind": "answer", "page": "library", "questions": ["Is a card free?"], "text": "For children it is."}
 # Of the console, besides those on the way from a question to its page: what it takes until they are whole.
 SCREENS = {
@@ -222,7 +227,11 @@ async def _evaluation(page: Page, camera: Camera, demo: str) -> None:
     """Ordered with two settings to compare, its cost shown first, and read when it is finished."""
     await page.goto(f"{demo}/console/evaluations?site=demo")
     await page.get_by_role("link", name="Start an evaluation").click()
-    await page.locator("#dataset").select_option("questions")
+    if os.environ.get("PICTURES"):
+        await page.locator("#dataset").select_option("questions")
+    else:  # asked within seconds, also by a slow machine
+        await page.get_by_text("Or paste a dataset").click()
+        await page.locator("#pasted").fill(PASTED)
     await page.locator("#hits").fill("1, 5")
     await page.get_by_role("button", name="Show what it costs").click()
     await page.locator(".well .facts").wait_for()
