@@ -22,9 +22,8 @@ from gateway.chat.steps import steps_for, with_steps
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Edge, LanguageHint, MayAsk, MayResume, MayStop, TheEdge, owner_of
-from gateway.edge.messages import message
 from gateway.edge.openapi import event_stream, request_body
-from gateway.edge.problems import Problem
+from gateway.edge.problems import Problem, message
 from pipelines.conversations.ask import UnknownAnswer
 from pipelines.conversations.conversations import AnswerUnderWay
 from pipelines.runtime.errors import Retryable

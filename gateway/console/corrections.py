@@ -15,7 +15,7 @@ from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
-from gateway.console.cases import pages_of
+from gateway.console.evaluations import pages_of
 from gateway.console.view import ConsoleRoute, Editor, OnSite, View, confirmed, form_of
 from gateway.edge.problems import Problem, field_problems
 from gateway.operators.corrections import corrections

@@ -1,5 +1,9 @@
 """Indexes: the generations of a site's index; one is built, a candidate goes live, an earlier one comes back, one is
 deleted. What is shown and done is what `/v1/admin/.../rebuilds` has.
+
+Does the live index hold what the change log says? An audit tells, and is begun, looked at and repaired here:
+
+GET indexes/audit ─▶ the last run, or the one at work ─▶ POST indexes/audit ─▶ it looks again by itself until it is over
 """
 
 from __future__ import annotations
@@ -11,9 +15,12 @@ from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
-from gateway.console.view import Administrator, ConsoleRoute, View, confirmed
+from gateway.console.view import Administrator, ConsoleRoute, View, confirmed, form_of
+from gateway.operators.rebuilds import begun, last_run
 from gateway.rebuild_runs import RebuildRefused
+from pipelines.operate.audit.runs import AuditOrder
 from schemas.audit_log import Action
+from schemas.keys import parse_page_key
 from schemas.rebuild import Generation, RebuildBy, RebuildOrder, RebuildSource
 
 AGAIN = 5  # seconds until the page looks again while somebody is at work
@@ -27,6 +34,8 @@ NO_ORDER: Mapping[str, str] = {"from": "changes"}
 Number = Annotated[int, Path(ge=1)]
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
+AUDIT_AGAIN = 3  # seconds until the page looks again while one is at work
+AUDIT_BADGES = {"running": "fair", "broken-off": "bad", "failed": "bad", "done": "calm"}
 
 
 @router.get("/indexes")
@@ -134,3 +143,43 @@ def _act(view: View, action: Action, target: str = "") -> Any:
 
 def _after(view: View, done: Done) -> Response:
     return RedirectResponse(f"/console/indexes?site={view.site}&done={done}", 303)
+
+
+@router.get("/indexes/audit")
+async def show_audit(
+    view: Administrator, done: Annotated[Literal["", "begun"], Query(description="What the form before did.")] = ""
+) -> Response:
+    last = await last_run(view.edge, view.site)
+    run = last.run
+    now = None if run is None else run.left or run.found
+    response = view.page(
+        "audit.html",
+        run=run,
+        state=last.state,
+        found=now,
+        addresses={each.page_key: parse_page_key(each.page_key) for each in (now.findings if now else ())},
+        badges=AUDIT_BADGES,
+        done=done,
+    )
+    if last.state == "running":
+        response.headers["Refresh"] = str(AUDIT_AGAIN)
+    return response
+
+
+@router.post("/indexes/audit")
+async def start_audit(view: Administrator) -> Response:
+    """It changes nothing, so nothing is asked first."""
+    assert view.caller is not None
+    await form_of(view)
+    await begun(view.edge, view.caller, view.site, AuditOrder(), "console")
+    return RedirectResponse(f"/console/indexes/audit?site={view.site}&done=begun", 303)
+
+
+@router.post("/indexes/repair")
+async def start_repair(view: Administrator) -> Response:
+    """If the form says that it is meant."""
+    assert view.caller is not None
+    form = await confirmed(view, "to repair the index")
+    order = AuditOrder(repair=True, force=form.get("force") == "yes")
+    await begun(view.edge, view.caller, view.site, order, "console")
+    return RedirectResponse(f"/console/indexes/audit?site={view.site}&done=begun", 303)

@@ -20,7 +20,7 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
-from gateway.console.cases import expected, pages_of
+from gateway.console.evaluations import expected, pages_of
 from gateway.console.examples import form_page
 from gateway.console.view import ConsoleRoute, Editor, View, form_of
 from gateway.edge.problems import Problem, invalid

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import RedirectResponse
 
 from gateway.console.view import Administrator, ConsoleRoute, View, confirmed
-from gateway.operators.chat_switch import thrown
+from gateway.operators.ops import thrown
 from pipelines.operate.last_uses import of_connector
 from pipelines.query.live.site_privacy import SitePrivacy, filed_rules
 from schemas.chat_switch import ChatState

@@ -1,5 +1,5 @@
-"""One text of a site: what is said, and its history; changed, and brought back. What is shown is what
-`/v1/admin/.../texts/{kind}/{name}` has.
+"""Texts: what the site says in fixed words; one of them with its history, changed, and brought back. What is shown is
+what `/v1/admin/.../texts` has.
 
     GET ─▶ form ─▶ POST ─▶ the form again, with what would change ─▶ POST, meant ─▶ a new version
 
@@ -25,9 +25,11 @@ from gateway.console.view import ConsoleRoute, Editor, OnSite, View, confirmed, 
 from gateway.edge.problems import Problem, field_problems
 from gateway.operators.texts import Kind, Name, changes
 from pipelines.query.live.glossary import Glossary, read_glossary, widened
+from pipelines.query.live.site_texts import site_texts
 from pipelines.query.live.text_changes import BadText, Place, TextChanged
 from pipelines.query.live.tuning import SiteTuning
 from prompts.loader import PromptError
+from prompts.phrases import FALLBACK
 from schemas.query import MAX_PROMPT, Tuned
 from schemas.text_version import MAX_NOTE, MAX_SENTENCE, NewText, TextChange, TextHistory, TextVersion
 from text.diff import text_diff
@@ -249,3 +251,30 @@ def _asked(view: View, form: Mapping[str, str], glossary: Glossary, text: str | 
     if not question or text is None:
         return _Asked(question, lang)
     return _Asked(question, lang, widened(glossary, lang, question), widened(read_glossary(text), lang, question))
+
+
+@router.get("/texts")
+async def show_texts(view: OnSite) -> Response:
+    """Sentences in the site's languages; one that has no words of ours is shown in English, as which it may be read."""
+    assert view.caller is not None
+    live = await view.edge.ports.texts.live(view.site)
+    found = await asyncio.to_thread(site_texts, view.edge.settings, view.site, live)
+    site = view.edge.settings.site(view.site)
+    languages = site.languages
+    shown = [(one, {lang: _spoken(lang, one.said) for lang in languages}) for one in found.sentences]
+    return view.page(
+        "texts.html",
+        found=found,
+        contact={lang: found.contact.get(lang) for lang in (*languages, *found.contact)},
+        title=site.title,
+        examples={lang: site.chat.examples.get(lang, ()) for lang in dict.fromkeys((*languages, *site.chat.examples))},
+        suggested={lang: view.edge.ports.suggestions.of(view.site, lang) for lang in languages},
+        may_edit=view.caller.may("edit"),
+        canned=[each for each in shown if each[0].kind == "canned"],
+        errors=[each for each in shown if each[0].kind == "errors"],
+    )
+
+
+def _spoken(lang: str, said: Mapping[str, str]) -> str:
+    """The language that its words are in."""
+    return next(key for key in (lang, lang.partition("-")[0], FALLBACK) if key in said)

@@ -26,9 +26,9 @@ from gateway.edge.edge import Edge, allow
 from gateway.edge.peers import peer_of
 from gateway.edge.problems import Problem, invalid, problem_of
 from gateway.edge.proxy_users import ProxyUser
-from gateway.edge.trace import trace_id
 from gateway.site.pages import preferred
 from pipelines.runtime.errors import PagewireError
+from pipelines.runtime.record import trace_id
 from schemas.access_key import Scope
 
 HOME = "/console/"

@@ -10,20 +10,16 @@ from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import SecretStr
 
-from gateway.edge.at_once import AtOnce, InTurn
+from gateway.edge.at_once import AtOnce, Cached, InTurn
 from gateway.edge.auth import VISITOR_SCOPES, Caller, Keys
 from gateway.edge.bounds import Bound
-from gateway.edge.confirmations import Confirmations
-from gateway.edge.event_ids import EventIds
 from gateway.edge.gauges import Exposition, StatusGauges
-from gateway.edge.hosts import Hosts
-from gateway.edge.kept import Cached
-from gateway.edge.messages import message
-from gateway.edge.problems import Problem
+from gateway.edge.peers import Hosts
+from gateway.edge.problems import Problem, message
 from gateway.edge.proxy_users import ProxyUsers
-from gateway.edge.pseudonyms import Pseudonyms
 from gateway.edge.rates import DailyBudgets, Rates, What
 from gateway.edge.sessions import Sessions
+from gateway.edge.signed import Confirmations, EventIds, Pseudonyms
 from gateway.edge.tokens import VisitorTokens
 from gateway.ports import Ports
 from pipelines.conversations.conversations import Conversations

@@ -1,21 +1,29 @@
-"""Every refusal in one shape: RFC 9457 problem documents with a stable `code`, and never the input's content."""
+"""Every refusal in one shape: RFC 9457 problem documents with a stable `code`, and never the input's content.
+
+The few sentences that the edge itself says to a visitor stand with all others in `prompts/`.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from http import HTTPStatus
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
+import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from gateway.edge.trace import trace_id
 from pipelines.runtime.errors import PagewireError, Retryable, UnknownSite
-from schemas.base import message
+from pipelines.runtime.record import trace_id
+from prompts.loader import PromptError
+from prompts.phrases import Phrases
+from schemas.base import message as field_message
 
 RETRY_AFTER = 2  # seconds; the local Kafka and Elasticsearch restart in 3-4 s
 MAX_ERRORS = 20  # a document with more mistakes than this is not the page its author meant
@@ -58,6 +66,8 @@ STATUS_OF_CODE = {
     "answer-under-way": 409,
     "no-turn": 409,
 }
+log = structlog.get_logger(__name__)
+Trouble = Literal["timeout", "unavailable", "internal", "chat-off"]
 
 
 class FieldProblem(BaseModel):
@@ -129,7 +139,7 @@ def field_problems(errors: Iterable[Any]) -> list[FieldProblem]:
         name = ".".join(str(part) for part in error["loc"]) or "body"
         problems.append(
             FieldProblem.model_construct(
-                field=name[:MAX_NAME], code=error["type"].replace("_", "-"), message=message(error)
+                field=name[:MAX_NAME], code=error["type"].replace("_", "-"), message=field_message(error)
             )
         )
         if len(problems) == MAX_ERRORS:
@@ -178,3 +188,18 @@ def install(app: FastAPI, respond: Callable[[Request, Problem], Response]) -> No
     app.add_exception_handler(PagewireError, explained)
     app.add_exception_handler(RequestValidationError, misfit)
     app.add_exception_handler(HTTPException, plain)
+
+
+@cache
+def _phrases(folder: Path | None) -> Phrases:
+    """Ours, where what the folder holds cannot be read: its workers do not even start."""
+    try:
+        return Phrases.load(folder)
+    except PromptError as err:
+        log.warning("a site's own sentences cannot be read; ours are said", error=str(err))
+        return Phrases.load()
+
+
+def message(trouble: Trouble, lang: str, folder: Path | None = None) -> str:
+    """In `lang`, or in English where we do not speak it. `folder`: of a site that says some things its own way."""
+    return _phrases(folder).error("error" if trouble == "internal" else trouble, lang)

@@ -22,9 +22,8 @@ from gateway.chat.sse import EventStream, Patient
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Edge, LanguageHint, MayAskSomewhere, MayListSites, TheEdge
-from gateway.edge.messages import Trouble, message
 from gateway.edge.openapi import request_body
-from gateway.edge.problems import MAX_NAME
+from gateway.edge.problems import MAX_NAME, Trouble, message
 from gateway.openai import refusals, templates
 from gateway.openai.chunks import DONE, CompletionChunks, completion, event
 from pipelines.conversations.ask import Followed

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from gateway.edge.messages import message
+from gateway.edge.problems import message
 from gateway.fakes import FakePorts
 from pipelines.conversations.ask import Followed
 from pipelines.query.extractive.card import card

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import gateway.site
-from gateway.edge.keys import token_secret
+from gateway.edge.auth import token_secret
 from gateway.edge.tokens import VisitorTokens
 from gateway.fakes import FakePorts
 from gateway.site.widget_pages import EXAMPLES

@@ -15,7 +15,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitRequestFormParams, ElicitResult, Implementation
 
-from gateway.edge.confirmations import GOOD_FOR, Confirmations
+from gateway.edge.signed import GOOD_FOR, Confirmations
 from gateway.fakes import EPOCH, FakePorts
 from gateway.mcp import route
 from gateway.mcp.admin_server import TOOLS

@@ -631,7 +631,7 @@ async def test_gaps_name_what_was_missed_and_the_pages_near_it(webmaster: httpx.
 async def test_gaps_that_are_still_being_grouped_are_looked_at_again(
     operator: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.console.gaps.WAIT", 0.0)
+    monkeypatch.setattr("gateway.console.questions.WAIT", 0.0)
     answer = await operator.get("/console/gaps")
     assert answer.headers["refresh"] == "5"
     assert "are being grouped since" in page_of(answer, 202).get_text()

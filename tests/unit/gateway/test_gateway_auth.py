@@ -19,8 +19,8 @@ from structlog.testing import capture_logs
 
 from gateway.app import create_app
 from gateway.console.view import SESSION_COOKIE
-from gateway.edge.kept import Cached
-from gateway.edge.keys import admin_key, token_secret
+from gateway.edge.at_once import Cached
+from gateway.edge.auth import admin_key, token_secret
 from gateway.edge.problems import Problem
 from gateway.edge.rates import ADDRESS_FACTOR, DailyBudgets, Rates, network, window
 from gateway.edge.tokens import Visitor, VisitorTokens

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 
 from gateway.app import create_app
 from gateway.chat import chat, sse
-from gateway.edge.messages import message
+from gateway.edge.problems import message
 from gateway.fakes import FakeAnswers, FakeIntake, FakePorts, plain_answer
 from pipelines.conversations.ask import UnknownAnswer
 from pipelines.runtime.errors import Retryable

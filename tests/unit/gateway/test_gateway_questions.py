@@ -11,8 +11,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from gateway.edge.keys import token_secret
-from gateway.edge.pseudonyms import Pseudonyms
+from gateway.edge.auth import token_secret
+from gateway.edge.signed import Pseudonyms
 from gateway.fakes import FakePorts
 from pipelines.runtime.settings import Site
 from schemas.access_key import NewKey

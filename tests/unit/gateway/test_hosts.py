@@ -10,8 +10,7 @@ from fastapi import FastAPI
 from structlog.testing import capture_logs
 
 from gateway.app import create_app
-from gateway.edge.hosts import Hosts
-from gateway.edge.peers import Peers
+from gateway.edge.peers import Hosts, Peers
 from gateway.fakes import FakePorts
 from pipelines.runtime.errors import SettingsError
 from tests.edge import assert_problem, edge_settings

@@ -29,7 +29,7 @@ from gateway.app import create_app
 from gateway.edge.metrics import MCP_CALLS
 from gateway.edge.rates import ADDRESS_FACTOR, TIMES
 from gateway.fakes import FakePorts
-from gateway.mcp.tools import PassagesFound, ToolAnswer
+from gateway.mcp.server import PassagesFound, ToolAnswer
 from schemas.answer import Answered, Citation, Done
 from schemas.http import IndexedChunk, IndexedPage, SearchHit
 from schemas.keys import page_key

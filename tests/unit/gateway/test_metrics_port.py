@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
-from gateway.edge.metrics_port import application, metrics_served
+from gateway.edge.gauges import application, metrics_served
 from gateway.fakes import FakePorts
 
 
