@@ -11,12 +11,10 @@ from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Response
-from fastapi.responses import RedirectResponse
-from pydantic import ValidationError
 
 from gateway.console.chart import shares
 from gateway.console.view import ConsoleRoute, Editor, OnSite, confirmed, form_of
-from gateway.edge.problems import invalid
+from gateway.edge.bodies import validated
 from gateway.operators.evaluations import file_of, named, run_of, unknown
 from pipelines.evaluate.comparison import GATED, WHOLE
 from pipelines.evaluate.non_inferiority import MARGIN
@@ -50,7 +48,6 @@ async def list_runs(
     view: OnSite, dataset: Annotated[str, Query(max_length=200)] = "", done: Literal["", "removed"] = ""
 ) -> Response:
     """By dataset, the one that was asked last first; in each the newest run first."""
-    assert view.caller is not None
     runs = named(await view.edge.ports.evaluations.of_site(view.site, dataset or None), view.caller)
     by_dataset: dict[str, list[ListedRun]] = {}
     for run in runs:
@@ -64,14 +61,12 @@ async def list_runs(
         whole=WHOLE,
         only=dataset,
         done=done,
-        may_edit=view.caller.may("edit"),
     )
 
 
 @router.get("/evaluations/compare")
 async def compare_runs(view: OnSite, before: RunId, after: RunId, skip: Skip = 0) -> Response:
     """Two runs side by side: what got worse first, answers with their differences marked."""
-    assert view.caller is not None
     one = await run_of(view.edge.ports, view.site, before)
     other = await run_of(view.edge.ports, view.site, after)
     paired = await asyncio.to_thread(side_by_side, one, other, MARGIN)
@@ -93,7 +88,6 @@ async def compare_runs(view: OnSite, before: RunId, after: RunId, skip: Skip = 0
 @router.get("/evaluations/{run}")
 async def show_run(view: OnSite, run: Id, skip: Skip = 0) -> Response:
     """Its figures, and its cases, failures first."""
-    assert view.caller is not None
     [found] = named([await run_of(view.edge.ports, view.site, run)], view.caller)
     results = failures_first(found.results)
     others = [
@@ -111,18 +105,16 @@ async def show_run(view: OnSite, run: Id, skip: Skip = 0) -> Response:
         gated=GATED,
         skip=skip,
         listed=LISTED,
-        may_edit=view.caller.may("edit"),
     )
 
 
 @router.post("/evaluations/{run}/remove")
 async def remove_run(view: Editor, run: Id) -> Response:
-    assert view.caller is not None
     await confirmed(view, "to take the run away")
-    async with view.edge.act(view.caller, "evaluations.remove", view.site, run, via="console"):
+    async with view.act("evaluations.remove", run):
         if not await view.edge.ports.evaluations.remove(view.site, run):
             raise unknown(view.site, run)
-    return RedirectResponse(f"/console/evaluations?site={view.site}&done=removed", 303)
+    return view.to("evaluations", done="removed")
 
 
 def _measures(runs: Sequence[ListedRun]) -> list[str]:
@@ -147,7 +139,7 @@ def _marked(cases: Sequence[PairedCase]) -> list[tuple[PairedCase, object, objec
 @router.post("/case")
 async def make_case(view: Editor) -> Response:
     """What the form says, as a file. Of what is not to be answered, neither pages nor an answer."""
-    form = {name: value.replace("\r\n", "\n") for name, value in (await form_of(view, limit=MAX_FORM)).items()}
+    form = await form_of(view, limit=MAX_FORM)
     given = {name: form[name] for name in ("question", "lang", "expect", "answer", "note", "id") if form.get(name)}
     listed = {
         "history": [form[f"before{n}"] for n in range(1, MAX_BEFORE + 1) if form.get(f"before{n}")],
@@ -157,10 +149,7 @@ async def make_case(view: Editor) -> Response:
     if given.get("expect", "answer") != "answer":
         given.pop("answer", None)
         listed["pages"] = []
-    try:
-        new = NewCase.model_validate(given | listed)
-    except ValidationError as err:
-        raise invalid(err.errors(include_input=False, include_url=False)) from None
+    new = validated(NewCase, given | listed)
     return file_of(view.site, new, "yaml" if form.get("format") == "yaml" else "ndjson")
 
 

@@ -12,14 +12,12 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, get_args
 
 from fastapi import APIRouter, Path, Query, Response
-from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
 from gateway.console.view import Administrator, ConsoleRoute, View, confirmed, form_of
 from gateway.operators.rebuilds import begun, last_run
 from gateway.rebuild_runs import RebuildRefused
 from pipelines.operate.audit.runs import AuditOrder
-from schemas.audit_log import Action
 from schemas.keys import parse_page_key
 from schemas.rebuild import Generation, RebuildBy, RebuildOrder, RebuildSource
 
@@ -57,9 +55,10 @@ async def _page(
     """The newest first. While a process is at work on them it can be stopped, and the page looks again by itself."""
     found = await view.edge.ports.rebuilds.list(view.site)
     shown = found.generations[::-1]
-    response = view.page(
+    return view.page(
         "indexes.html",
         status,
+        again=AGAIN if found.running else 0,
         generations=shown,
         running=found.running,
         may={one.generation: [] if found.running else _may(one, shown) for one in shown},
@@ -71,9 +70,6 @@ async def _page(
         wrong=tuple(dict.fromkeys(wrong)),
         refused=refused,
     )
-    if found.running:
-        response.headers["Refresh"] = str(AGAIN)
-    return response
 
 
 @router.post("/indexes/rebuild")
@@ -87,44 +83,43 @@ async def start_rebuild(view: Administrator) -> Response:
     except ValidationError as err:
         return await _page(view, 422, given=given, wrong=[str(each["loc"][0]) for each in err.errors()])
     try:
-        async with _act(view, "rebuild.start") as act:
+        async with view.act("rebuild.start") as act:
             act.target = (await view.edge.ports.rebuilds.start(view.site, order)).index
     except RebuildRefused as err:
         return await _page(view, 409, given=given, refused=str(err))
-    return _after(view, "begun")
+    return view.to("indexes", done="begun")
 
 
 @router.post("/indexes/stop")
 async def stop_rebuild(view: Administrator) -> Response:
-    assert view.caller is not None
     await confirmed(view, "to stop the work")
-    async with _act(view, "rebuild.stop"):
+    async with view.act("rebuild.stop"):
         await view.edge.ports.rebuilds.stop(view.site, view.caller.name)
-    return _after(view, "stopped")
+    return view.to("indexes", done="stopped")
 
 
 @router.post("/indexes/rollback")
 async def roll_back(view: Administrator) -> Response:
     await confirmed(view, "to make the earlier index live again")
-    async with _act(view, "rebuild.rollback"):
+    async with view.act("rebuild.rollback"):
         live = await view.edge.ports.rebuilds.rollback(view.site)
-    return _after(view, "rolled-back" if live else "going-on")
+    return view.to("indexes", done="rolled-back" if live else "going-on")
 
 
 @router.post("/indexes/{generation}/promote")
 async def promote(view: Administrator, generation: Number) -> Response:
     await confirmed(view, "to make this index live")
-    async with _act(view, "rebuild.promote", str(generation)):
+    async with view.act("rebuild.promote", str(generation)):
         live = await view.edge.ports.rebuilds.promote(view.site, generation)
-    return _after(view, "promoted" if live else "going-on")
+    return view.to("indexes", done="promoted" if live else "going-on")
 
 
 @router.post("/indexes/{generation}/discard")
 async def discard(view: Administrator, generation: Number) -> Response:
     await confirmed(view, "to delete this index")
-    async with _act(view, "rebuild.discard", str(generation)):
+    async with view.act("rebuild.discard", str(generation)):
         await view.edge.ports.rebuilds.discard(view.site, generation)
-    return _after(view, "discarded")
+    return view.to("indexes", done="discarded")
 
 
 def _may(one: Generation, all_: tuple[Generation, ...]) -> list[str]:
@@ -136,15 +131,6 @@ def _may(one: Generation, all_: tuple[Generation, ...]) -> list[str]:
     return [*([first] if first else []), "discard"]
 
 
-def _act(view: View, action: Action, target: str = "") -> Any:
-    assert view.caller is not None
-    return view.edge.act(view.caller, action, view.site, target, via="console")
-
-
-def _after(view: View, done: Done) -> Response:
-    return RedirectResponse(f"/console/indexes?site={view.site}&done={done}", 303)
-
-
 @router.get("/indexes/audit")
 async def show_audit(
     view: Administrator, done: Annotated[Literal["", "begun"], Query(description="What the form before did.")] = ""
@@ -152,8 +138,9 @@ async def show_audit(
     last = await last_run(view.edge, view.site)
     run = last.run
     now = None if run is None else run.left or run.found
-    response = view.page(
+    return view.page(
         "audit.html",
+        again=AUDIT_AGAIN if last.state == "running" else 0,
         run=run,
         state=last.state,
         found=now,
@@ -161,25 +148,20 @@ async def show_audit(
         badges=AUDIT_BADGES,
         done=done,
     )
-    if last.state == "running":
-        response.headers["Refresh"] = str(AUDIT_AGAIN)
-    return response
 
 
 @router.post("/indexes/audit")
 async def start_audit(view: Administrator) -> Response:
     """It changes nothing, so nothing is asked first."""
-    assert view.caller is not None
     await form_of(view)
     await begun(view.edge, view.caller, view.site, AuditOrder(), "console")
-    return RedirectResponse(f"/console/indexes/audit?site={view.site}&done=begun", 303)
+    return view.to("indexes/audit", done="begun")
 
 
 @router.post("/indexes/repair")
 async def start_repair(view: Administrator) -> Response:
     """If the form says that it is meant."""
-    assert view.caller is not None
     form = await confirmed(view, "to repair the index")
     order = AuditOrder(repair=True, force=form.get("force") == "yes")
     await begun(view.edge, view.caller, view.site, order, "console")
-    return RedirectResponse(f"/console/indexes/audit?site={view.site}&done=begun", 303)
+    return view.to("indexes/audit", done="begun")

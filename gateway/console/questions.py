@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal, get_args
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Path, Query, Response
-from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
 from gateway.console.evaluations import expected, pages_of
@@ -54,7 +53,6 @@ async def list_questions(
     format: Field = "",
 ) -> Response:
     """The list, a page at a time; `format=csv`: all of it."""
-    assert view.caller is not None
     questions = view.edge.questions(view.caller)
     settings = view.edge.settings.site(view.site)
     given = {
@@ -105,7 +103,6 @@ async def list_questions(
 
 @router.get("/questions/{request_id}")
 async def show_question(view: OnSite, request_id: Annotated[RequestId, Path()]) -> Response:
-    assert view.caller is not None
     found = await view.edge.questions(view.caller).get(view.site, request_id)
     if found is None:
         raise Problem(404, "unknown-question", f"the log of site {view.site} has no question {request_id}")
@@ -118,10 +115,9 @@ async def show_question(view: OnSite, request_id: Annotated[RequestId, Path()]) 
 @router.post("/questions/{request_id}/erase")
 async def erase_conversation(view: Administrator, request_id: Annotated[RequestId, Path()]) -> Response:
     """What was said in the question's conversation, if the form says that it is meant."""
-    assert view.caller is not None
     await confirmed(view, "to erase the conversation")
     await erased(view.edge, view.caller, view.site, request_id, "console")
-    return RedirectResponse(f"/console/questions/{request_id}?site={view.site}", 303)
+    return view.to(f"questions/{request_id}")
 
 
 def day_of(given: str, name: str, wrong: list[str]) -> date | None:
@@ -147,14 +143,11 @@ async def list_gaps(
     show: Literal["missed", "asked"] = "missed",
 ) -> Response:
     """`show=asked`: what is asked most, whether it is answered or not."""
-    assert view.caller is not None
     made = await view.edge.ports.gaps.report(view.site, days, groups=view.caller.groups, wait=GAPS_WAIT)
     shows = {which: view.say("show-" + which) for which in ("missed", "asked")}
     given: dict[str, Any] = {"days": days, "show": show, "shows": shows, "periods": sorted({*DAYS, days})}
     if isinstance(made, UnderWay):
-        response = view.page("gaps.html", 202, made=None, began=made.began_at, **given)
-        response.headers["Refresh"] = str(GAPS_AGAIN)
-        return response
+        return view.page("gaps.html", 202, again=GAPS_AGAIN, made=None, began=made.began_at, **given)
     shown = most_asked(made, GROUPS) if show == "asked" else most_missed(made, GROUPS)
     return view.page("gaps.html", made=shown, **given)
 
@@ -170,7 +163,6 @@ async def list_handovers(view: Administrator, after: Annotated[str, Query(max_le
 @router.post("/handovers/{reference}/redeliver")
 async def redeliver_handover(view: Administrator, reference: Annotated[Reference, Path()]) -> Response:
     """If the form says that it is meant."""
-    assert view.caller is not None
     await confirmed(view, "to deliver the message again")
     await redelivered(view.edge, view.caller, view.site, reference, "console")
-    return RedirectResponse(f"/console/handovers?site={view.site}", 303)
+    return view.to("handovers")

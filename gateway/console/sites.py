@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
-from fastapi.responses import RedirectResponse
 
 from gateway.console.view import Administrator, ConsoleRoute, View, confirmed
 from gateway.operators.ops import thrown
@@ -65,10 +64,9 @@ async def list_sites(
 @router.post("/sites/chat/{to}")
 async def switch_chat(view: Administrator, to: Literal["on", "off"]) -> Response:
     """If the form says that it is meant."""
-    assert view.caller is not None
     await confirmed(view, f"to switch the chat {to}")
     await thrown(view.edge, view.caller, view.site, on=to == "on", via="console")
-    return RedirectResponse(f"/console/sites?site={view.site}&done=chat-{to}", 303)
+    return view.to("sites", done=f"chat-{to}")
 
 
 def _may(view: View, site: str) -> bool:

@@ -15,14 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Literal
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Query, Response
-from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
-from gateway.console.view import ConsoleRoute, Editor, OnSite, View, confirmed, form_of
-from gateway.edge.problems import Problem, field_problems
+from gateway.console.view import ConsoleRoute, Editor, OnSite, View, confirmed, form_of, wrong_fields
+from gateway.edge.problems import Problem
 from gateway.operators.texts import Kind, Name, changes
 from pipelines.query.live.glossary import Glossary, read_glossary, widened
 from pipelines.query.live.site_texts import site_texts
@@ -90,47 +88,44 @@ async def show_text(
 @router.post(TEXT)
 async def change_text(view: Editor, kind: Kind, name: Name) -> Response:
     """Change it, if this very text was shown beside what is said now and is meant; else show them."""
-    assert view.caller is not None
-    form = {name: value.replace("\r\n", "\n") for name, value in (await form_of(view, limit=MAX_FORM)).items()}
+    form = await form_of(view, limit=MAX_FORM)
     place, text = Place(view.site, kind, name), form.get("text", "").strip()
     seen = form.get("over", "")
     try:
         given = {"text": text, "note": form.get("note", ""), "over": int(seen) if seen.isdecimal() else None}
         new = NewText.model_validate(given)
     except ValidationError as err:
-        wrong = [f"{each.field}: {each.message}" for each in field_problems(err.errors(include_input=False))]
+        wrong = wrong_fields(err)
         return await _again(view, place, form, 422, wrong)
     try:
         await changes(view.edge).check(place, text)
         if form.get("sure") != "yes" or form.get("shown") != _mark(text):
             return await _again(view, place, form, 200)
-        async with view.edge.act(view.caller, "texts.put", view.site, str(place), via="console"):
+        async with view.act("texts.put", str(place)):
             await changes(view.edge).put(place, new, view.caller.name)
     except BadText as err:  # what was typed is not lost
         return await _again(view, place, form, 422, [str(err)])
     except TextChanged as err:
         return await _again(view, place, form, 409, [str(err)])
-    return _back(view, place, "changed")
+    return view.to(f"texts/{kind}/{name}", done="changed")
 
 
 @router.post(TEXT + "/remove")
 async def remove_text(view: Editor, kind: Kind, name: Name) -> Response:
     """Say what the files say, if the form says that it is meant."""
-    assert view.caller is not None
     form, place = await confirmed(view, "to go back to the files"), Place(view.site, kind, name)
-    async with view.edge.act(view.caller, "texts.remove", view.site, str(place), via="console"):
+    async with view.act("texts.remove", str(place)):
         await changes(view.edge).remove(place, _change(form), view.caller.name)
-    return _back(view, place, "removed")
+    return view.to(f"texts/{kind}/{name}", done="removed")
 
 
 @router.post(TEXT + "/versions/{version}/restore")
 async def restore_text(view: Editor, kind: Kind, name: Name, version: Number) -> Response:
     """Say again what a version says, if the form says that it is meant."""
-    assert view.caller is not None
     form, place = await confirmed(view, "to bring the version back"), Place(view.site, kind, name)
-    async with view.edge.act(view.caller, "texts.restore", view.site, str(place), via="console"):
+    async with view.act("texts.restore", str(place)):
         await changes(view.edge).restore(place, version, _change(form), view.caller.name)
-    return _back(view, place, "restored")
+    return view.to(f"texts/{kind}/{name}", done="restored")
 
 
 def _change(form: Mapping[str, str]) -> TextChange:
@@ -144,11 +139,6 @@ def _change(form: Mapping[str, str]) -> TextChange:
 def _mark(text: str) -> str:
     """Tells whether a text is the one that was shown."""
     return sha256(text.encode()).hexdigest()[:16]
-
-
-def _back(view: View, place: Place, done: str) -> Response:
-    query = urlencode({"site": view.site, "done": done})
-    return RedirectResponse(f"/console/texts/{place.kind}/{place.name}?{query}", 303)
 
 
 async def _again(
@@ -179,7 +169,6 @@ async def _page(
     skip: int = 0,
     done: str = "",
 ) -> Response:
-    assert view.caller is not None
     now = found.text or ""
     listed = found.versions[skip : skip + LISTED]
 
@@ -213,7 +202,6 @@ async def _page(
         most_of_note=MAX_NOTE,
         raw=found.kind in RAW,
         lang="" if found.kind in RAW else found.name.rpartition(".")[2],
-        may_edit=view.caller.may("edit"),
         may_try=found.kind == "prompts" and found.name == "answer" and bool(view.edge.settings.models(view.site)),
     )
 
@@ -256,7 +244,6 @@ def _asked(view: View, form: Mapping[str, str], glossary: Glossary, text: str | 
 @router.get("/texts")
 async def show_texts(view: OnSite) -> Response:
     """Sentences in the site's languages; one that has no words of ours is shown in English, as which it may be read."""
-    assert view.caller is not None
     live = await view.edge.ports.texts.live(view.site)
     found = await asyncio.to_thread(site_texts, view.edge.settings, view.site, live)
     site = view.edge.settings.site(view.site)
@@ -269,7 +256,6 @@ async def show_texts(view: OnSite) -> Response:
         title=site.title,
         examples={lang: site.chat.examples.get(lang, ()) for lang in dict.fromkeys((*languages, *site.chat.examples))},
         suggested={lang: view.edge.ports.suggestions.of(view.site, lang) for lang in languages},
-        may_edit=view.caller.may("edit"),
         canned=[each for each in shown if each[0].kind == "canned"],
         errors=[each for each in shown if each[0].kind == "errors"],
     )

@@ -18,15 +18,14 @@ from pydantic import SecretStr
 from gateway.app import create_app
 from gateway.conversations import conversations
 from gateway.edge import gauges
-from gateway.edge.at_once import AtOnce
+from gateway.edge.at_once import AtOnce, Cached
 from gateway.edge.bounds import Bound, bound_of
-from gateway.edge.at_once import Cached
 from gateway.edge.problems import Problem
 from gateway.edge.rates import TIMES, Rates
-from gateway.fakes import FakePorts
 from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.errors import Retryable
 from tests.edge import assert_problem, bearer, edge_settings, until
+from tests.fake_ports import FakePorts
 from tests.signing import SECRET, signed
 
 FILLED = {"site": "town", "model:path": "town", "path:path": "", "name": "light"}
