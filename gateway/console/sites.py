@@ -70,8 +70,7 @@ async def switch_chat(view: Administrator, to: Literal["on", "off"]) -> Response
 
 
 def _may(view: View, site: str) -> bool:
-    caller = view.on(site).caller
-    return caller is not None and caller.may("admin")
+    return view.on(site).caller.may("admin")
 
 
 def _shown(

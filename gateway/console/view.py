@@ -13,7 +13,6 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 from babel.dates import format_datetime
 from babel.numbers import format_decimal
 from fastapi import Depends, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -26,11 +25,10 @@ from gateway.edge.bodies import read_body
 from gateway.edge.bounds import bounded
 from gateway.edge.edge import Edge, allow
 from gateway.edge.peers import peer_of
-from gateway.edge.problems import Problem, field_problems, invalid, problem_of
+from gateway.edge.problems import REFUSALS, Problem, field_problems, problem_from
 from gateway.edge.proxy_users import ProxyUser
 from gateway.site.pages import preferred
 from pipelines.operate.audit_log import Act
-from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.record import trace_id
 from schemas.access_key import Scope
 from schemas.audit_log import Action
@@ -355,12 +353,8 @@ class ConsoleRoute(APIRoute):
                 return await handle(request)
             except SignInFirst:
                 return RedirectResponse(f"{SIGN_IN}?to={quote(_whence(request))}", 303)
-            except Problem as problem:
-                found = problem
-            except PagewireError as error:
-                found = problem_of(error)
-            except RequestValidationError as error:
-                found = invalid({**each, "loc": each["loc"][1:]} for each in error.errors())
+            except REFUSALS as error:
+                found = problem_from(error)
             view = _look(request)
             response = view.page("problem.html", found.status, problem=found, trace=trace_id.get())
             response.headers.update(found.headers)

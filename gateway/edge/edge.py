@@ -185,10 +185,8 @@ class May:
             UnknownSite: the caller may, but there is no such site.
         """
         if credentials is None:
-            raise unauthorized("send `Authorization: Bearer KEY`", "Bearer")
-        caller = edge.keys.caller(credentials.credentials)
-        if caller is None:
-            raise unauthorized("this key or token is not known, or over", 'Bearer error="invalid_token"')
+            raise _unauthorized("send `Authorization: Bearer KEY`", "Bearer")
+        caller = caller_of(edge, credentials)
         request.state.caller = caller
         edge.used(caller)
         site = request.path_params.get("site")
@@ -208,7 +206,15 @@ def allow(caller: Caller, scope: Scope, site: str | None) -> None:
         raise _forbidden(f"this key is for the site {caller.site!r}", scope)
 
 
-def unauthorized(detail: str, challenge: str) -> Problem:
+def caller_of(edge: Edge, credentials: HTTPAuthorizationCredentials) -> Caller:
+    """Raises: Problem: 401."""
+    caller = edge.keys.caller(credentials.credentials)
+    if caller is None:
+        raise _unauthorized("this key or token is not known, or over", 'Bearer error="invalid_token"')
+    return caller
+
+
+def _unauthorized(detail: str, challenge: str) -> Problem:
     return Problem(401, "unauthorized", detail, headers={"WWW-Authenticate": challenge})
 
 

@@ -132,6 +132,9 @@ class Problem(Exception):
         )
 
 
+REFUSALS = (Problem, PagewireError, RequestValidationError)
+
+
 def field_problems(errors: Iterable[Any]) -> list[FieldProblem]:
     """Pydantic's errors without the input they complain about."""
     problems = []
@@ -163,31 +166,30 @@ def problem_of(error: PagewireError) -> Problem:
     return Problem(STATUS_OF_CODE.get(error.code, 422), error.code, str(error))
 
 
+def problem_from(error: Exception) -> Problem:
+    """What a route raises, as the problem that it is. `error`: one of REFUSALS, or an HTTPException."""
+    match error:
+        case Problem():
+            return error
+        case PagewireError():
+            return problem_of(error)
+        case RequestValidationError():
+            # The first part of each place is "path" or "query": noise to a reader.
+            return invalid({**each, "loc": each["loc"][1:]} for each in error.errors())
+        case HTTPException():
+            code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
+            return Problem(error.status_code, code, error.detail, headers=error.headers)
+    raise error
+
+
 def install(app: FastAPI, respond: Callable[[Request, Problem], Response]) -> None:
     """Answer every error of `app` with what `respond` makes of its problem."""
 
     async def refused(request: Request, error: Exception) -> Response:
-        assert isinstance(error, Problem)
-        return respond(request, error)
+        return respond(request, problem_from(error))
 
-    async def explained(request: Request, error: Exception) -> Response:
-        assert isinstance(error, PagewireError)
-        return respond(request, problem_of(error))
-
-    async def misfit(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        # The first part of each place is "path" or "query": noise to a reader.
-        return respond(request, invalid({**e, "loc": e["loc"][1:]} for e in error.errors()))
-
-    async def plain(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
-        return respond(request, Problem(error.status_code, code, error.detail, headers=error.headers))
-
-    app.add_exception_handler(Problem, refused)
-    app.add_exception_handler(PagewireError, explained)
-    app.add_exception_handler(RequestValidationError, misfit)
-    app.add_exception_handler(HTTPException, plain)
+    for kind in (*REFUSALS, HTTPException):
+        app.add_exception_handler(kind, refused)
 
 
 @cache

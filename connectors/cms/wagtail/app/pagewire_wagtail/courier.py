@@ -21,10 +21,9 @@ from uuid import uuid4
 from django.db.models import F
 from django.utils import timezone
 
-from pagewire_wagtail.clock import milliseconds
 from pagewire_wagtail.conf import Pagewire
 from pagewire_wagtail.documents import Unrenderable, digest, document
-from pagewire_wagtail.models import CourierState, PageRecord
+from pagewire_wagtail.models import CourierState, PageRecord, milliseconds
 from pagewire_wagtail.public import Public, key_of, whole
 from pagewire_wagtail.wire import Away, Taken, send
 
