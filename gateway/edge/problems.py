@@ -150,11 +150,11 @@ def field_problems(errors: Iterable[Any]) -> list[FieldProblem]:
     return problems
 
 
-def invalid(errors: Iterable[Any], code: str = "invalid") -> Problem:
+def invalid(errors: Iterable[Any]) -> Problem:
     """422 that names the fields."""
     problems = field_problems(errors)
     detail = "; ".join(f"{p.field}: {p.message}" for p in problems[:3])
-    return Problem(422, code, detail, errors=problems)
+    return Problem(422, "invalid", detail, errors=problems)
 
 
 def problem_of(error: PagewireError) -> Problem:

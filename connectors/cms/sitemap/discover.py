@@ -18,12 +18,11 @@ from lxml import etree
 from protego import Protego
 
 from connectors.cms.addresses import same_site
-from connectors.cms.fetching import LIMIT, Fetched, FetchRefused, SafeFetch, ServerUnavailable
+from connectors.cms.fetching import AGENT, LIMIT, Fetched, FetchRefused, SafeFetch, ServerUnavailable
 from connectors.cms.gzipped import MAGIC, Gunzip
 from pipelines.runtime.errors import Permanent
 from text.encodings import UTF_16, decoded
 
-AGENT = "Pagewire"
 ROBOTS_LIMIT = 512 * 1024  # bytes; RFC 9309 asks for 500 KiB at least
 SITEMAP_LIMIT = 50 * 1024 * 1024  # bytes, unpacked; the protocol's own limit
 SITEMAPS = 1_000  # files of one index

@@ -94,11 +94,8 @@ def work(pagewire: Pagewire) -> float | None:
     return 0
 
 
-def deliver(pagewire: Pagewire, records: list[PageRecord], *, bulk: bool | None = None) -> int:
-    """Send the current pages of these records, in deliveries of at most BATCH_BYTES.
-
-    Args:
-        bulk: the lane; None: the records' own lane, until it changes.
+def deliver(pagewire: Pagewire, records: list[PageRecord]) -> int:
+    """Send the current pages of these records that are in the lane of the first, in deliveries of at most BATCH_BYTES.
 
     Returns:
         The number of accepted pages.
@@ -106,9 +103,8 @@ def deliver(pagewire: Pagewire, records: list[PageRecord], *, bulk: bool | None 
     Raises:
         Away: pages that were not accepted still wait.
     """
-    if bulk is None:
-        bulk = bool(records) and records[0].bulk
-        records = [record for record in records if record.bulk == bulk]
+    bulk = bool(records) and records[0].bulk
+    records = [record for record in records if record.bulk == bulk]
     taken = 0
     batch: list[Line] = []
     for line in look(pagewire, records):
