@@ -65,7 +65,7 @@ class Keys:
         self._tokens = tokens
 
     def caller(self, bearer: str) -> Caller | None:
-        """Whom `bearer` speaks for; None when nobody. Every key is compared, in constant time."""
+        """The caller that `bearer` stands for; None: it is not known. Every key is compared, in constant time."""
         if not bearer:
             return None
         digest = digest_of(bearer)
@@ -103,7 +103,7 @@ def admin_key(settings: Settings) -> tuple[SecretStr, Path | None]:
 
 
 def known_admin_key(settings: Settings) -> SecretStr | None:
-    """The same for who must not make one: None where nobody has yet. Raises: SettingsError."""
+    """The same for a program that must not make one: None where there is none yet. Raises: SettingsError."""
     there = settings.admin_key is not None or (settings.home / ADMIN_KEY).exists()
     return admin_key(settings)[0] if there else None
 

@@ -37,7 +37,7 @@ from wiring.settings import Settings
 
 
 class LanguageHint(NamedTuple):
-    """A question, as far as its language may be told by it. `lang`: it was named."""
+    """The text of a question, which shows its language. `lang`: the one that was named."""
 
     text: str = ""
     lang: str | None = None
@@ -70,8 +70,8 @@ class Edge:
     visits: InTurn  # of a website's addresses, by site and connector
 
     def admit(self, site: str, caller: Caller, asked: LanguageHint = LanguageHint()) -> AbstractContextManager[None]:
-        """A question for `site` comes in: everybody heeds its switch, visitors its budget for the day. Those who come
-        to a chat that is off are told so in their language.
+        """A question for `site` comes in: everybody heeds its switch, visitors its budget for the day. Visitors
+        of a chat that is off read so in their language.
 
         What is refused in the context costs nothing of the budget.
 
@@ -231,7 +231,7 @@ MaySuggest = Annotated[Caller, Security(May("chat", "suggest"), scopes=("chat",)
 MayResume = Annotated[Caller, Security(May("chat", "resume"), scopes=("chat",))]
 MayStop = Annotated[Caller, Security(May("chat", "stop"), scopes=("chat",))]
 MayRate = Annotated[Caller, Security(May("chat", "feedback"), scopes=("chat",))]
-# Counted by the route, once the message is known to fit: whoever mistypes an address loses nothing of ten a day.
+# Counted by the route, once the message is known to fit: a visitor who mistypes an address loses none of ten a day.
 MayHandOver = Annotated[Caller, Security(May("chat", "conversation"), scopes=("chat",))]
 MayConverse = Annotated[Caller, Security(May("chat", "conversation"), scopes=("chat",))]
 MayErase = Annotated[Caller, Security(May("chat", "erase"), scopes=("chat",))]

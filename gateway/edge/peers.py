@@ -1,11 +1,11 @@
-"""Whom a request comes from: who is at the other end of the connection, and who is behind the proxies there.
+"""The sender of a request: the other end of its connection, and the client behind the proxies there.
 
     connection ─▶ Peers: keeps its address, puts the one that a trusted proxy names in its place ─▶ app
 
 Rates and logs go by the address that is named. Where a header is believed because of who sends it, that is the wrong
 one, since it comes out of a header itself: there `peer_of` counts.
 
-Each proxy appends to `X-Forwarded-For` whom it was called by. So the list is read from its end, and only as far as
+Each proxy appends its own caller to `X-Forwarded-For`. So the list is read from its end, and only as far as
 those who wrote it are trusted; what stands before that is a stranger's word. uvicorn's own middleware does the same
 except for `*`, where it takes the first address, which visitors choose.
 """
@@ -31,7 +31,7 @@ class Peers:
     """Must be outermost.
 
     Args:
-        trusted: the setting `forwarded_allow_ips`. `*` trusts whoever connects, and nobody whom they name.
+        trusted: the setting `forwarded_allow_ips`. `*` trusts every peer, and no address that a peer names.
     """
 
     def __init__(self, app: ASGIApp, trusted: Iterable[TrustedProxy]) -> None:
@@ -66,7 +66,7 @@ class Peers:
 
 
 def peer_of(scope: Scope) -> str | None:
-    """The address of the connection; None where nobody has kept it, and for a Unix socket, which has none."""
+    """The address of the connection; None where Peers has not kept it, and for a Unix socket, which has none."""
     return scope.get(PEER)
 
 
@@ -104,7 +104,7 @@ class Hosts:
         self._known = {name.lower() for name in named} | {_name(origin.partition("://")[2]) for origin in origins}
 
     def knows(self, host: str) -> bool:
-        """Whether a header `Host` names us: addresses, and names without a dot, are in nobody's power to point here."""
+        """Whether a header `Host` names us: no stranger can point addresses, or names without a dot, here."""
         name = _name(host)
         if not name:
             return False

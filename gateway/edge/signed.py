@@ -2,8 +2,8 @@
 
     id of an event, in an answer's stream and in `Last-Event-ID`: <request>:<partition.offset.attempt>.<signature>
 
-The signature (HMAC-SHA256, 96 bits of it) covers the reader, too. So nobody can have the log read from a place that
-they made up, and an id that came into other hands leads nowhere; both are known before anything is read.
+The signature (HMAC-SHA256, 96 bits of it) covers the reader, too. So the log is never read from a place that a
+caller made up, and an id in other hands leads nowhere; both are known before anything is read.
 
     an act that a program asks for ─▶ plan, in words ─▶ token ─▶ second call ─▶ the same plan? ─▶ done
 

@@ -30,7 +30,7 @@ def is_openai(path: str) -> bool:
 
 
 def respond(request: Request, problem: Problem) -> Response:
-    """The problem as whoever asked for this path reads it."""
+    """The problem in the shape that clients of this path read."""
     path: str = request.scope["path"]
     if not is_openai(path):
         return problem.response()
