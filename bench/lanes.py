@@ -27,7 +27,7 @@ from bench.servers import command, pass_over, servers, start
 from bench.synthetic import CHUNKS_A_PAGE, Model, document, send
 from bench.system import home
 from cli.up import running
-from gateway.edge.keys import admin_key
+from gateway.edge.auth import admin_key
 from schemas.rebuild import RebuildSource
 from wiring.settings import Settings
 

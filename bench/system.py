@@ -14,7 +14,7 @@ import psutil
 import yaml
 
 from cli.up import System, running
-from gateway.edge.keys import admin_key
+from gateway.edge.auth import admin_key
 from wiring.settings import Settings
 from wiring.settings_file import load
 

@@ -159,7 +159,7 @@ def key_for(settings: Settings, url: str, file: Path | None = None) -> SecretStr
     Raises:
         WrongUse: there is none, or the key of this machine would go to another one. SettingsError.
     """
-    from gateway.edge.keys import known_admin_key
+    from gateway.edge.auth import known_admin_key
 
     if file is not None:
         return SecretStr(read_secret(file, "--key"))

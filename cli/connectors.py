@@ -23,8 +23,7 @@ from cli.work import ready
 from connectors.cms.fetching import SafeFetch
 from connectors.cms.folder.source import FolderSource
 from connectors.cms.folder.watch import Watch
-from connectors.cms.noted import note, noted_reconcile
-from connectors.cms.reconcile import Reconciled, reconcile
+from connectors.cms.reconcile import Reconciled, note, noted_reconcile, reconcile
 from connectors.cms.settings import FolderConnector, PushConnector, SitemapConnector
 from connectors.cms.sitemap.websub import Subscription
 from connectors.cms.sources import configured, opened
@@ -195,9 +194,11 @@ async def _tell_notes(receipts: ReceiptReader, site: str, sent: asyncio.Queue[Ma
 
 
 async def _follow(settings: Settings, site: str, name: str, connector: SitemapConnector) -> None:
-    from connectors.cms.sitemap.follow import follow  # needs the extra `crawl`
-    from connectors.cms.sitemap.subscribe import keep_subscribed
-    from gateway.edge.keys import token_secret
+    from connectors.cms.sitemap.follow import (
+        follow,  # needs the extra `crawl`
+        keep_subscribed,
+    )
+    from gateway.edge.auth import token_secret
 
     async with (
         opened(settings, site, name),  # raises what is missing, before the first poll

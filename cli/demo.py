@@ -101,7 +101,7 @@ def sample_pages(base_url: str) -> Iterator[PageDocument]:
 def _print_urls(system: System) -> None:
     out.print(f"\nsite with chat  {system.url}/site/")
     out.print(f"chat            {system.url}/")
-    from gateway.edge.keys import admin_key
+    from gateway.edge.auth import admin_key
 
     _, path = admin_key(system.settings)
     out.print(f"console         {system.url}/console/" + (f" (its key is in {path})" if path else ""))

@@ -55,7 +55,7 @@ def mcp(
 
 def _gateway(url: str | None, file: Path | None) -> tuple[str, str | None]:
     """Its URL, and the key. Raises: ServiceMissing: no gateway runs here. SettingsError."""
-    from gateway.edge.keys import known_admin_key
+    from gateway.edge.auth import known_admin_key
     from wiring.addresses import ServiceMissing
 
     secret = read_secret(file, "--key") if file else None

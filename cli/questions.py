@@ -95,7 +95,7 @@ async def _events(
 ) -> AsyncGenerator[Event, None]:
     """By the gateway that runs here, which has all loaded and is connected; without one straight through Kafka."""
     from adapters.http_chat import NotAccepted, stream_answer
-    from gateway.edge.keys import known_admin_key
+    from gateway.edge.auth import known_admin_key
 
     url = running_gateway(settings.home)
     key = known_admin_key(settings) if url is not None else None

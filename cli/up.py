@@ -65,7 +65,7 @@ async def _up(settings: Settings) -> int:
 
 
 async def _serve(settings: Settings, up: asyncio.Event, stop: asyncio.Event) -> int:
-    from gateway.edge.keys import admin_key
+    from gateway.edge.auth import admin_key
 
     try:
         async with running(settings) as system:
@@ -116,7 +116,7 @@ async def running(settings: Settings) -> AsyncIterator[System]:
             start.
     """
     from adapters.kafka import bootstrap_servers, ensure_topics
-    from gateway.edge.keys import admin_key, token_secret
+    from gateway.edge.auth import admin_key, token_secret
     from infra import engine  # workers and gateways, which are commands beside this one, do without
     from wiring import preflight
 

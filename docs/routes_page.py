@@ -10,8 +10,8 @@ from fastapi.routing import APIRoute, RouteContext, iter_route_contexts
 
 from gateway.app import create_app
 from gateway.edge.bounds import bound_of, is_for_visitors, is_of_all_sites, scope_of
-from gateway.fakes import FakePorts
 from schemas.access_key import Scope
+from tests.fake_ports import FakePorts
 from wiring.settings import Settings
 
 INTRODUCTION = """# Routes

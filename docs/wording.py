@@ -24,6 +24,11 @@ READ: tuple[str, ...] = (  # files and folders, perhaps with wildcards
     "docs/howto",
     "docs/reference/[!h]*.md",  # http.md is written from docstrings of rooms, and is not committed
     "docs/wording.py",
+    "gateway/agents",
+    "gateway/edge",
+    "gateway/mcp",
+    "gateway/openai",
+    "gateway/site",
     "infra",
     "pipelines/conversations",
     "pipelines/evaluate",

@@ -12,56 +12,42 @@ from starlette.routing import BaseRoute
 
 from gateway.agents import nlweb
 from gateway.agents import pages as agent_pages
-from gateway.chat import chat, handovers, search, suggest, visitors, welcome
+from gateway.chat import chat, search, visitors
 from gateway.console import console
 from gateway.content import changed, content, webhooks, websub
-from gateway.conversations import conversations, erasure, feedback
+from gateway.conversations import conversations, feedback
 from gateway.edge import metrics, openapi, problems
-from gateway.edge.at_once import AtOnce, InTurn
-from gateway.edge.auth import Keys
-from gateway.edge.confirmations import Confirmations
+from gateway.edge.at_once import AtOnce, Cached, InTurn
+from gateway.edge.auth import Keys, admin_key, token_secret
 from gateway.edge.edge import Edge
-from gateway.edge.envelope import Envelope
-from gateway.edge.event_ids import EventIds
+from gateway.edge.envelope import Envelope, Heads
 from gateway.edge.gauges import Exposition, StatusGauges
-from gateway.edge.heads import Heads
-from gateway.edge.hosts import Hosts
-from gateway.edge.kept import Cached
-from gateway.edge.keys import admin_key, token_secret
 from gateway.edge.origins import SiteOrigins
+from gateway.edge.peers import Hosts
 from gateway.edge.proxy_users import ProxyUsers
-from gateway.edge.pseudonyms import Pseudonyms
 from gateway.edge.rates import DailyBudgets, Rates, window
 from gateway.edge.sessions import Sessions
+from gateway.edge.signed import Confirmations, EventIds, Pseudonyms
 from gateway.edge.tokens import VisitorTokens
-from gateway.mcp import refusals as mcp_refusals
 from gateway.mcp import route as mcp_route
 from gateway.openai import completions, refusals
 from gateway.operators import (
-    all_evaluations,
-    audit,
-    audit_log,
-    cases,
-    chat_switch,
     corrections,
-    erasing,
     evaluation_runs,
     evaluations,
     examples,
-    gaps,
+    handovers,
+    keys,
     letters,
     ops,
-    page_list,
     privacy,
     questions,
     rebuilds,
     texts,
     trials,
 )
-from gateway.operators import handovers as handover_routes
-from gateway.operators import keys as key_routes
 from gateway.ports import Ports
-from gateway.site import document, pages, results, sample_site, widget_pages
+from gateway.site import assets, pages, results, widget_pages
 from pipelines.conversations.conversations import Conversations
 from pipelines.conversations.handovers import Handovers
 from pipelines.runtime.counts import DAY
@@ -80,24 +66,16 @@ MESSAGES = 10  # to a person, that a visitor may leave in a day (UTC)
 OPERATORS = (
     questions,
     evaluations,
-    all_evaluations,
     evaluation_runs,
-    erasing,
-    handover_routes,
-    gaps,
-    page_list,
+    handovers,
     trials,
-    cases,
     letters,
-    audit,
     rebuilds,
-    chat_switch,
     privacy,
     examples,
     texts,
     corrections,
-    key_routes,
-    audit_log,
+    keys,
     ops,
 )
 
@@ -113,7 +91,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         title="Pagewire",
         version=API_VERSION,
         description="Keeps a website searchable and answers its visitors' questions from its pages.",
-        openapi_url=None,  # site/document.py serves it
+        openapi_url=None,  # site/assets.py serves it
         docs_url=None,  # their scripts come from a CDN, which our Content-Security-Policy rightly refuses
         redoc_url=None,
         redirect_slashes=False,
@@ -131,12 +109,12 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
     secret = token_secret(settings)
     tokens = VisitorTokens(secret, settings.token_ttl, settings.visitor_days * DAY)
     bootstrap, _ = admin_key(settings)
-    keys = Keys(bootstrap, settings.keys, tokens, ports.keys.known)
+    known_keys = Keys(bootstrap, settings.keys, tokens, ports.keys.known)
     gauges = StatusGauges(ports.status, ports.letters, settings.label)
     app.state.edge = Edge(
         settings=settings,
         ports=ports,
-        keys=keys,
+        keys=known_keys,
         tokens=tokens,
         rates=Rates(settings.visitor_rate, ports.counts(RATES, window(settings.visitor_rate)), secret),
         messages=Rates(f"{MESSAGES}/day", ports.counts(BUDGETS, DAY), secret),
@@ -150,7 +128,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         confirmations=Confirmations(secret),
         token_secret=secret,
         pseudonyms=Pseudonyms(secret),
-        sessions=Sessions(secret, keys),
+        sessions=Sessions(secret, known_keys),
         proxy_users=ProxyUsers(settings.proxy_sign_in),
         hosts=Hosts(settings.hosts, (origin for site in settings.sites.values() for origin in site.origins)),
         readiness=Cached(ports.status.ready, READY_KEPT),
@@ -161,7 +139,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
     problems.install(app, _refused)
     openapi.install(app)
     app.router.routes.extend(_routes(SAMPLE_SITE in settings.sites))
-    app.include_router(document.routes(app.openapi))
+    app.include_router(assets.document_routes(app.openapi))
     # The last one added is the outermost.
     app.add_middleware(Heads)
     app.add_middleware(SiteOrigins, settings=settings)
@@ -171,8 +149,8 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
 
 def _refused(request: Request, problem: problems.Problem) -> Response:
     """In the shape that who asked for the path reads."""
-    if mcp_refusals.is_mcp(request.scope["path"]):
-        return mcp_refusals.respond(problem)
+    if mcp_route.is_mcp(request.scope["path"]):
+        return mcp_route.respond(problem)
     return refusals.respond(request, problem)
 
 
@@ -180,14 +158,14 @@ def _refused(request: Request, problem: problems.Problem) -> Response:
 def _routes(with_sample: bool) -> list[BaseRoute]:
     """Of all gateways of this process: FastAPI takes a while to prepare a route, once."""
     router = APIRouter(redirect_slashes=False)
-    talking = (chat, conversations, erasure, feedback, handovers, welcome, visitors, completions)
-    reading = (agent_pages, nlweb, mcp_route, search, suggest, results)
+    talking = (chat, conversations, feedback, visitors, completions)
+    reading = (agent_pages, nlweb, mcp_route, search, results)
     for module in (content, webhooks, changed, websub, *talking, *reading, *OPERATORS):
         router.include_router(module.router)
     questions_asked = {}
     if with_sample:
         sample = load_site()
-        router.include_router(sample_site.routes(sample))
+        router.include_router(pages.sample_routes(sample))
         questions_asked[SAMPLE_SITE] = sample.example_questions
     for made in (pages.routes(questions_asked), widget_pages.routes(), console.routes()):
         router.include_router(made)

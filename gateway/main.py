@@ -8,11 +8,11 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from gateway.app import create_app
-from gateway.edge.metrics_port import metrics_served
+from gateway.edge.gauges import metrics_served
 from gateway.edge.peers import Peers
-from gateway.edge.plain_http import PlainHttp
 from gateway.ports import Ports
 from gateway.rebuild_runs import RebuildRuns
 from gateway.reconcile_runs import ReconcileRuns
@@ -123,3 +123,10 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
             config = server_config(app)
             with metrics_served(settings.host, settings.metrics_port, app.state.edge.gauges):
                 await uvicorn.Server(config).serve(sockets=[made])
+
+
+class PlainHttp(H11Protocol):
+    """Passes over offers to speak something else, as any server may (RFC 9110, 7.8)."""
+
+    def _should_upgrade(self) -> bool:
+        return False

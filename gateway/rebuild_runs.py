@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
 
 import structlog
 
@@ -172,22 +171,15 @@ class _Run:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         with self._file.open("ab") as log_file:
             self._began = log_file.tell()
-            self._process = await self._spawn(environment, log_file)
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "cli.main", *self._arguments, "--follow-parent"),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log_file,
+                env={**os.environ, **environment},
+                start_new_session=True,
+            )
         self._reading = asyncio.create_task(self._read(), name=f"rebuild {self.command}")
-
-    async def _spawn(self, environment: Mapping[str, str], log_file: IO[bytes]) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "cli.main",
-            *self._arguments,
-            "--follow-parent",
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log_file,
-            env={**os.environ, **environment},
-            start_new_session=True,
-        )
 
     async def _read(self) -> None:
         """What it prints, to its end."""

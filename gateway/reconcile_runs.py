@@ -14,7 +14,7 @@ from functools import partial
 
 import structlog
 
-from connectors.cms.noted import noted_reconcile
+from connectors.cms.reconcile import noted_reconcile
 from connectors.cms.settings import ConnectorsSettings, PushConnector
 from connectors.cms.sources import NoSource, configured
 from connectors.cms.sync import AlreadyRunning

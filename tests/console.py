@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from gateway.fakes import FakeIntake, FakePorts, Step
 from pipelines.ingest.accept import Change
 from schemas.access_key import KeptKey, digest_of
 from schemas.answer import (
@@ -32,6 +31,7 @@ from schemas.query import Gate, ModelCall, Question, Source, Sure
 from schemas.rebuild import Generation, RebuildState
 from schemas.text_version import TextVersion
 from tests.asking import NOON
+from tests.fake_ports import FakeIntake, FakePorts, Step
 
 CARD = "request-0001"
 SAUNA = "request-0002"

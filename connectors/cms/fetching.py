@@ -38,6 +38,7 @@ TIMEOUT = 60.0  # seconds in total: redirects, one wait, the last byte
 CONNECT_TIMEOUT = 10.0  # seconds for each address of a name
 SILENCE_TIMEOUT = 20.0  # seconds between two pieces of an answer
 REDIRECTS = 5
+AGENT = "Pagewire"
 PATIENCE = 30.0  # seconds; a longer Retry-After is an error
 KEEPALIVE = 15.0  # seconds a connection stays open without use
 CONNECTIONS = 8  # at once, to all hosts together
@@ -124,18 +125,15 @@ class SafeFetch:
         *,
         timeout: float = TIMEOUT,
         patience: float = PATIENCE,
-        agent: str = "Pagewire",
     ) -> None:
         """
         Args:
             allow: the setting `fetch_allow`, see `AddressFilter`.
             timeout: seconds for a whole `get`.
             patience: seconds to wait for a busy server, once, if it sends Retry-After.
-            agent: User-Agent.
         """
         self._timeout = timeout
         self._patience = patience
-        self._agent = agent
         self._backend = _Checked(AddressFilter(allow))
         self._connections: httpcore.AsyncConnectionPool | None = None
 
@@ -259,7 +257,7 @@ class SafeFetch:
     async def _ask(
         self, url: httpx.URL, headers: Mapping[str, str], content: bytes | None = None
     ) -> AsyncGenerator[tuple[int, dict[str, str], AsyncIterator[bytes]], None]:
-        sent = [("User-Agent", self._agent), ("Accept-Encoding", "gzip"), *headers.items()]
+        sent = [("User-Agent", AGENT), ("Accept-Encoding", "gzip"), *headers.items()]
         timeouts = {"connect": CONNECT_TIMEOUT, "read": SILENCE_TIMEOUT, "write": SILENCE_TIMEOUT, "pool": None}
         target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
         method, length = ("GET", []) if content is None else ("POST", [("Content-Length", str(len(content)))])

@@ -6,11 +6,14 @@ If a caller is cancelled, its call still runs to the end, and the object is clos
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
-from typing import Generic, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Closes(Protocol):
@@ -18,8 +21,6 @@ class Closes(Protocol):
 
 
 Thing = TypeVar("Thing", bound=Closes)
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class OwnThread(Generic[Thing]):
@@ -46,3 +47,14 @@ class OwnThread(Generic[Thing]):
     async def do(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call in the thread; calls run one after the other."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(work, *args, **kwargs))
+
+
+async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results of all coroutines, run concurrently. If one fails, the others are cancelled."""
+    tasks = [asyncio.create_task(one) for one in work]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

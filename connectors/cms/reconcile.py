@@ -21,9 +21,12 @@ from more_itertools import chunked
 from connectors.cms.frame import CmsSource
 from connectors.cms.ledger import Known, Ledger, Why
 from connectors.cms.own_thread import OwnThread
+from connectors.cms.settings import ConnectorsSettings
+from connectors.cms.sources import opened
 from connectors.cms.sync import FETCHED, Courier, PageFailure, Report, SyncProgress, alone, take_inventory
 from pipelines.ingest.accept import Intake
 from pipelines.operate.audit.audit import OpenLog
+from pipelines.operate.connector_runs import ConnectorRunOutcome, ConnectorRuns
 from pipelines.runtime.bus import LogScan
 from pipelines.runtime.record import Record
 from schemas.base import WireError
@@ -174,3 +177,28 @@ async def _delete(courier: Courier, own: OwnThread[Ledger], before: int, todo: i
         await courier.delete([replace(listed, revision=before) for _, listed in gone])
         done += len(gone)
         report(SyncProgress("pages", done, todo))
+
+
+async def noted_reconcile(
+    settings: ConnectorsSettings,
+    site: str,
+    name: str,
+    by: str,
+    runs: ConnectorRuns,
+    open_log: OpenLog,
+    intake: Intake,
+    report: Report = lambda _: None,
+    *,
+    force: bool = False,
+) -> Reconciled:
+    """Reconcile the connector `name`. `by`: who is noted. Raises: as `reconcile`, and NoSource."""
+    async with runs.run(site, name, "reconcile", by) as came, opened(settings, site, name) as source:
+        done = await reconcile(source, site, name, open_log, intake, settings.home, report, force=force)
+        note(came, done)
+        return done
+
+
+def note(came: ConnectorRunOutcome, done: Reconciled) -> None:
+    """Write the outcome of a reconcile into its run's."""
+    came.sent, came.deleted, came.left_out = done.sent, done.deleted, done.left_out
+    came.failed, came.refused = done.failed, done.refused

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import EntryPoint, entry_points
 from time import monotonic
 from urllib.parse import urljoin
 
@@ -17,17 +19,19 @@ import yaml
 
 from connectors.cms.fetching import FetchRefused, SafeFetch, checked
 from connectors.tools.openapi import BadDocument, Operation, operations
-from connectors.tools.python import python_tool
 from connectors.tools.rest import RestTool
 from connectors.tools.settings import OpenApiTools, SiteTool
+from connectors.tools.threads import InThread
 from pipelines.query.answer.tools.registry import Tool
 from pipelines.runtime.errors import PagewireError, SettingsError
+from pipelines.runtime.near_names import some_of
 
 log = structlog.get_logger(__name__)
 
 DOCUMENT_BYTES = 1024 * 1024
 AGAIN = 60.0  # seconds until a document that could not be read is tried again
 OURS = frozenset(("search", "lookup", "page", "date_calculator", "opening_hours", "finish"))
+GROUP = "pagewire.tools"
 
 
 class ConnectedTools:
@@ -163,3 +167,28 @@ def _own_names(tools: Sequence[Tool], where: str) -> None:
             raise SettingsError(f"{where}: {name} is the name of a tool that every site has")
         if names.count(name) > 1:
             raise SettingsError(f"{where}: two tools are called {name}")
+
+
+def python_tool(name: str, where: str, installed: Iterable[EntryPoint] | None = None) -> Tool:
+    """The tool of this name.
+
+    Args:
+        where: the setting that names it, for messages.
+        installed: default: the entry points of this environment.
+
+    Raises:
+        SettingsError: there is none, or it cannot be loaded.
+    """
+    known = {each.name: each for each in (entry_points(group=GROUP) if installed is None else installed)}
+    if name not in known:
+        there = some_of(known) or "none"
+        raise SettingsError(f"{where}: no installed package has a tool {name!r} (entry points {GROUP}: {there})")
+    try:
+        function = known[name].load()
+        tool = Tool.of(function)
+    except Exception as err:
+        raise SettingsError(
+            f"{where}: the tool {name!r} ({known[name].value}) cannot be loaded: {type(err).__name__}: {err}"
+        ) from err
+    title = name.replace("_", " ").capitalize()
+    return replace(tool, name=name, title=title, function=InThread(name, function))

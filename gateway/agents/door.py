@@ -14,7 +14,7 @@ from fastapi.security import HTTPAuthorizationCredentials
 
 from gateway.edge.auth import VISITOR_SCOPES, Caller
 from gateway.edge.bounds import Bound
-from gateway.edge.edge import Edge, allow, bearer_scheme, edge_of, unauthorized
+from gateway.edge.edge import Edge, allow, bearer_scheme, caller_of, edge_of
 from gateway.edge.problems import Problem
 from gateway.edge.rates import What
 from wiring.settings import AgentAccess
@@ -47,7 +47,8 @@ class MayVisit:
         """
         settings = edge.settings.site(site)
         check_origin(edge, request, settings.origins)
-        caller = _caller(edge, site, credentials)
+        agent = Caller("agent", VISITOR_SCOPES, site, visitor="")
+        caller = agent if credentials is None else caller_of(edge, credentials)
         request.state.caller = caller
         edge.used(caller)
         allow(caller, "chat", site)
@@ -63,13 +64,3 @@ def check_origin(edge: Edge, request: Request, origins: Collection[str]) -> None
     origin, host = request.headers.get("origin"), request.headers.get("host", "")
     if origin is not None and origin not in origins and not edge.hosts.is_own_page(origin, host):
         raise Problem(403, "origin-not-allowed", "this origin is not among the origins of the site")
-
-
-def _caller(edge: Edge, site: str, credentials: HTTPAuthorizationCredentials | None) -> Caller:
-    """Raises: Problem: 401."""
-    if credentials is None:
-        return Caller("agent", VISITOR_SCOPES, site, visitor="")
-    caller = edge.keys.caller(credentials.credentials)
-    if caller is None:
-        raise unauthorized("this key or token is not known, or over", 'Bearer error="invalid_token"')
-    return caller

@@ -1,34 +1,40 @@
 """NLWeb's `/ask` of a site, a thin face of search and chat: GET and POST, whole or as a stream of messages.
 
 list ─▶ the search of GET /search      summarize, generate ─▶ the question of POST /chat
+
+NLWeb's documentation (nlweb-rest-api.md) names the fields of a result and leaves open how a summary or an answer is
+written. Here they are the messages of NLWeb's own server: a stream sends them one by one, a whole answer has all of
+them in one object.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response, Security
 
 from gateway.agents.door import MayVisit
-from gateway.agents.nlweb_messages import API_VERSION, RESULTS, Message, answered, listed, merged
 from gateway.chat.chat import FIRST_EVENT_WAIT, new_question, stopped, whole
 from gateway.chat.sse import EventStream, Patient
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Edge, LanguageHint, TheEdge
-from gateway.edge.messages import Trouble, message
 from gateway.edge.openapi import request_body
+from gateway.edge.problems import Trouble, message
 from pipelines.conversations.ask import Followed
 from pipelines.conversations.turns import newest
 from schemas.answer import Answered, Done, Failed
-from schemas.nlweb import NlwebAnswer, NlwebQuery
-from schemas.query import HISTORY_MESSAGES, Question, Turn
+from schemas.base import Lang
+from schemas.http import SearchHit
+from schemas.nlweb import NlwebAnswer, NlwebMode, NlwebQuery, NlwebResult
+from schemas.query import HISTORY_MESSAGES, Question, Source, Turn
 
 BODY_LIMIT = 64 * 1024  # bytes
+RESULTS = 10  # at most
 PASSAGES = 3 * RESULTS  # that are searched for, since a page may have several
 LONGEST_NAME = 100  # characters of a client's name in the log
 
@@ -42,6 +48,8 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 }
 
 router = APIRouter(prefix="/v1/sites/{site}", tags=["agents"])
+API_VERSION = "0.1"  # of the messages, as NLWeb's own server says
+Message = dict[str, Any]  # `message_type` and what it says
 
 
 @router.get("/ask", response_model=NlwebAnswer, responses=ANSWERS)
@@ -140,3 +148,62 @@ def _events(query_id: str, messages: Iterable[Message]) -> bytes:
 def _json(query_id: str, messages: Iterable[Message]) -> Response:
     whole = merged(query_id, messages).model_dump_json(exclude_none=True)
     return Response(whole, media_type="application/json")
+
+
+def listed(hits: Iterable[SearchHit], site: str) -> Message:
+    """The pages that a search found, each once, the best first."""
+    pages: dict[tuple[str, Lang], SearchHit] = {}
+    for hit in hits:
+        pages.setdefault((hit.page_id, hit.lang), hit)
+    return _batch([_result(hit, site) for hit in list(pages.values())[:RESULTS]])
+
+
+def answered(mode: NlwebMode, text: str, sources: Sequence[Source], site: str) -> Iterator[Message]:
+    """The messages of an answer: of `generate` with the pages that it cites, of `summarize` with all it was made of.
+    The result of a tool is no page."""
+    pages: dict[tuple[str, Lang], Source] = {}
+    for source in sources:
+        if source.kind == "page" and (source.cited or mode == "summarize"):
+            pages.setdefault((source.page_id, source.lang), source)
+    results = [_result(source, site) for source in pages.values()]
+    yield _batch(results)
+    if mode == "summarize":
+        yield {"message_type": "summary", "message": text}
+    else:
+        yield {"message_type": "nlws", "answer": text, "items": results}
+
+
+def merged(query_id: str, messages: Iterable[Message]) -> NlwebAnswer:
+    """All messages in one object."""
+    said: dict[str, Any] = {"query_id": query_id, "results": []}
+    for one in messages:
+        rest = {name: value for name, value in one.items() if name != "message_type"}
+        if one["message_type"] == "result_batch":
+            said["results"] += rest["results"]
+        else:
+            said[one["message_type"]] = rest
+    return NlwebAnswer.model_validate(said)
+
+
+def _batch(results: Sequence[Message]) -> Message:
+    return {"message_type": "result_batch", "results": results}
+
+
+def _result(found: SearchHit | Source, site: str) -> Message:
+    page: Mapping[str, str] = {
+        "@context": "https://schema.org",
+        "@type": "WebPage",
+        "identifier": found.page_id,
+        "name": found.title,
+        "url": found.url,
+        "inLanguage": found.lang,
+        "text": found.text,
+    }
+    return NlwebResult(
+        url=found.url,
+        name=found.title or found.page_id,
+        site=site,
+        score=found.score,
+        description=found.text,
+        schema_object={name: value for name, value in page.items() if value},
+    ).model_dump(mode="json")

@@ -9,21 +9,22 @@ from collections.abc import AsyncIterator
 from datetime import UTC
 from email.utils import format_datetime, parsedate_to_datetime
 from hashlib import sha256
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
+import yaml
 from fastapi import APIRouter, Query, Request, Response, Security
 from fastapi.responses import StreamingResponse
 
 from gateway.agents.door import MayVisit
-from gateway.agents.twin import link, markdown_of
 from gateway.edge.auth import Caller
 from gateway.edge.edge import Edge, TheEdge
-from gateway.edge.page_ids import PAGE_ID
+from gateway.edge.parameters import PAGE_ID
 from gateway.edge.problems import Problem
 from schemas.base import GivenLang, PageId
-from schemas.http import ListedPage, LivePage, PageList
+from schemas.http import ListedPage, LivePage, LiveSection, PageList
 from schemas.keys import page_key
+from text.markdown import escaped
 
 SUFFIX = ".md"
 LISTED_AT_ONCE = 200  # pages of llms.txt a search: the first ones are sent while the next are read
@@ -47,6 +48,7 @@ Below = Annotated[
 After = Annotated[str, Query(max_length=4_000, description="`rel=next` of the piece before.")]
 
 router = APIRouter(prefix="/v1/sites/{site}", tags=["agents"])
+SAFE = ":/?#[]@!$&'*+,;=%"  # in an address: all that belongs to it, without brackets that end a link (RFC 3986, 2.2)
 
 
 @router.get("/pages", response_class=Response, responses={200: {"content": {"text/markdown": {}}}})
@@ -177,3 +179,35 @@ async def _whole(edge: Edge, caller: Caller, site: str, some: PageList) -> Async
         page = await edge.ports.indexed.live(site, page_key(site, listed.lang, listed.page_id), caller.groups)
         if page is not None:  # deleted meanwhile
             yield markdown_of(page) + "\n"
+
+
+def markdown_of(page: LivePage) -> str:
+    """The whole page; its texts are those of the index, letter by letter."""
+    matter: dict[str, Any] = {
+        "id": page.page_id,
+        "lang": page.lang,
+        "title": page.title,
+        "url": page.url,
+        "description": page.fields.get("description"),
+        "keywords": page.fields.get("keywords"),
+        "name": name if (name := page.fields.get("name")) != page.title else None,
+        "labels": {key: list(values) for key, values in page.labels.items()} or None,
+        "changed_at": page.changed_at.isoformat(timespec="milliseconds"),
+        "revision": page.revision,
+    }
+    said = {key: value for key, value in matter.items() if value not in (None, "")}
+    # One line a value: a long one would else be folded.
+    front = yaml.safe_dump(said, allow_unicode=True, sort_keys=False, width=float("inf"))
+    return f"---\n{front}---\n\n" + "\n\n".join(map(_section, page.sections)).rstrip("\n") + "\n"
+
+
+def _section(section: LiveSection) -> str:
+    """The page's own text as it is; an attachment's under a line and its link."""
+    text = section.text.strip("\n")
+    return f"---\n\n{link(section.title, section.url)}\n\n{text}" if section.title or section.url else text
+
+
+def link(title: str, url: str) -> str:
+    """A link of Markdown. Without a title the address is the text."""
+    text = " ".join(title.split()) or url
+    return f"[{escaped(text, linked=True)}]({quote(url, safe=SAFE)})"

@@ -22,9 +22,8 @@ from gateway.chat.steps import steps_for, with_steps
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Edge, LanguageHint, MayAsk, MayResume, MayStop, TheEdge, owner_of
-from gateway.edge.messages import message
 from gateway.edge.openapi import event_stream, request_body
-from gateway.edge.problems import Problem
+from gateway.edge.problems import Problem, message
 from pipelines.conversations.ask import UnknownAnswer
 from pipelines.conversations.conversations import AnswerUnderWay
 from pipelines.runtime.errors import Retryable
@@ -38,6 +37,7 @@ BODY_LIMIT = 2 * 1024 * 1024  # bytes: room for 100,000 escaped emoji, which des
 FIRST_EVENT_WAIT = 1.0  # seconds in which a failure can still become a status code
 STOP_TIMEOUT = 5.0  # seconds for telling the stage that nobody waits any more
 ID_BYTES = 16  # 128 bits: nobody must guess one
+ALIKE = ChatResponse.model_fields.keys() & Answered.model_fields.keys()  # what a whole answer has of its last event
 
 LastEventId = Annotated[str, Header(max_length=200)]
 ConversationOfAnswer = Annotated[
@@ -319,21 +319,5 @@ async def _read_to_the_end(
         mode=rephrased.mode if rephrased else None,
         grade=sources.grade if sources else 0,
         answer=answer.text,
-        sources=answer.sources,
-        extractive=answer.extractive,
-        certainty=answer.certainty,
-        generated_by=answer.generated_by,
-        handover=answer.handover,
-        stopped=answer.stopped,
-        cut=answer.cut,
-        left_out=answer.left_out,
-        doubted=answer.doubted,
-        narrower=answer.narrower,
-        tables=answer.tables,
-        found=answer.found,
-        citations=answer.citations,
-        strategy=answer.strategy,
-        trace=answer.trace,
-        usage=answer.usage,
-        timings_ms=answer.timings_ms,
+        **{name: getattr(answer, name) for name in ALIKE},
     )

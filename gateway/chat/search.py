@@ -1,4 +1,4 @@
-"""Search without an answer."""
+"""Search without an answer; what a search field offers while one types, and what others have asked next."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import StringConstraints
 
-from gateway.edge.edge import MaySearch, TheEdge
-from gateway.edge.labels import GivenLabels
-from schemas.http import SearchKind, SearchResult
+from gateway.edge.edge import MaySearch, MaySuggest, TheEdge
+from gateway.edge.parameters import GivenLabels
+from pipelines.query.log.frequent import beginning, following
+from pipelines.query.search.typeahead import MAX_TYPED, Typed, suggested_headings, suggested_pages
+from schemas.base import PageId
+from schemas.http import NextQuestions, SearchKind, SearchResult, SuggestResult
 from schemas.query import MAX_QUESTION
 
 router = APIRouter(prefix="/v1/sites/{site}", tags=["search"])
@@ -19,6 +22,15 @@ Words = Annotated[
     StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_QUESTION),
     Query(description="Words or a question."),
 ]
+MOST = 10  # suggestions of a kind
+NEXT = 3  # questions below an answer
+CITED = 20  # pages of an answer
+Prefix = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TYPED),
+    Query(description="What is typed so far; the last word may be a prefix."),
+]
+Lang = Annotated[str, Query(max_length=100, description="Language of the page that one types on. Default: any.")]
 
 
 @router.get("/search")
@@ -38,3 +50,42 @@ async def search(
         site, q, kind=mode, size=size, groups=caller.groups, lang=spoken, labels=labels
     )
     return SearchResult(hits=tuple(hits))
+
+
+@router.get("/suggest")
+async def suggest(
+    site: str,
+    caller: MaySuggest,
+    edge: TheEdge,
+    q: Prefix,
+    lang: Lang = "",
+    size: Annotated[int, Query(ge=1, le=MOST, description="Of each kind, at most.")] = 5,
+) -> SuggestResult:
+    """Titles, headings and questions that begin like this.
+
+    Of what visitors have asked, only where the site shows it (`chat.frequent_questions`), and only questions that
+    enough visitors have asked and got an answer to.
+    """
+    typed, spoken = Typed.of(q), edge.settings.site(site).spoken(lang)
+    if not typed.words:
+        return SuggestResult(titles=(), headings=(), questions=())
+    titles, headings = await edge.ports.typeahead.titles(site, q, lang=spoken, groups=caller.groups)
+    return SuggestResult(
+        titles=tuple(suggested_pages(typed, titles, size)),
+        headings=tuple(suggested_headings(typed, headings, size)),
+        questions=tuple(beginning(edge.ports.frequent.of(site), q, spoken, size)),
+    )
+
+
+@router.get("/next-questions")
+async def next_questions(
+    site: str,
+    caller: MaySuggest,
+    edge: TheEdge,
+    q: Annotated[str, Query(min_length=1, max_length=MAX_QUESTION, description="The question that was answered.")],
+    page: Annotated[list[PageId], Query(max_length=CITED, description="Ids of the pages that its answer cites.")],
+    lang: Lang = "",
+) -> NextQuestions:
+    """What other visitors have asked about the same pages; none where the site does not show it."""
+    known, spoken = edge.ports.frequent.of(site), edge.settings.site(site).spoken(lang)
+    return NextQuestions(questions=tuple(following(known, q, page, spoken, NEXT)))

@@ -22,8 +22,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from gateway.chat.steps import Shown, with_steps
-from gateway.edge.messages import Trouble, message
 from gateway.edge.metrics import OPEN_STREAMS
+from gateway.edge.problems import Trouble, message
 from pipelines.conversations.ask import Followed, UnknownAnswer
 from pipelines.runtime.errors import Retryable
 from schemas.answer import Accepted, Done, Event, Failed, WrittenToken

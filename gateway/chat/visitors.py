@@ -1,4 +1,4 @@
-"""Visitor tokens: what a chat page needs before it may ask."""
+"""What a chat page needs before the first question: visitor tokens, and what it shows."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
-from gateway.edge.bounds import Bound
+from gateway.edge.bounds import Bound, bounded
 from gateway.edge.edge import TheEdge, address_of, allow, bearer_scheme
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import Problem, problem_of
 from gateway.edge.tokens import VisitorToken
 from pipelines.runtime.errors import UnknownSite
-from schemas.http import VisitorTokenOrder
+from schemas.base import language_tag
+from schemas.http import VisitorTokenOrder, Welcome
 
 BODY_LIMIT = 16 * 1024  # bytes; what is in there goes into a header with every request
 
@@ -89,3 +90,24 @@ async def issue_token(
         raise Problem(403, "forbidden", "groups: only those of the key in Authorization can be given to a visitor")
     response.headers["Cache-Control"] = "no-store"
     return edge.tokens.issue(site, order.before or bearer, order.groups)
+
+
+@router.get("/welcome")
+@bounded("memory", visitors=True)
+async def welcome(site: str, edge: TheEdge, lang: str = "") -> Welcome:
+    """The site's name, questions to begin with, and who writes the answers. Public, as the chat is."""
+    settings = edge.settings.site(site)
+    tags = (tag := language_tag(lang), tag.partition("-")[0])
+    examples = settings.chat.examples
+    of = next((each for each in tags if each in examples), None)
+    spoken = settings.spoken(lang)
+    suggested: tuple[str, ...] = ()
+    if spoken and not of and settings.chat.enabled and not edge.ports.chat.off(site):
+        suggested = edge.ports.suggestions.of(site, spoken)  # those that are known: it waits for none
+    return Welcome(
+        title=settings.title or site,
+        examples=examples[of] if of else suggested,
+        model=edge.settings.llm_model is not None,
+        handover=settings.hands_over,
+        frequent=settings.chat.frequent_questions,
+    )

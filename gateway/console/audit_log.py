@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Query, Response
 from pydantic import TypeAdapter, ValidationError
 
-from gateway.console.days import day_of, midnight
+from gateway.console.questions import day_of, midnight
 from gateway.console.view import ConsoleRoute, Operator
 from gateway.edge.problems import invalid
 from schemas.audit_log import Action, AuditFilter, EntryId

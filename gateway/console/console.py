@@ -12,14 +12,10 @@ from fastapi.responses import RedirectResponse
 
 from gateway.console import (
     audit_log,
-    audits,
-    cases,
     corrections,
     evaluation_runs,
     evaluations,
     examples,
-    gaps,
-    handovers,
     indexes,
     keys,
     letters,
@@ -31,7 +27,6 @@ from gateway.console import (
     session,
     sites,
     text,
-    texts,
 )
 from gateway.console.view import HOME, ConsoleRoute, SignedIn
 from gateway.edge.bounds import bounded
@@ -44,36 +39,28 @@ SCREENS = (
     questions,
     evaluation_runs,  # before evaluations, whose paths would take its own
     evaluations,
-    gaps,
-    handovers,
     page,
     playground,
     privacy,
-    cases,
     corrections,
     examples,
     text,
-    texts,
-    audits,
     indexes,
     sites,
     letters,
     keys,
     audit_log,
 )
+others = APIRouter(route_class=ConsoleRoute)
 
 
 def routes() -> APIRouter:
     """Reads the style sheet."""
-    router = APIRouter(include_in_schema=False)
-    add_assets(router, files("gateway.console") / "static", "/console/static")
-    for module in SCREENS:
-        router.include_router(module.router)
-    router.include_router(others)
-    return router
-
-
-others = APIRouter(route_class=ConsoleRoute)
+    made = APIRouter(include_in_schema=False)
+    add_assets(made, files("gateway.console") / "static", "/console/static")
+    for part in (*(module.router for module in SCREENS), others):
+        made.include_router(part)
+    return made
 
 
 @others.get("/console")

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Annotated, Any, Literal
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Query, Response
-from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
-from gateway.console.cases import pages_of
-from gateway.console.view import ConsoleRoute, Editor, OnSite, View, confirmed, form_of
-from gateway.edge.problems import Problem, field_problems
+from gateway.console.evaluations import pages_of
+from gateway.console.view import ConsoleRoute, Editor, OnSite, View, confirmed, form_of, wrong_fields
+from gateway.edge.problems import Problem
 from gateway.operators.corrections import corrections
 from pipelines.query.live.correction_changes import BadCorrection
 from pipelines.query.live.text_changes import TextChanged
@@ -53,7 +51,6 @@ async def list_corrections(
     done: Literal["", "kept", "removed"] = "",
 ) -> Response:
     """The newest first; before them those that are out of force because of their page."""
-    assert view.caller is not None
     found = (await corrections(view.edge).list(view.site, view.caller.groups)).corrections
     return view.page(
         "corrections.html",
@@ -63,7 +60,6 @@ async def list_corrections(
         skip=skip,
         listed=LISTED,
         done=done,
-        may_edit=view.caller.may("edit"),
     )
 
 
@@ -74,7 +70,6 @@ async def show_form(
     """`question`: of the log, from which the correction is made."""
     form: dict[str, str] = {}
     if question is not None:
-        assert view.caller is not None
         logged = await view.edge.questions(view.caller).get(view.site, question)
         if logged is None:
             raise Problem(404, "unknown-question", f"the log of site {view.site} has no question {question}")
@@ -93,7 +88,6 @@ async def add_correction(view: Editor, kind: CorrectionKind = "page") -> Respons
 @router.get(ONE)
 async def show_correction(view: OnSite, correction: CorrectionId) -> Response:
     """The form with what is in force, and its history."""
-    assert view.caller is not None
     found = await corrections(view.edge).history(view.site, correction, view.caller.groups)
     newest = next((one.correction for one in found.versions if one.correction is not None), None)
     if newest is None:
@@ -111,46 +105,43 @@ async def change_correction(view: Editor, correction: CorrectionId, kind: Correc
 @router.post(ONE + "/remove")
 async def remove_correction(view: Editor, correction: CorrectionId) -> Response:
     """Take it back, if the form says that it is meant."""
-    assert view.caller is not None
     await confirmed(view, "to take the correction back")
-    async with view.edge.act(view.caller, "corrections.remove", view.site, correction, via="console"):
+    async with view.act("corrections.remove", correction):
         await corrections(view.edge).remove(view.site, correction, TextChange(), view.caller.name)
-    return _to_list(view, "removed")
+    return view.to("corrections", done="removed")
 
 
 @router.post(ONE + "/undo")
 async def undo_correction(view: Editor, correction: CorrectionId) -> Response:
     """Go by what was in force before, if the form says that it is meant."""
-    assert view.caller is not None
     await confirmed(view, "to undo the last change")
-    async with view.edge.act(view.caller, "corrections.rollback", view.site, correction, via="console"):
+    async with view.act("corrections.rollback", correction):
         change, groups = TextChange(), view.caller.groups
         await corrections(view.edge).roll_back(view.site, correction, change, view.caller.name, groups)
-    return RedirectResponse(f"/console/corrections/{correction}?{urlencode({'site': view.site})}", 303)
+    return view.to(f"corrections/{correction}")
 
 
 async def _change(view: View, kind: CorrectionKind, id: str | None) -> Response:
-    assert view.caller is not None
-    form = {name: value.replace("\r\n", "\n") for name, value in (await form_of(view, limit=MAX_FORM)).items()}
+    form = await form_of(view, limit=MAX_FORM)
     service, groups = corrections(view.edge), view.caller.groups
     try:
         new = NewCorrection.model_validate(_given(kind, form))
     except ValidationError as err:  # what was typed is not lost
-        wrong = [f"{each.field}: {each.message}" for each in field_problems(err.errors(include_input=False))]
+        wrong = wrong_fields(err)
         return await _form_page(view, kind, form, 422, wrong=wrong, id=id)
     try:
         if form.get("sure") != "yes" or form.get("shown") != _mark(new):
             trial = await service.tried(view.site, new, groups, id)
             status = 422 if trial.refused else 200
             return await _form_page(view, kind, form, status, trial=trial, mark=_mark(new), id=id)
-        async with view.edge.act(view.caller, "corrections.put", view.site, id or "", via="console") as act:
+        async with view.act("corrections.put", id or "") as act:
             made = await service.put(view.site, new, view.caller.name, groups, id)
             act.target = made.id
     except BadCorrection as err:
         return await _form_page(view, kind, form, 422, wrong=[str(err)], id=id)
     except TextChanged as err:
         return await _form_page(view, kind, form, 409, wrong=[str(err)], id=id)
-    return _to_list(view, "kept")
+    return view.to("corrections", done="kept")
 
 
 def _given(kind: CorrectionKind, form: Mapping[str, str]) -> dict[str, Any]:
@@ -213,7 +204,6 @@ async def _form_page(
         form: what was typed; wrong: what is wrong with it; trial: what it would do; mark: of what is shown.
         id: of the correction that is changed; found: it, where nothing was typed yet.
     """
-    assert view.caller is not None
     languages = view.edge.settings.site(view.site).languages
     said = {name: form.get(name, "") for name in FIELDS}
     newest = next((one.correction for one in found.versions if one.correction), None) if found else None
@@ -229,14 +219,12 @@ async def _form_page(
         id=found.id if found else id,
         found=found,
         newest=newest,
-        may_edit=view.caller.may("edit"),
         spoken=dict.fromkeys([*languages, *([said["lang"]] if said["lang"] else [])]),
     )
 
 
 async def _pages(view: View, form: Mapping[str, str], known: Correction | None) -> list[tuple[str, str, str, bool]]:
     """The pages to choose from: those that were found for the question, and the one that is chosen."""
-    assert view.caller is not None
     found: list[tuple[str, str, str, bool]] = []
     if form["asked"]:
         logged = await view.edge.questions(view.caller).get(view.site, form["asked"])
@@ -246,7 +234,3 @@ async def _pages(view: View, form: Mapping[str, str], known: Correction | None) 
         title = page.title if page is not None and page.page_id == chosen else ""
         found.append((chosen, title, form["lang"], False))
     return found
-
-
-def _to_list(view: View, done: str) -> Response:
-    return RedirectResponse(f"/console/corrections?{urlencode({'site': view.site, 'done': done})}", 303)

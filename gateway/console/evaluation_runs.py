@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from fastapi import APIRouter, Response
-from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
 from gateway.console.view import ConsoleRoute, Editor, OnSite, View, form_of
@@ -44,7 +43,6 @@ async def show_form(view: Editor) -> Response:
 @router.post("/evaluations/new")
 async def take_order(view: Editor) -> Response:
     """`do=plan` shows what it would cost, `do=start` begins."""
-    assert view.caller is not None
     form = await form_of(view, limit=MAX_FORM)
     try:
         made = await ordered(view.edge, view.caller, view.site, _order(form))
@@ -56,41 +54,35 @@ async def take_order(view: Editor) -> Response:
         return await _form(view, form, refused=problems(err))
     except (Permanent, Problem) as err:
         return await _form(view, form, refused=getattr(err, "detail", "") or str(err))
-    return RedirectResponse(f"/console/evaluations/run?site={view.site}", 303)
+    return view.to("evaluations/run")
 
 
 @router.get("/evaluations/run")
 async def show_progress(view: OnSite) -> Response:
     """The evaluation at work, or the last one."""
-    assert view.caller is not None
     last = await last_evaluation(view.edge, view.site)
     shown = [name for name in GATED if last.run and any(name in arm.figures for arm in last.run.arms)]
-    response = view.page(
+    return view.page(
         "evaluation_run.html",
+        again=AGAIN if last.state == "running" else 0,
         run=last.run,
         state=last.state,
         measures=shown,
         badges=BADGES,
         base=BASE,
-        may_edit=view.caller.may("edit"),
     )
-    if last.state == "running":
-        response.headers["Refresh"] = str(AGAIN)
-    return response
 
 
 @router.post("/evaluations/run/stop")
 async def stop_run(view: Editor) -> Response:
-    assert view.caller is not None
     await form_of(view)
     await stopped_run(view.edge, view.caller, view.site, "console")
-    return RedirectResponse(f"/console/evaluations/run?site={view.site}", 303)
+    return view.to("evaluations/run")
 
 
 async def _form(
     view: View, form: Mapping[str, str], *, plan: EvaluationPlan | None = None, refused: str = ""
 ) -> Response:
-    assert view.caller is not None
     datasets, choices = await asyncio.gather(
         list_datasets(view.site, view.caller, view.edge), list_choices(view.site, view.caller, view.edge)
     )

@@ -1,19 +1,21 @@
 """Evaluations: published runs by dataset with their trend, one run, and two side by side. What is shown is what
 `/v1/admin/.../evaluations` has. Runs are made here (evaluation_runs.py) and with the command.
+
+Cases: a question of the log or of the playground, as a line to put into a dataset's file.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Response
-from fastapi.responses import RedirectResponse
 
 from gateway.console.chart import shares
-from gateway.console.view import ConsoleRoute, Editor, OnSite, confirmed
-from gateway.operators.evaluations import named, run_of, unknown
+from gateway.console.view import ConsoleRoute, Editor, OnSite, confirmed, form_of
+from gateway.edge.bodies import validated
+from gateway.operators.evaluations import file_of, named, run_of, unknown
 from pipelines.evaluate.comparison import GATED, WHOLE
 from pipelines.evaluate.non_inferiority import MARGIN
 from pipelines.evaluate.side_by_side import (
@@ -25,7 +27,10 @@ from pipelines.evaluate.side_by_side import (
     shown_checks,
     side_by_side,
 )
+from schemas.case import MAX_BEFORE, MAX_PAGES, NewCase
 from schemas.evaluation import ListedRun, RunFigure, RunId
+from schemas.outcome import OutcomeSource
+from schemas.query import Became, Source
 
 LISTED = 50  # cases at once
 TREND = 12  # runs in a chart
@@ -35,6 +40,7 @@ Id = Annotated[RunId, Path()]
 Skip = Annotated[int, Query(ge=0, le=10_000)]
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
+MAX_FORM = 256 * 1024  # bytes
 
 
 @router.get("/evaluations")
@@ -42,7 +48,6 @@ async def list_runs(
     view: OnSite, dataset: Annotated[str, Query(max_length=200)] = "", done: Literal["", "removed"] = ""
 ) -> Response:
     """By dataset, the one that was asked last first; in each the newest run first."""
-    assert view.caller is not None
     runs = named(await view.edge.ports.evaluations.of_site(view.site, dataset or None), view.caller)
     by_dataset: dict[str, list[ListedRun]] = {}
     for run in runs:
@@ -56,14 +61,12 @@ async def list_runs(
         whole=WHOLE,
         only=dataset,
         done=done,
-        may_edit=view.caller.may("edit"),
     )
 
 
 @router.get("/evaluations/compare")
 async def compare_runs(view: OnSite, before: RunId, after: RunId, skip: Skip = 0) -> Response:
     """Two runs side by side: what got worse first, answers with their differences marked."""
-    assert view.caller is not None
     one = await run_of(view.edge.ports, view.site, before)
     other = await run_of(view.edge.ports, view.site, after)
     paired = await asyncio.to_thread(side_by_side, one, other, MARGIN)
@@ -85,7 +88,6 @@ async def compare_runs(view: OnSite, before: RunId, after: RunId, skip: Skip = 0
 @router.get("/evaluations/{run}")
 async def show_run(view: OnSite, run: Id, skip: Skip = 0) -> Response:
     """Its figures, and its cases, failures first."""
-    assert view.caller is not None
     [found] = named([await run_of(view.edge.ports, view.site, run)], view.caller)
     results = failures_first(found.results)
     others = [
@@ -103,18 +105,16 @@ async def show_run(view: OnSite, run: Id, skip: Skip = 0) -> Response:
         gated=GATED,
         skip=skip,
         listed=LISTED,
-        may_edit=view.caller.may("edit"),
     )
 
 
 @router.post("/evaluations/{run}/remove")
 async def remove_run(view: Editor, run: Id) -> Response:
-    assert view.caller is not None
     await confirmed(view, "to take the run away")
-    async with view.edge.act(view.caller, "evaluations.remove", view.site, run, via="console"):
+    async with view.act("evaluations.remove", run):
         if not await view.edge.ports.evaluations.remove(view.site, run):
             raise unknown(view.site, run)
-    return RedirectResponse(f"/console/evaluations?site={view.site}&done=removed", 303)
+    return view.to("evaluations", done="removed")
 
 
 def _measures(runs: Sequence[ListedRun]) -> list[str]:
@@ -134,3 +134,33 @@ def _trend(runs: Sequence[ListedRun]) -> tuple[str, list[object], list[ListedRun
 
 def _marked(cases: Sequence[PairedCase]) -> list[tuple[PairedCase, object, object]]:
     return [(each, *marked(each.before.answer, each.after.answer)) for each in cases]
+
+
+@router.post("/case")
+async def make_case(view: Editor) -> Response:
+    """What the form says, as a file. Of what is not to be answered, neither pages nor an answer."""
+    form = await form_of(view, limit=MAX_FORM)
+    given = {name: form[name] for name in ("question", "lang", "expect", "answer", "note", "id") if form.get(name)}
+    listed = {
+        "history": [form[f"before{n}"] for n in range(1, MAX_BEFORE + 1) if form.get(f"before{n}")],
+        "pages": [form[f"page{n}"] for n in range(1, MAX_PAGES + 1) if form.get(f"page{n}")],
+        "tags": [tag.strip() for tag in form.get("tags", "").split(",") if tag.strip()],
+    }
+    if given.get("expect", "answer") != "answer":
+        given.pop("answer", None)
+        listed["pages"] = []
+    new = validated(NewCase, given | listed)
+    return file_of(view.site, new, "yaml" if form.get("format") == "yaml" else "ndjson")
+
+
+def pages_of(found: Iterable[Source | OutcomeSource]) -> list[tuple[str, str, str, bool]]:
+    """Id, title, language and whether it is cited, of each page of what was found, the cited ones first."""
+    pages: dict[str, tuple[str, str, str, bool]] = {}
+    for each in sorted(found, key=lambda each: not each.cited):
+        pages.setdefault(each.page_id, (each.page_id, each.title, each.lang, each.cited))
+    return list(pages.values())[:MAX_PAGES]
+
+
+def expected(became: Became) -> str:
+    """What a case expects, if what came of the question is right."""
+    return {"refused": "refuse", "courtesy": "courtesy"}.get(became, "answer")

@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Query, Response
-from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
-from gateway.console.view import ConsoleRoute, Editor, OnSite, View, confirmed, form_of
-from gateway.edge.problems import Problem, field_problems
+from gateway.console.view import ConsoleRoute, Editor, OnSite, View, confirmed, form_of, wrong_fields
+from gateway.edge.problems import Problem
 from schemas.example import MAX_SOURCES, ExampleFilter, ExampleId, ExampleKind, LikeExamples, NewExample, WorkedExample
 
 LISTED = 50  # examples at once
@@ -39,7 +37,6 @@ async def list_examples(
     done: Literal["", "added", "removed"] = "",
 ) -> Response:
     """The newest first. `skip`: so many of those that fit are left out."""
-    assert view.caller is not None
     kept = await view.edge.ports.examples.of_site(view.site)
     wanted = ExampleFilter(kind=kind or None, lang=lang.strip(), text=text.strip())
     found = [one for one in kept if wanted.fits(one)][::-1]
@@ -53,7 +50,6 @@ async def list_examples(
         given={"kind": kind, "lang": lang, "text": text},
         done=done,
         spoken=dict.fromkeys([*view.edge.settings.site(view.site).languages, *(one.lang for one in kept)]),
-        may_edit=view.caller.may("edit"),
     )
 
 
@@ -65,31 +61,29 @@ async def show_form(view: Editor, kind: ExampleKind = "rephrase") -> Response:
 @router.post("/examples/new")
 async def add_example(view: Editor, kind: ExampleKind = "rephrase") -> Response:
     """Add it, unless there are others like it and nobody has said that it is meant all the same."""
-    assert view.caller is not None
-    form = {name: value.replace("\r\n", "\n") for name, value in (await form_of(view, limit=MAX_FORM)).items()}
+    form = await form_of(view, limit=MAX_FORM)
     try:
         new = NewExample.model_validate(_example(kind, form))
     except ValidationError as err:  # what was typed is not lost
-        wrong = [f"{each.field}: {each.message}" for each in field_problems(err.errors(include_input=False))]
+        wrong = wrong_fields(err)
         return form_page(view, kind, form, 422, wrong=wrong)
     made = WorkedExample.of(new, view.site, view.edge.settings.site(view.site).languages[0], datetime.now(UTC))
     if form.get("sure") != "yes":
         told = await view.edge.ports.alike.like(made)
         if told.like:
             return form_page(view, kind, form, 409, told=told)
-    async with view.edge.act(view.caller, "examples.put", view.site, made.id, via="console"):
+    async with view.act("examples.put", made.id):
         await view.edge.ports.examples.put(made)
-    return _to_list(view, "added")
+    return view.to("examples", done="added")
 
 
 @router.post("/examples/{example}/remove")
 async def remove_example(view: Editor, example: Id) -> Response:
-    assert view.caller is not None
     await confirmed(view, "to remove the example")
-    async with view.edge.act(view.caller, "examples.remove", view.site, example, via="console"):
+    async with view.act("examples.remove", example):
         if not await view.edge.ports.examples.remove(view.site, example):
             raise Problem(404, "unknown-example", f"site {view.site} has no example {example}")
-    return _to_list(view, "removed")
+    return view.to("examples", done="removed")
 
 
 def _example(kind: ExampleKind, form: Mapping[str, str]) -> dict[str, Any]:
@@ -133,7 +127,3 @@ def form_page(
         told=told,
         languages_of_site=dict.fromkeys([*languages, *([form["lang"]] if form.get("lang") else [])]),
     )
-
-
-def _to_list(view: View, done: str) -> Response:
-    return RedirectResponse(f"/console/examples?{urlencode({'site': view.site, 'done': done})}", 303)

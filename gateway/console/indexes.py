@@ -1,5 +1,9 @@
 """Indexes: the generations of a site's index; one is built, a candidate goes live, an earlier one comes back, one is
 deleted. What is shown and done is what `/v1/admin/.../rebuilds` has.
+
+Does the live index hold what the change log says? An audit tells, and is begun, looked at and repaired here:
+
+GET indexes/audit ─▶ the last run, or the one at work ─▶ POST indexes/audit ─▶ it looks again by itself until it is over
 """
 
 from __future__ import annotations
@@ -8,12 +12,13 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, get_args
 
 from fastapi import APIRouter, Path, Query, Response
-from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
-from gateway.console.view import Administrator, ConsoleRoute, View, confirmed
+from gateway.console.view import Administrator, ConsoleRoute, View, confirmed, form_of
+from gateway.operators.rebuilds import begun, last_run
 from gateway.rebuild_runs import RebuildRefused
-from schemas.audit_log import Action
+from pipelines.operate.audit.runs import AuditOrder
+from schemas.keys import parse_page_key
 from schemas.rebuild import Generation, RebuildBy, RebuildOrder, RebuildSource
 
 AGAIN = 5  # seconds until the page looks again while somebody is at work
@@ -27,6 +32,8 @@ NO_ORDER: Mapping[str, str] = {"from": "changes"}
 Number = Annotated[int, Path(ge=1)]
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
+AUDIT_AGAIN = 3  # seconds until the page looks again while one is at work
+AUDIT_BADGES = {"running": "fair", "broken-off": "bad", "failed": "bad", "done": "calm"}
 
 
 @router.get("/indexes")
@@ -48,9 +55,10 @@ async def _page(
     """The newest first. While a process is at work on them it can be stopped, and the page looks again by itself."""
     found = await view.edge.ports.rebuilds.list(view.site)
     shown = found.generations[::-1]
-    response = view.page(
+    return view.page(
         "indexes.html",
         status,
+        again=AGAIN if found.running else 0,
         generations=shown,
         running=found.running,
         may={one.generation: [] if found.running else _may(one, shown) for one in shown},
@@ -62,9 +70,6 @@ async def _page(
         wrong=tuple(dict.fromkeys(wrong)),
         refused=refused,
     )
-    if found.running:
-        response.headers["Refresh"] = str(AGAIN)
-    return response
 
 
 @router.post("/indexes/rebuild")
@@ -78,44 +83,43 @@ async def start_rebuild(view: Administrator) -> Response:
     except ValidationError as err:
         return await _page(view, 422, given=given, wrong=[str(each["loc"][0]) for each in err.errors()])
     try:
-        async with _act(view, "rebuild.start") as act:
+        async with view.act("rebuild.start") as act:
             act.target = (await view.edge.ports.rebuilds.start(view.site, order)).index
     except RebuildRefused as err:
         return await _page(view, 409, given=given, refused=str(err))
-    return _after(view, "begun")
+    return view.to("indexes", done="begun")
 
 
 @router.post("/indexes/stop")
 async def stop_rebuild(view: Administrator) -> Response:
-    assert view.caller is not None
     await confirmed(view, "to stop the work")
-    async with _act(view, "rebuild.stop"):
+    async with view.act("rebuild.stop"):
         await view.edge.ports.rebuilds.stop(view.site, view.caller.name)
-    return _after(view, "stopped")
+    return view.to("indexes", done="stopped")
 
 
 @router.post("/indexes/rollback")
 async def roll_back(view: Administrator) -> Response:
     await confirmed(view, "to make the earlier index live again")
-    async with _act(view, "rebuild.rollback"):
+    async with view.act("rebuild.rollback"):
         live = await view.edge.ports.rebuilds.rollback(view.site)
-    return _after(view, "rolled-back" if live else "going-on")
+    return view.to("indexes", done="rolled-back" if live else "going-on")
 
 
 @router.post("/indexes/{generation}/promote")
 async def promote(view: Administrator, generation: Number) -> Response:
     await confirmed(view, "to make this index live")
-    async with _act(view, "rebuild.promote", str(generation)):
+    async with view.act("rebuild.promote", str(generation)):
         live = await view.edge.ports.rebuilds.promote(view.site, generation)
-    return _after(view, "promoted" if live else "going-on")
+    return view.to("indexes", done="promoted" if live else "going-on")
 
 
 @router.post("/indexes/{generation}/discard")
 async def discard(view: Administrator, generation: Number) -> Response:
     await confirmed(view, "to delete this index")
-    async with _act(view, "rebuild.discard", str(generation)):
+    async with view.act("rebuild.discard", str(generation)):
         await view.edge.ports.rebuilds.discard(view.site, generation)
-    return _after(view, "discarded")
+    return view.to("indexes", done="discarded")
 
 
 def _may(one: Generation, all_: tuple[Generation, ...]) -> list[str]:
@@ -127,10 +131,37 @@ def _may(one: Generation, all_: tuple[Generation, ...]) -> list[str]:
     return [*([first] if first else []), "discard"]
 
 
-def _act(view: View, action: Action, target: str = "") -> Any:
-    assert view.caller is not None
-    return view.edge.act(view.caller, action, view.site, target, via="console")
+@router.get("/indexes/audit")
+async def show_audit(
+    view: Administrator, done: Annotated[Literal["", "begun"], Query(description="What the form before did.")] = ""
+) -> Response:
+    last = await last_run(view.edge, view.site)
+    run = last.run
+    now = None if run is None else run.left or run.found
+    return view.page(
+        "audit.html",
+        again=AUDIT_AGAIN if last.state == "running" else 0,
+        run=run,
+        state=last.state,
+        found=now,
+        addresses={each.page_key: parse_page_key(each.page_key) for each in (now.findings if now else ())},
+        badges=AUDIT_BADGES,
+        done=done,
+    )
 
 
-def _after(view: View, done: Done) -> Response:
-    return RedirectResponse(f"/console/indexes?site={view.site}&done={done}", 303)
+@router.post("/indexes/audit")
+async def start_audit(view: Administrator) -> Response:
+    """It changes nothing, so nothing is asked first."""
+    await form_of(view)
+    await begun(view.edge, view.caller, view.site, AuditOrder(), "console")
+    return view.to("indexes/audit", done="begun")
+
+
+@router.post("/indexes/repair")
+async def start_repair(view: Administrator) -> Response:
+    """If the form says that it is meant."""
+    form = await confirmed(view, "to repair the index")
+    order = AuditOrder(repair=True, force=form.get("force") == "yes")
+    await begun(view.edge, view.caller, view.site, order, "console")
+    return view.to("indexes/audit", done="begun")

@@ -41,7 +41,6 @@ async def list_keys(view: Operator, revoked: Annotated[KeyName | None, Query()] 
 @router.post("/keys")
 async def create_key(view: Operator) -> Response:
     """The answer shows the key: it goes through no address, and a reload makes no second one of this name."""
-    assert view.caller is not None
     form = dict(await form_of(view))
     scopes = [scope for scope in SCOPES if form.get(f"scope-{scope}") == "yes"]
     given = {name: form.get(name, "").strip() for name in FIELDS}
@@ -70,7 +69,6 @@ async def create_key(view: Operator) -> Response:
 
 @router.get("/keys/{id}")
 async def show_key(view: Operator, id: Id) -> Response:
-    assert view.caller is not None
     key = await _key(view, id)
     return view.page("key.html", key=key, badges=BADGES, own=key.name == view.caller.name)
 
@@ -78,9 +76,8 @@ async def show_key(view: Operator, id: Id) -> Response:
 @router.post("/keys/{id}/revoke")
 async def revoke_key(view: Operator, id: Id) -> Response:
     """Take the key away, if the form says that it is meant."""
-    assert view.caller is not None
     await confirmed(view, "to revoke the key")
-    async with view.edge.act(view.caller, "keys.revoke", via="console") as act:
+    async with view.act("keys.revoke") as act:
         key = await _key(view, id)
         act.target = key.name
         if key.kept_in == "file":

@@ -46,14 +46,13 @@ async def show_letter(view: Operator, id: LetterId) -> Response:
 async def edit_letter(view: Operator, id: LetterId) -> Response:
     """Another message in the place of this one, if the form says that it is meant. What is no message of its topic is
     refused with the reason, and nothing that was typed is lost."""
-    assert view.caller is not None
     form = await form_of(view, limit=MAX_EDIT_FORM)
     typed, refused = form.get("value", ""), ""
     if form.get("sure") != "yes":
         raise Problem(422, "not-confirmed", "sure: tick the box to send the message")
     try:
         value = json.dumps(json.loads(typed), ensure_ascii=False).encode()
-        async with view.edge.act(view.caller, "letters.edit", target=id, via="console"):
+        async with view.act("letters.edit", id):
             await view.edge.ports.letters.redrive(id, value)
         return RedirectResponse(f"/console/dlq/{id}", 303)
     except (ValueError, RecursionError) as err:
@@ -91,8 +90,7 @@ async def _page(
 @router.post(f"{LETTER}/redrive")
 async def redrive_letter(view: Operator, id: LetterId) -> Response:
     """Once more to where it failed, if the form says that it is meant."""
-    assert view.caller is not None
     await confirmed(view, "to send the message again")
-    async with view.edge.act(view.caller, "letters.redrive", target=id, via="console"):
+    async with view.act("letters.redrive", id):
         await view.edge.ports.letters.redrive(id)
     return RedirectResponse(f"/console/dlq/{id}", 303)

@@ -24,7 +24,6 @@ router = APIRouter(prefix="/console", include_in_schema=False, route_class=Conso
 @router.get("/")
 async def overview(view: OnSite) -> Response:
     """Stages are those of all sites: whoever does not operate them sees what is wrong with the site."""
-    assert view.caller is not None
     everything = view.caller.operates
     status, days, corrected, runs = await asyncio.gather(
         view.edge.ports.status.status([view.site]),

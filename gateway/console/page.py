@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import TypeAdapter, ValidationError
 
 from gateway.console.view import ConsoleRoute, OnSite
-from gateway.edge.labels import GivenLabels
+from gateway.edge.parameters import GivenLabels
 from gateway.edge.problems import invalid
 from pipelines.operate.addresses import is_address
 from schemas.base import Lang, PageId
@@ -36,7 +36,6 @@ async def show_page(
     after: Annotated[str, Query(description="`next` of the list before.")] = "",
 ) -> Response:
     """Chunks of pages for some groups only are shown to keys that have one of them, as in a search."""
-    assert view.caller is not None
     languages = view.edge.settings.site(view.site).languages
     id = id.strip()
     given = {"id": id, "of": of or languages[0]}

@@ -13,17 +13,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Annotated, Any, get_args
-from urllib.parse import urlencode
 
 import structlog
 from fastapi import APIRouter, Query, Response
-from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
-from gateway.console.cases import expected, pages_of
+from gateway.console.evaluations import expected, pages_of
 from gateway.console.examples import form_page
 from gateway.console.view import ConsoleRoute, Editor, View, form_of
-from gateway.edge.problems import Problem, invalid
+from gateway.edge.bodies import validated
+from gateway.edge.problems import Problem
 from gateway.operators.texts import changes
 from gateway.operators.trials import compared
 from pipelines.query.live.text_changes import Place
@@ -67,8 +66,7 @@ async def show_form(
 @router.post("/playground")
 async def try_out(view: Editor) -> Response:
     """Ask, or show the form with a column more or less, or with the site's prompt in them to begin with."""
-    assert view.caller is not None
-    form = _lines(await form_of(view, limit=MAX_FORM))
+    form = await form_of(view, limit=MAX_FORM)
     question, columns = form.get("question", ""), _columns(form)
     match form.get("do"):
         case "more":
@@ -96,25 +94,21 @@ async def try_out(view: Editor) -> Response:
 @router.post("/playground/example")
 async def keep_example(view: Editor) -> Response:
     """Keep an answer, as it was edited, as an example of a good one, unless there are others like it."""
-    assert view.caller is not None
-    form = _lines(await form_of(view, limit=MAX_EXAMPLE_FORM))
+    form = await form_of(view, limit=MAX_EXAMPLE_FORM)
     sources = [
         {"title": form.get(f"title{n}", ""), "text": form[f"text{n}"]}
         for n in range(1, MAX_SOURCES + 1)
         if f"text{n}" in form
     ]
     given = {name: form.get(name, "") for name in ("lang", "question", "output")}
-    try:
-        new = NewExample.model_validate({"kind": "answer", "sources": sources, **given})
-    except ValidationError as err:
-        raise invalid(err.errors(include_input=False, include_url=False)) from None
+    new = validated(NewExample, {"kind": "answer", "sources": sources, **given})
     site = view.edge.settings.site(view.site)
     example = WorkedExample.of(new, view.site, site.languages[0], datetime.now(UTC))
     if (told := await view.edge.ports.alike.like(example)).like:
         return form_page(view, "answer", form, 409, told=told)  # where it can be meant all the same
-    async with view.edge.act(view.caller, "examples.put", view.site, example.id, via="console"):
+    async with view.act("examples.put", example.id):
         await view.edge.ports.examples.put(example)
-    return RedirectResponse(f"/console/playground?{urlencode({'site': view.site, 'kept': example.id})}", 303)
+    return view.to("playground", kept=example.id)
 
 
 @dataclass(frozen=True)
@@ -210,14 +204,8 @@ def _without_fences(prompt: Iterable[Any]) -> list[tuple[str, str]]:
     return [(each.role, re.sub(r"(</?source-)\w+", r"\1", each.text)) for each in prompt]
 
 
-def _lines(form: Mapping[str, str]) -> dict[str, str]:
-    """With line breaks as they were written: forms send them as CR LF."""
-    return {name: value.replace("\r\n", "\n") for name, value in form.items()}
-
-
 def _fresh(view: View) -> dict[str, str]:
     """A column in which nothing is set: as the site's visitors are answered, with all that the key may read."""
-    assert view.caller is not None
     return dict.fromkeys(FIELDS, "") | {"groups": ", ".join(view.caller.groups)}
 
 
@@ -230,7 +218,6 @@ def _columns(form: Mapping[str, str]) -> list[dict[str, str]]:
 
 def _settings(column: Mapping[str, str], view: View) -> dict[str, Any]:
     """A column as TrialSettings want it. An answer to nothing is no history: it is refused as one."""
-    assert view.caller is not None
     given: dict[str, Any] = {name: column[name] for name in SET if column[name]}
     if view.caller.groups:
         given["groups"] = [group.strip() for group in column["groups"].split(",") if group.strip()]
@@ -280,7 +267,6 @@ async def _page(
     refused: str = "",
     kept: str = "",
 ) -> Response:
-    assert view.caller is not None
     site, live = view.edge.settings.site(view.site), await _live(view)
     results = report.trials if report else ()
     return view.page(

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
 from fastapi import APIRouter, Path, Response
-from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
-from gateway.console.view import Administrator, ConsoleRoute, View, confirmed, form_of
-from gateway.edge.problems import Problem, field_problems
+from gateway.console.view import Administrator, ConsoleRoute, View, confirmed, form_of, wrong_fields
+from gateway.edge.problems import Problem
 from gateway.operators.privacy import privacy
 from pipelines.query.live.text_changes import TextChanged
 from schemas.privacy import MAX_DAYS, PrivacyChange, PrivacyOrder, PrivacyRules, QuestionLogging
@@ -37,7 +36,6 @@ async def show_privacy(view: Administrator, done: Literal["", "changed", "restor
 @router.post("/privacy")
 async def change_privacy(view: Administrator) -> Response:
     """Change it, if these very rules were shown beside those of now and are meant; else show them."""
-    assert view.caller is not None
     form = await form_of(view)
     seen = form.get("over", "")
     try:
@@ -46,36 +44,34 @@ async def change_privacy(view: Administrator) -> Response:
         order = PrivacyOrder.model_validate(given)
         rules = PrivacyRules.model_validate({name: form.get(name) for name in FIELDS})
     except ValidationError as err:
-        wrong = [f"{each.field}: {each.message}" for each in field_problems(err.errors(include_input=False))]
+        wrong = wrong_fields(err)
         return await _page(view, 422, form, wrong=wrong)
     if form.get("sure") != "yes" or form.get("shown") != rules.model_dump_json():
         return await _page(view, 200, form, rules=rules)
     try:
-        async with view.edge.act(view.caller, "privacy.put", view.site, via="console"):
+        async with view.act("privacy.put"):
             await privacy(view.edge).put(view.site, order, view.caller.name)
     except TextChanged as err:  # what was chosen is not lost
         return await _page(view, 409, form, rules=rules, wrong=[str(err)])
-    return _back(view, "changed")
+    return view.to("privacy", done="changed")
 
 
 @router.post("/privacy/remove")
 async def remove_privacy(view: Administrator) -> Response:
     """Keep what pagewire.yaml says, if the form says that it is meant."""
-    assert view.caller is not None
     form = await confirmed(view, "to go back to pagewire.yaml")
-    async with view.edge.act(view.caller, "privacy.remove", view.site, via="console"):
+    async with view.act("privacy.remove"):
         await privacy(view.edge).remove(view.site, _change(form), view.caller.name)
-    return _back(view, "removed")
+    return view.to("privacy", done="removed")
 
 
 @router.post("/privacy/versions/{version}/restore")
 async def restore_privacy(view: Administrator, version: Number) -> Response:
     """Keep again what a version says, if the form says that it is meant."""
-    assert view.caller is not None
     form = await confirmed(view, "to bring the version back")
-    async with view.edge.act(view.caller, "privacy.restore", view.site, str(version), via="console"):
+    async with view.act("privacy.restore", str(version)):
         await privacy(view.edge).restore(view.site, version, _change(form), view.caller.name)
-    return _back(view, "restored")
+    return view.to("privacy", done="restored")
 
 
 def _change(form: Mapping[str, str]) -> PrivacyChange:
@@ -84,10 +80,6 @@ def _change(form: Mapping[str, str]) -> PrivacyChange:
     if not seen.isdecimal():
         raise Problem(422, "invalid", "over: the version that was in force when the form was shown")
     return PrivacyChange(over=int(seen), sure=True)
-
-
-def _back(view: View, done: str) -> Response:
-    return RedirectResponse(f"/console/privacy?site={view.site}&done={done}", 303)
 
 
 async def _page(

@@ -1,19 +1,25 @@
-"""Questions: what visitors asked, and one of them whole. What is shown is what `/v1/admin/.../questions` has."""
+"""Questions: what visitors asked, one of them whole, what the site does not answer; and their messages to a person.
+
+What is shown is what `/v1/admin/.../questions`, `gaps` and `handovers` have.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, get_args
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Annotated, Any, Literal, get_args
+from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Path, Query, Response
-from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
-from gateway.console.cases import expected, pages_of
-from gateway.console.days import day_of, midnight
+from gateway.console.evaluations import expected, pages_of
 from gateway.console.view import Administrator, ConsoleRoute, OnSite, confirmed
 from gateway.edge.problems import Problem
-from gateway.operators.erasing import erased
-from gateway.operators.questions import file_of
+from gateway.operators.handovers import redelivered
+from gateway.operators.questions import erased, file_of
+from pipelines.query.log.gaps import most_asked, most_missed
+from pipelines.query.log.kept_reports import UnderWay
+from schemas.handover import Reference
 from schemas.outcome import Became, QuestionFilter
 from schemas.query import RequestId
 
@@ -25,6 +31,12 @@ router = APIRouter(prefix="/console", include_in_schema=False, route_class=Conso
 
 # Forms send fields that are empty.
 Field = Annotated[str, Query(max_length=500)]
+DAYS = (7, 30, 90)
+GROUPS = 50
+GAPS_WAIT = 10.0  # seconds until the page says that the report is being made ...
+GAPS_AGAIN = 5  # ... and seconds until it looks again by itself
+HANDOVERS_SHOWN = 50
+BADGES = {"waiting": "fair", "delivered": "good", "failed": "bad"}
 
 
 @router.get("/questions")
@@ -41,7 +53,6 @@ async def list_questions(
     format: Field = "",
 ) -> Response:
     """The list, a page at a time; `format=csv`: all of it."""
-    assert view.caller is not None
     questions = view.edge.questions(view.caller)
     settings = view.edge.settings.site(view.site)
     given = {
@@ -92,7 +103,6 @@ async def list_questions(
 
 @router.get("/questions/{request_id}")
 async def show_question(view: OnSite, request_id: Annotated[RequestId, Path()]) -> Response:
-    assert view.caller is not None
     found = await view.edge.questions(view.caller).get(view.site, request_id)
     if found is None:
         raise Problem(404, "unknown-question", f"the log of site {view.site} has no question {request_id}")
@@ -105,7 +115,54 @@ async def show_question(view: OnSite, request_id: Annotated[RequestId, Path()]) 
 @router.post("/questions/{request_id}/erase")
 async def erase_conversation(view: Administrator, request_id: Annotated[RequestId, Path()]) -> Response:
     """What was said in the question's conversation, if the form says that it is meant."""
-    assert view.caller is not None
     await confirmed(view, "to erase the conversation")
     await erased(view.edge, view.caller, view.site, request_id, "console")
-    return RedirectResponse(f"/console/questions/{request_id}?site={view.site}", 303)
+    return view.to(f"questions/{request_id}")
+
+
+def day_of(given: str, name: str, wrong: list[str]) -> date | None:
+    """The day that a form gives, None for an empty field; the name of what is no day goes to `wrong`."""
+    try:
+        return date.fromisoformat(given) if given else None
+    except ValueError:
+        wrong.append(name)
+        return None
+
+
+def midnight(day: date | None, zone: ZoneInfo, *, days: int = 0) -> datetime | None:
+    """When the day begins in this zone, or the one so many days later."""
+    if day is None or day.year in (1, 9999):  # the ends of the calendar have no neighbours
+        return None
+    return datetime.combine(day + timedelta(days=days), time(), zone).astimezone(UTC)
+
+
+@router.get("/gaps")
+async def list_gaps(
+    view: OnSite,
+    days: Annotated[int, Query(ge=1, le=366)] = 30,
+    show: Literal["missed", "asked"] = "missed",
+) -> Response:
+    """`show=asked`: what is asked most, whether it is answered or not."""
+    made = await view.edge.ports.gaps.report(view.site, days, groups=view.caller.groups, wait=GAPS_WAIT)
+    shows = {which: view.say("show-" + which) for which in ("missed", "asked")}
+    given: dict[str, Any] = {"days": days, "show": show, "shows": shows, "periods": sorted({*DAYS, days})}
+    if isinstance(made, UnderWay):
+        return view.page("gaps.html", 202, again=GAPS_AGAIN, made=None, began=made.began_at, **given)
+    shown = most_asked(made, GROUPS) if show == "asked" else most_missed(made, GROUPS)
+    return view.page("gaps.html", made=shown, **given)
+
+
+@router.get("/handovers")
+async def list_handovers(view: Administrator, after: Annotated[str, Query(max_length=100)] = "") -> Response:
+    """The newest first."""
+    found, more = await view.edge.ports.handovers.of_site(view.site, None, HANDOVERS_SHOWN, after or None)
+    set_up = view.edge.settings.site(view.site).hands_over
+    return view.page("handovers.html", found=found, next=more, after=after, badges=BADGES, set_up=set_up)
+
+
+@router.post("/handovers/{reference}/redeliver")
+async def redeliver_handover(view: Administrator, reference: Annotated[Reference, Path()]) -> Response:
+    """If the form says that it is meant."""
+    await confirmed(view, "to deliver the message again")
+    await redelivered(view.edge, view.caller, view.site, reference, "console")
+    return view.to("handovers")

@@ -23,7 +23,7 @@ router = APIRouter(prefix="/console", include_in_schema=False, route_class=Conso
 
 @router.get("/sign-in")
 async def show_form(view: AnyView, to: Annotated[str, Query(max_length=4_000)] = HOME) -> Response:
-    if view.caller is not None:
+    if view.holder is not None:
         return RedirectResponse(inside(to), 303)
     return view.page("sign_in.html", to=inside(to), wrong=False)
 

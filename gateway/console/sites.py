@@ -11,10 +11,9 @@ from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
-from fastapi.responses import RedirectResponse
 
 from gateway.console.view import Administrator, ConsoleRoute, View, confirmed
-from gateway.operators.chat_switch import thrown
+from gateway.operators.ops import thrown
 from pipelines.operate.last_uses import of_connector
 from pipelines.query.live.site_privacy import SitePrivacy, filed_rules
 from schemas.chat_switch import ChatState
@@ -65,15 +64,13 @@ async def list_sites(
 @router.post("/sites/chat/{to}")
 async def switch_chat(view: Administrator, to: Literal["on", "off"]) -> Response:
     """If the form says that it is meant."""
-    assert view.caller is not None
     await confirmed(view, f"to switch the chat {to}")
     await thrown(view.edge, view.caller, view.site, on=to == "on", via="console")
-    return RedirectResponse(f"/console/sites?site={view.site}&done=chat-{to}", 303)
+    return view.to("sites", done=f"chat-{to}")
 
 
 def _may(view: View, site: str) -> bool:
-    caller = view.on(site).caller
-    return caller is not None and caller.may("admin")
+    return view.on(site).caller.may("admin")
 
 
 def _shown(

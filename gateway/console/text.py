@@ -1,5 +1,5 @@
-"""One text of a site: what is said, and its history; changed, and brought back. What is shown is what
-`/v1/admin/.../texts/{kind}/{name}` has.
+"""Texts: what the site says in fixed words; one of them with its history, changed, and brought back. What is shown is
+what `/v1/admin/.../texts` has.
 
     GET ─▶ form ─▶ POST ─▶ the form again, with what would change ─▶ POST, meant ─▶ a new version
 
@@ -15,19 +15,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Literal
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Query, Response
-from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
-from gateway.console.view import ConsoleRoute, Editor, OnSite, View, confirmed, form_of
-from gateway.edge.problems import Problem, field_problems
+from gateway.console.view import ConsoleRoute, Editor, OnSite, View, confirmed, form_of, wrong_fields
+from gateway.edge.problems import Problem
 from gateway.operators.texts import Kind, Name, changes
 from pipelines.query.live.glossary import Glossary, read_glossary, widened
+from pipelines.query.live.site_texts import site_texts
 from pipelines.query.live.text_changes import BadText, Place, TextChanged
 from pipelines.query.live.tuning import SiteTuning
 from prompts.loader import PromptError
+from prompts.phrases import FALLBACK
 from schemas.query import MAX_PROMPT, Tuned
 from schemas.text_version import MAX_NOTE, MAX_SENTENCE, NewText, TextChange, TextHistory, TextVersion
 from text.diff import text_diff
@@ -88,47 +88,44 @@ async def show_text(
 @router.post(TEXT)
 async def change_text(view: Editor, kind: Kind, name: Name) -> Response:
     """Change it, if this very text was shown beside what is said now and is meant; else show them."""
-    assert view.caller is not None
-    form = {name: value.replace("\r\n", "\n") for name, value in (await form_of(view, limit=MAX_FORM)).items()}
+    form = await form_of(view, limit=MAX_FORM)
     place, text = Place(view.site, kind, name), form.get("text", "").strip()
     seen = form.get("over", "")
     try:
         given = {"text": text, "note": form.get("note", ""), "over": int(seen) if seen.isdecimal() else None}
         new = NewText.model_validate(given)
     except ValidationError as err:
-        wrong = [f"{each.field}: {each.message}" for each in field_problems(err.errors(include_input=False))]
+        wrong = wrong_fields(err)
         return await _again(view, place, form, 422, wrong)
     try:
         await changes(view.edge).check(place, text)
         if form.get("sure") != "yes" or form.get("shown") != _mark(text):
             return await _again(view, place, form, 200)
-        async with view.edge.act(view.caller, "texts.put", view.site, str(place), via="console"):
+        async with view.act("texts.put", str(place)):
             await changes(view.edge).put(place, new, view.caller.name)
     except BadText as err:  # what was typed is not lost
         return await _again(view, place, form, 422, [str(err)])
     except TextChanged as err:
         return await _again(view, place, form, 409, [str(err)])
-    return _back(view, place, "changed")
+    return view.to(f"texts/{kind}/{name}", done="changed")
 
 
 @router.post(TEXT + "/remove")
 async def remove_text(view: Editor, kind: Kind, name: Name) -> Response:
     """Say what the files say, if the form says that it is meant."""
-    assert view.caller is not None
     form, place = await confirmed(view, "to go back to the files"), Place(view.site, kind, name)
-    async with view.edge.act(view.caller, "texts.remove", view.site, str(place), via="console"):
+    async with view.act("texts.remove", str(place)):
         await changes(view.edge).remove(place, _change(form), view.caller.name)
-    return _back(view, place, "removed")
+    return view.to(f"texts/{kind}/{name}", done="removed")
 
 
 @router.post(TEXT + "/versions/{version}/restore")
 async def restore_text(view: Editor, kind: Kind, name: Name, version: Number) -> Response:
     """Say again what a version says, if the form says that it is meant."""
-    assert view.caller is not None
     form, place = await confirmed(view, "to bring the version back"), Place(view.site, kind, name)
-    async with view.edge.act(view.caller, "texts.restore", view.site, str(place), via="console"):
+    async with view.act("texts.restore", str(place)):
         await changes(view.edge).restore(place, version, _change(form), view.caller.name)
-    return _back(view, place, "restored")
+    return view.to(f"texts/{kind}/{name}", done="restored")
 
 
 def _change(form: Mapping[str, str]) -> TextChange:
@@ -142,11 +139,6 @@ def _change(form: Mapping[str, str]) -> TextChange:
 def _mark(text: str) -> str:
     """Tells whether a text is the one that was shown."""
     return sha256(text.encode()).hexdigest()[:16]
-
-
-def _back(view: View, place: Place, done: str) -> Response:
-    query = urlencode({"site": view.site, "done": done})
-    return RedirectResponse(f"/console/texts/{place.kind}/{place.name}?{query}", 303)
 
 
 async def _again(
@@ -177,7 +169,6 @@ async def _page(
     skip: int = 0,
     done: str = "",
 ) -> Response:
-    assert view.caller is not None
     now = found.text or ""
     listed = found.versions[skip : skip + LISTED]
 
@@ -211,7 +202,6 @@ async def _page(
         most_of_note=MAX_NOTE,
         raw=found.kind in RAW,
         lang="" if found.kind in RAW else found.name.rpartition(".")[2],
-        may_edit=view.caller.may("edit"),
         may_try=found.kind == "prompts" and found.name == "answer" and bool(view.edge.settings.models(view.site)),
     )
 
@@ -249,3 +239,28 @@ def _asked(view: View, form: Mapping[str, str], glossary: Glossary, text: str | 
     if not question or text is None:
         return _Asked(question, lang)
     return _Asked(question, lang, widened(glossary, lang, question), widened(read_glossary(text), lang, question))
+
+
+@router.get("/texts")
+async def show_texts(view: OnSite) -> Response:
+    """Sentences in the site's languages; one that has no words of ours is shown in English, as which it may be read."""
+    live = await view.edge.ports.texts.live(view.site)
+    found = await asyncio.to_thread(site_texts, view.edge.settings, view.site, live)
+    site = view.edge.settings.site(view.site)
+    languages = site.languages
+    shown = [(one, {lang: _spoken(lang, one.said) for lang in languages}) for one in found.sentences]
+    return view.page(
+        "texts.html",
+        found=found,
+        contact={lang: found.contact.get(lang) for lang in (*languages, *found.contact)},
+        title=site.title,
+        examples={lang: site.chat.examples.get(lang, ()) for lang in dict.fromkeys((*languages, *site.chat.examples))},
+        suggested={lang: view.edge.ports.suggestions.of(view.site, lang) for lang in languages},
+        canned=[each for each in shown if each[0].kind == "canned"],
+        errors=[each for each in shown if each[0].kind == "errors"],
+    )
+
+
+def _spoken(lang: str, said: Mapping[str, str]) -> str:
+    """The language that its words are in."""
+    return next(key for key in (lang, lang.partition("-")[0], FALLBACK) if key in said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -12,10 +13,10 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 from babel.dates import format_datetime
 from babel.numbers import format_decimal
 from fastapi import Depends, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from pydantic import ValidationError
 
 from gateway.console.seen import seen
 from gateway.console.words import LANGUAGES, Say
@@ -24,12 +25,13 @@ from gateway.edge.bodies import read_body
 from gateway.edge.bounds import bounded
 from gateway.edge.edge import Edge, allow
 from gateway.edge.peers import peer_of
-from gateway.edge.problems import Problem, invalid, problem_of
+from gateway.edge.problems import REFUSALS, Problem, field_problems, problem_from
 from gateway.edge.proxy_users import ProxyUser
-from gateway.edge.trace import trace_id
 from gateway.site.pages import preferred
-from pipelines.runtime.errors import PagewireError
+from pipelines.operate.audit_log import Act
+from pipelines.runtime.record import trace_id
 from schemas.access_key import Scope
+from schemas.audit_log import Action
 
 HOME = "/console/"
 SIGN_IN = "/console/sign-in"
@@ -83,25 +85,32 @@ class SignInFirst(Exception):
 
 @dataclass(frozen=True)
 class View:
-    """One request to the console. `caller` None: nobody is signed in. `site`: the one that is looked at, or "".
+    """One request to the console. `holder` None: nobody is signed in. `site`: the one that is looked at, or "".
 
-    `user`: whom a proxy has signed in, in place of a key; `caller` is then what they may at `site`, or at the first
+    `user`: whom a proxy has signed in, in place of a key; `holder` is then what they may at `site`, or at the first
     site that they may look at. `refusal`: why nobody is signed in, where a proxy has named somebody.
     """
 
     request: Request
     edge: Edge
     say: Say
-    caller: Caller | None
+    holder: Caller | None
     cookie: str
     site: str = ""
     user: ProxyUser | None = None
     refusal: Problem | None = None
 
     @property
+    def caller(self) -> Caller:
+        """Who is signed in. Raises: SignInFirst."""
+        if self.holder is None:
+            raise SignInFirst
+        return self.holder
+
+    @property
     def sites(self) -> tuple[str, ...]:
         """Those that the caller may look at."""
-        if self.caller is None:
+        if self.holder is None:
             return ()
         if self.user is not None:
             return self.user.sites(self.edge.settings.sites)
@@ -113,7 +122,7 @@ class View:
         return {role: found for role, screens in NAVIGATION.items() if (found := [*filter(self._shows, screens)])}
 
     def _shows(self, screen: Screen) -> bool:
-        caller = self.caller
+        caller = self.holder
         return caller is not None and caller.may(screen.scope) and (caller.operates or not screen.all_sites)
 
     @property
@@ -133,13 +142,21 @@ class View:
         caller = self._caller_at(site)
         allow(caller, "view", site)
         self.edge.settings.site(site)
-        return replace(self, site=site, caller=caller)
+        return replace(self, site=site, holder=caller)
 
     def on_all(self) -> View:
         """The same, where all sites are concerned. Raises: Problem: 403: this takes an operator."""
         caller = self._caller_at(None)
         allow(caller, "admin", None)
-        return replace(self, caller=caller)
+        return replace(self, holder=caller)
+
+    def act(self, action: Action, target: str = "") -> AbstractAsyncContextManager[Act]:
+        """What is done in the context, at the site or where all sites are concerned, is noted in the audit log."""
+        return self.edge.act(self.caller, action, self.site or None, target, via="console")
+
+    def to(self, screen: str, **parameters: str) -> Response:
+        """Leads to a screen of the site: where a form was done."""
+        return RedirectResponse(f"{HOME}{screen}?{urlencode({'site': self.site} | parameters)}", 303)
 
     def here(self, **changes: str | None) -> str:
         """The address of this page with other parameters; None and "" take one away."""
@@ -173,10 +190,14 @@ class View:
         """For people: `76 ms`, `12.3 s`."""
         return f"{self.number(value)} ms" if value < 10_000 else f"{self.number(value / 1000, 1)} s"
 
-    def page(self, template: str, status: int = 200, **context: Any) -> Response:
-        """A template as an answer."""
-        html = _templates().get_template(template).render(view=self, say=self.say, languages=LANGUAGES, **context)
+    def page(self, template: str, status: int = 200, *, again: int = 0, **context: Any) -> Response:
+        """A template as an answer. `again`: seconds until the browser asks for the page again; 0: never."""
+        common = {"view": self, "say": self.say, "languages": LANGUAGES}
+        common["may_edit"] = self.holder is not None and self.holder.may("edit")
+        html = _templates().get_template(template).render(common | context)
         response = HTMLResponse(html, status, headers={"Content-Security-Policy": CSP})
+        if again:
+            response.headers["Refresh"] = str(again)
         if self.request.query_params.get("ui") in LANGUAGES:
             response.set_cookie(
                 LANGUAGE_COOKIE,
@@ -195,7 +216,6 @@ class View:
         return self.request.url.scheme == "https"
 
     def _caller_at(self, site: str | None) -> Caller:
-        assert self.caller is not None
         return self.user.at(site) if self.user else self.caller
 
     def _local(self, when: datetime) -> datetime:
@@ -227,19 +247,19 @@ def _look(request: Request) -> View:
         caller = edge.sessions.caller(cookie)
         if caller is not None:
             edge.used(caller)
-        return replace(view, caller=caller)
+        return replace(view, holder=caller)
     if not edge.hosts.knows(request.headers.get("host", "")):  # a page of whoever has that name could read all of this
         return replace(view, refusal=Problem(421, "unknown-host", "the gateway does not know itself by this name"))
     sites = user.sites(edge.settings.sites)
     if not sites:
         return replace(view, refusal=Problem(403, "no-role", "no role in proxy_sign_in.roles is this user's"))
-    return replace(view, user=user, caller=user.at(sites[0]))
+    return replace(view, user=user, holder=user.at(sites[0]))
 
 
 @bounded("session", "view")
 async def signed_in(view: Annotated[View, Depends(view_of)]) -> View:
     """Raises: SignInFirst."""
-    if view.caller is None:
+    if view.holder is None:
         raise SignInFirst
     return view
 
@@ -255,7 +275,6 @@ async def on_site(
 @bounded("session", "edit")
 async def editor(view: Annotated[View, Depends(on_site)]) -> View:
     """Whoever may change what belongs to the site. Raises: SignInFirst. Problem: 403. UnknownSite."""
-    assert view.caller is not None
     allow(view.caller, "edit", view.site)
     return view
 
@@ -263,7 +282,6 @@ async def editor(view: Annotated[View, Depends(on_site)]) -> View:
 @bounded("session", "admin")
 async def administrator(view: Annotated[View, Depends(on_site)]) -> View:
     """Whoever may do everything on the site. Raises: SignInFirst. Problem: 403. UnknownSite."""
-    assert view.caller is not None
     allow(view.caller, "admin", view.site)
     return view
 
@@ -283,7 +301,7 @@ Operator = Annotated[View, Depends(operator)]
 
 
 async def form_of(view: View, *, before_sign_in: bool = False, limit: int = MAX_FORM) -> Mapping[str, str]:
-    """The fields of a form that was sent from a page of ours.
+    """The fields of a form that was sent from a page of ours, with line breaks as they were written.
 
     A browser says where a form was sent from; the token in the form says the same where somebody is signed in.
 
@@ -301,7 +319,7 @@ async def form_of(view: View, *, before_sign_in: bool = False, limit: int = MAX_
         raise _foreign()
     body = await read_body(view.request, limit)
     fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=100)
-    form = {name: values[-1] for name, values in fields.items()}
+    form = {name: values[-1].replace("\r\n", "\n") for name, values in fields.items()}
     if not before_sign_in and not view.sent_by_us(form.get("token", "")):
         raise _foreign()
     return form
@@ -313,6 +331,11 @@ async def confirmed(view: View, what: str) -> Mapping[str, str]:
     if form.get("sure") != "yes":
         raise Problem(422, "not-confirmed", f"sure: tick the box {what}")
     return form
+
+
+def wrong_fields(err: ValidationError) -> list[str]:
+    """What is wrong with a form, for the page that shows it again: what was typed is not lost."""
+    return [f"{each.field}: {each.message}" for each in field_problems(err.errors(include_input=False))]
 
 
 def _foreign() -> Problem:
@@ -330,12 +353,8 @@ class ConsoleRoute(APIRoute):
                 return await handle(request)
             except SignInFirst:
                 return RedirectResponse(f"{SIGN_IN}?to={quote(_whence(request))}", 303)
-            except Problem as problem:
-                found = problem
-            except PagewireError as error:
-                found = problem_of(error)
-            except RequestValidationError as error:
-                found = invalid({**each, "loc": each["loc"][1:]} for each in error.errors())
+            except REFUSALS as error:
+                found = problem_from(error)
             view = _look(request)
             response = view.page("problem.html", found.status, problem=found, trace=trace_id.get())
             response.headers.update(found.headers)

@@ -1,10 +1,11 @@
-"""A visitor's conversations: listed, read, renamed, deleted, taken back by a step, asked again.
+"""A visitor's conversations: listed, read, renamed, deleted, taken back by a step, asked again; and all erased at once.
 
 Each caller sees their own: a visitor by the token's visitor, a program by its key. Anybody else's is 404.
 """
 
 from __future__ import annotations
 
+from asyncio import sleep
 from contextlib import suppress
 from datetime import timedelta
 from typing import Annotated
@@ -13,8 +14,10 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from gateway.chat.chat import LastEventId, ask, come_back, continue_conversation, new_question
 from gateway.edge.bodies import parse, read_body
-from gateway.edge.edge import Edge, MayAsk, MayConverse, TheEdge, owner_of
+from gateway.edge.edge import Edge, MayAsk, MayConverse, MayErase, TheEdge, owner_of
 from gateway.edge.openapi import event_stream, request_body
+from gateway.edge.problems import Problem
+from pipelines.conversations.conversations import UnknownConversation
 from pipelines.conversations.turns import ConversationOwner
 from pipelines.runtime.errors import Retryable
 from schemas.conversation import ConversationDetail, ConversationList, Rename, StoredTurn
@@ -24,12 +27,13 @@ from schemas.query import MAX_HISTORY, RequestId
 BODY_LIMIT = 16 * 1024  # bytes: a title, escaped
 DAY = 24 * 60  # minutes; the world's clocks are 26 hours apart, so none is a day away from UTC
 
-router = APIRouter(prefix="/v1/sites/{site}/conversations", tags=["conversations"])
+router = APIRouter(prefix="/v1/sites/{site}", tags=["conversations"])
 
 ConversationId = Annotated[RequestId, Path()]
+LISTED_WITHIN = 1.1  # seconds until a conversation that was just begun is in the list
 
 
-@router.get("")
+@router.get("/conversations")
 async def conversations(
     site: str,
     caller: MayConverse,
@@ -42,7 +46,7 @@ async def conversations(
     return await edge.conversations.list(owner_of(caller, site), timedelta(minutes=utc_offset))
 
 
-@router.get("/{conversation_id}")
+@router.get("/conversations/{conversation_id}")
 async def conversation(
     site: str, conversation_id: ConversationId, caller: MayConverse, edge: TheEdge
 ) -> ConversationDetail:
@@ -50,7 +54,7 @@ async def conversation(
     return await edge.conversations.get(owner_of(caller, site), conversation_id)
 
 
-@router.patch("/{conversation_id}", openapi_extra=request_body(Rename))
+@router.patch("/conversations/{conversation_id}", openapi_extra=request_body(Rename))
 async def rename(
     site: str, conversation_id: ConversationId, caller: MayConverse, edge: TheEdge, request: Request
 ) -> ConversationDetail:
@@ -59,7 +63,7 @@ async def rename(
     return await edge.conversations.rename(owner_of(caller, site), conversation_id, order.title)
 
 
-@router.delete("/{conversation_id}", status_code=204, response_class=Response)
+@router.delete("/conversations/{conversation_id}", status_code=204, response_class=Response)
 async def delete(site: str, conversation_id: ConversationId, caller: MayConverse, edge: TheEdge) -> Response:
     """Delete a conversation for good, feedback and its words in the question log included. Stops its answer when under
     way."""
@@ -72,7 +76,7 @@ async def delete(site: str, conversation_id: ConversationId, caller: MayConverse
     return Response(status_code=204)
 
 
-@router.post("/{conversation_id}/undo")
+@router.post("/conversations/{conversation_id}/undo")
 async def undo(site: str, conversation_id: ConversationId, caller: MayConverse, edge: TheEdge) -> ConversationDetail:
     """Take back the last question and its answer: later questions know nothing of them. Stops it when under way."""
     left, taken = await edge.conversations.undo(owner_of(caller, site), conversation_id)
@@ -81,7 +85,7 @@ async def undo(site: str, conversation_id: ConversationId, caller: MayConverse, 
 
 
 @router.post(
-    "/{conversation_id}/regenerate",
+    "/conversations/{conversation_id}/regenerate",
     response_model=ChatResponse,
     responses={200: event_stream("As for a question: whole, or with `Accept: text/event-stream` its events.")},
 )
@@ -128,3 +132,37 @@ async def _let_go(edge: Edge, site: str, turn: StoredTurn | None) -> None:
     if turn is not None and turn.state == "pending":
         with suppress(Retryable):  # its question is gone in any case
             await edge.ports.answers.stop(site, turn.request_id)
+
+
+@router.delete("/visitors/me", status_code=204, response_class=Response)
+async def forget_me(site: str, caller: MayErase, edge: TheEdge) -> Response:
+    """Delete all your conversations and messages for good, feedback and their words in the question log included. What
+    was delivered of a message is with the people who got it.
+
+    For visitors: a program's key has the conversations of all who ask through it.
+    """
+    if caller.visitor is None:
+        raise Problem(403, "forbidden", "for visitors; with a key delete conversations one by one")
+    owner = owner_of(caller, site)
+    await edge.ports.handovers.erase(owner)
+    if not await edge.conversations.ids(owner):
+        await sleep(LISTED_WITHIN)
+    if await edge.conversations.ids(owner):  # else there is nothing to note in the audit log
+        async with edge.act(caller, "visitors.erase", site):
+            await _forget_all(edge, owner)
+            await sleep(LISTED_WITHIN)
+            await _forget_all(edge, owner)
+    return Response(status_code=204)
+
+
+async def _forget_all(edge: Edge, owner: ConversationOwner) -> None:
+    """Whatever is in the list. Raises: Retryable: some may be left; asked again, it goes on there."""
+    while ids := await edge.conversations.ids(owner):
+        left = 0
+        for conversation_id in ids:
+            try:
+                await forget(edge, owner, conversation_id)
+            except UnknownConversation:  # somebody was faster, in another window
+                left += 1
+        if left == len(ids):
+            await sleep(LISTED_WITHIN)

@@ -1,16 +1,21 @@
-"""How much is in hand at once of what costs memory before it is known who sends it."""
+"""Bounds: how much is in hand at once of what costs memory before it is known who sends it; what is worked out once."""
 
 from __future__ import annotations
 
+import asyncio
+import math
 from asyncio import Lock
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic
+from typing import Generic, TypeVar
 
 from gateway.edge.problems import Problem
 from gateway.edge.rates import network
 
 WAIT = 2  # seconds until it pays to come again
+T = TypeVar("T")
 
 
 class AtOnce:
@@ -41,3 +46,28 @@ class InTurn(AtOnce):
     def __init__(self, most: int, of_one: int) -> None:
         super().__init__(most, of_one)
         self.turns: defaultdict[str, Lock] = defaultdict(Lock)  # of names in the configuration only
+
+
+class Cached(Generic[T]):
+    """Made at most once in `seconds`, by default once; who asks while it is made waits for the same.
+
+    Args:
+        clock: in seconds.
+    """
+
+    def __init__(
+        self, make: Callable[[], Awaitable[T]], seconds: float = math.inf, clock: Callable[[], float] = monotonic
+    ) -> None:
+        self._make = make
+        self._seconds = seconds
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._made: tuple[float, T] | None = None
+
+    async def get(self) -> T:
+        """Raises: as `make`, which the next who asks tries again."""
+        async with self._lock:
+            if self._made is None or self._clock() >= self._made[0]:
+                value = await self._make()
+                self._made = (self._clock() + self._seconds, value)
+            return self._made[1]

@@ -5,15 +5,18 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from pydantic import SecretStr
 
 from gateway.edge.tokens import VisitorTokens
+from pipelines.runtime.secret import SHORTEST_KEY, SHORTEST_SIGNING, kept
 from schemas.access_key import INCLUDED, KeptKey, Scope, digest_of
-from wiring.settings import KeySettings
+from wiring.settings import KeySettings, Settings
 
 EVERY_SCOPE: frozenset[Scope] = frozenset({"ingest", "chat", "admin"})
 VISITOR_SCOPES: frozenset[Scope] = frozenset({"chat"})
+ADMIN_KEY = "admin.key"
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class Keys:
         self._tokens = tokens
 
     def caller(self, bearer: str) -> Caller | None:
-        """Whom `bearer` speaks for; None when nobody. Every key is compared, in constant time."""
+        """The caller that `bearer` stands for; None: it is not known. Every key is compared, in constant time."""
         if not bearer:
             return None
         digest = digest_of(bearer)
@@ -85,3 +88,32 @@ class Keys:
             (key.sha256, Caller(key.name, frozenset(key.scopes), key.site, groups=key.groups)) for key in self._made()
         ]
         return self._set + made
+
+
+def admin_key(settings: Settings) -> tuple[SecretStr, Path | None]:
+    """The bootstrap admin key, and the file it lies in unless it was configured.
+
+    Raises:
+        SettingsError: the file cannot be read or written, or its secret is not good enough.
+    """
+    if settings.admin_key is not None:
+        return settings.admin_key, None
+    path = settings.home / ADMIN_KEY
+    return kept(path, "admin_key (PAGEWIRE_ADMIN_KEY)", SHORTEST_KEY), path
+
+
+def known_admin_key(settings: Settings) -> SecretStr | None:
+    """The same for a program that must not make one: None where there is none yet. Raises: SettingsError."""
+    there = settings.admin_key is not None or (settings.home / ADMIN_KEY).exists()
+    return admin_key(settings)[0] if there else None
+
+
+def token_secret(settings: Settings) -> SecretStr:
+    """What visitor tokens are signed with: the same for all gateways of one home.
+
+    Raises:
+        SettingsError: the file cannot be read or written, or its secret is not good enough.
+    """
+    if settings.token_secret is not None:
+        return settings.token_secret
+    return kept(settings.home / "token.secret", "token_secret (PAGEWIRE_TOKEN_SECRET)", SHORTEST_SIGNING)

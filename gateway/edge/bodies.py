@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from fastapi import Request
@@ -92,13 +93,17 @@ def parse(model: type[Model], body: bytes) -> Model:
         reason = err.errors(include_input=False)[0]["msg"].removeprefix("Invalid JSON: ")
     # pydantic's parser is strict about lone surrogates but cannot say in which field; json lets them pass, and
     # the field's own check then names it.
+    with suppress(ValueError, RecursionError):
+        validated(model, json.loads(body))
+    raise Problem(400, "bad-json", f"not JSON: {reason}")
+
+
+def validated(model: type[Model], given: object) -> Model:
+    """The values as `model`. Raises: Problem: 422 `invalid`, naming the fields."""
     try:
-        model.model_validate(json.loads(body))
+        return model.model_validate(given)
     except ValidationError as err:
         raise invalid(err.errors(include_input=False, include_url=False)) from None
-    except (ValueError, RecursionError):
-        pass
-    raise Problem(400, "bad-json", f"not JSON: {reason}")
 
 
 def announced(request: Request) -> int:

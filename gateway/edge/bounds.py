@@ -15,12 +15,12 @@ from starlette.routing import BaseRoute
 
 from schemas.access_key import Scope
 
-# key      whoever has one is known by name, and can lose it
-# session  of the console: a key, or a user that a proxy has signed in
+# key      its holder is known by name, and can lose it
+# session  of the console: a key, or a user that a proxy knows
 # visitor  counted by token and by address (rates.py); programs with a key are not
 # address  counted by address
 # at once  so many at a time (at_once.py)
-# kept     computed at most once in a while, for all callers (kept.py)
+# kept     worked out at most once in a while for all callers (at_once.py)
 # memory   no server is asked, and nothing is worked out that takes longer than a refusal
 Bound = Literal["key", "session", "visitor", "address", "at once", "kept", "memory"]
 F = TypeVar("F", bound=Callable[..., Any])

@@ -10,20 +10,16 @@ from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import SecretStr
 
-from gateway.edge.at_once import AtOnce, InTurn
+from gateway.edge.at_once import AtOnce, Cached, InTurn
 from gateway.edge.auth import VISITOR_SCOPES, Caller, Keys
 from gateway.edge.bounds import Bound
-from gateway.edge.confirmations import Confirmations
-from gateway.edge.event_ids import EventIds
 from gateway.edge.gauges import Exposition, StatusGauges
-from gateway.edge.hosts import Hosts
-from gateway.edge.kept import Cached
-from gateway.edge.messages import message
-from gateway.edge.problems import Problem
+from gateway.edge.peers import Hosts
+from gateway.edge.problems import Problem, message
 from gateway.edge.proxy_users import ProxyUsers
-from gateway.edge.pseudonyms import Pseudonyms
 from gateway.edge.rates import DailyBudgets, Rates, What
 from gateway.edge.sessions import Sessions
+from gateway.edge.signed import Confirmations, EventIds, Pseudonyms
 from gateway.edge.tokens import VisitorTokens
 from gateway.ports import Ports
 from pipelines.conversations.conversations import Conversations
@@ -41,7 +37,7 @@ from wiring.settings import Settings
 
 
 class LanguageHint(NamedTuple):
-    """A question, as far as its language may be told by it. `lang`: it was named."""
+    """The text of a question, which shows its language. `lang`: the one that was named."""
 
     text: str = ""
     lang: str | None = None
@@ -74,8 +70,8 @@ class Edge:
     visits: InTurn  # of a website's addresses, by site and connector
 
     def admit(self, site: str, caller: Caller, asked: LanguageHint = LanguageHint()) -> AbstractContextManager[None]:
-        """A question for `site` comes in: everybody heeds its switch, visitors its budget for the day. Those who come
-        to a chat that is off are told so in their language.
+        """A question for `site` comes in: everybody heeds its switch, visitors its budget for the day. Visitors
+        of a chat that is off read so in their language.
 
         What is refused in the context costs nothing of the budget.
 
@@ -189,10 +185,8 @@ class May:
             UnknownSite: the caller may, but there is no such site.
         """
         if credentials is None:
-            raise unauthorized("send `Authorization: Bearer KEY`", "Bearer")
-        caller = edge.keys.caller(credentials.credentials)
-        if caller is None:
-            raise unauthorized("this key or token is not known, or over", 'Bearer error="invalid_token"')
+            raise _unauthorized("send `Authorization: Bearer KEY`", "Bearer")
+        caller = caller_of(edge, credentials)
         request.state.caller = caller
         edge.used(caller)
         site = request.path_params.get("site")
@@ -212,7 +206,15 @@ def allow(caller: Caller, scope: Scope, site: str | None) -> None:
         raise _forbidden(f"this key is for the site {caller.site!r}", scope)
 
 
-def unauthorized(detail: str, challenge: str) -> Problem:
+def caller_of(edge: Edge, credentials: HTTPAuthorizationCredentials) -> Caller:
+    """Raises: Problem: 401."""
+    caller = edge.keys.caller(credentials.credentials)
+    if caller is None:
+        raise _unauthorized("this key or token is not known, or over", 'Bearer error="invalid_token"')
+    return caller
+
+
+def _unauthorized(detail: str, challenge: str) -> Problem:
     return Problem(401, "unauthorized", detail, headers={"WWW-Authenticate": challenge})
 
 
@@ -229,7 +231,7 @@ MaySuggest = Annotated[Caller, Security(May("chat", "suggest"), scopes=("chat",)
 MayResume = Annotated[Caller, Security(May("chat", "resume"), scopes=("chat",))]
 MayStop = Annotated[Caller, Security(May("chat", "stop"), scopes=("chat",))]
 MayRate = Annotated[Caller, Security(May("chat", "feedback"), scopes=("chat",))]
-# Counted by the route, once the message is known to fit: whoever mistypes an address loses nothing of ten a day.
+# Counted by the route, once the message is known to fit: a visitor who mistypes an address loses none of ten a day.
 MayHandOver = Annotated[Caller, Security(May("chat", "conversation"), scopes=("chat",))]
 MayConverse = Annotated[Caller, Security(May("chat", "conversation"), scopes=("chat",))]
 MayErase = Annotated[Caller, Security(May("chat", "erase"), scopes=("chat",))]

@@ -14,11 +14,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.edge.metrics import REQUEST_SECONDS
 from gateway.edge.problems import RETRY_AFTER, Problem
-from gateway.edge.trace import trace_from, trace_id
 from pipelines.runtime import tracing
+from pipelines.runtime.record import trace_id
 
 if TYPE_CHECKING:
     from pipelines.runtime.spans import RequestSpan
+import re
+import secrets
 
 log = structlog.get_logger(__name__)
 
@@ -39,6 +41,7 @@ STOPPING = Problem(
     "this gateway stops; ask again",
     headers={"Retry-After": str(RETRY_AFTER)},
 )
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 class Envelope:
@@ -102,3 +105,33 @@ def _note(scope: Scope, status: int, seconds: float, request: RequestSpan | None
         request.answered("" if route == "none" else route, status, site)
     say = log.debug if scope["path"] in QUIET else log.info
     say("request", method=scope["method"], path=scope["path"], status=status, ms=round(seconds * 1000, 1))
+
+
+class Heads:
+    """Answers HEAD with the head of what GET answers, and ends there: a stream is not waited for."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self._app(scope, receive, send)
+            return
+        # A copy: the server goes by its own whether a body belongs to the answer.
+        asked: Scope = {**scope, "method": "GET"}
+
+        async def head(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                scope.update((name, asked[name]) for name in ("route", "path_params") if name in asked)
+                await send(message)
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+        await self._app(asked, receive, head)
+
+
+def trace_from(traceparent: str | None) -> str:
+    """The caller's trace id, or a new one when there is none or it is malformed."""
+    match = _TRACEPARENT.match(traceparent or "")
+    if match and match[1] != "0" * 32:
+        return match[1]
+    return secrets.token_hex(16)

@@ -1,22 +1,31 @@
-"""Gauges of what Kafka and Elasticsearch say of the pipeline: a stage whose last worker died reports no lag itself."""
+"""Gauges of what Kafka and Elasticsearch say of the pipeline: a stage whose last worker died reports no lag itself.
+
+With `metrics_port` a gateway's metrics are on a port of their own, which no visitor reaches:
+
+GET /metrics   Prometheus          GET /healthz   200 while the process lives
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import structlog
-from prometheus_client import REGISTRY, Gauge
+from prometheus_client import REGISTRY, Gauge, make_wsgi_app
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from gateway.edge.kept import Cached
+from gateway.edge.at_once import Cached
 from pipelines.operate.dead_letters.letters import Letters
 from pipelines.operate.status import StatusReader
 from pipelines.runtime.errors import Retryable
 from schemas.http import SystemStatus
 from schemas.letters import OpenLetterCount
+from worker.health import Application, Start, listening
 
 log = structlog.get_logger(__name__)
 
@@ -110,3 +119,34 @@ def show(found: SystemStatus, letters: Iterable[OpenLetterCount], label: Callabl
 def _clear() -> None:
     for gauge in (SERVICE_UP, LAG, WORKERS, DEAD_LETTERS, PARKED, PAGES, FRESHNESS):
         gauge.clear()
+
+
+@contextmanager
+def metrics_served(host: str, port: int | None, gauges: StatusGauges) -> Iterator[int | None]:
+    """Answer while the block runs, which gets the port; nothing without one. To be entered on the event loop.
+
+    Raises:
+        SettingsError: the port is taken.
+    """
+    if port is None:
+        yield None
+        return
+    with listening(host, port, application(gauges, asyncio.get_running_loop())) as served:
+        yield served
+
+
+def application(gauges: StatusGauges, loop: asyncio.AbstractEventLoop) -> Application:
+    """The WSGI application; `loop`: the gateway's, on which its servers are asked."""
+    metrics = make_wsgi_app()
+
+    def answer(environ: dict[str, Any], start: Start) -> Iterable[bytes]:
+        path = environ.get("PATH_INFO", "")
+        if path == "/metrics":
+            asyncio.run_coroutine_threadsafe(gauges.refresh(), loop).result(2 * TIMEOUT)
+            answered: Iterable[bytes] = metrics(environ, start)
+            return answered
+        found = path == "/healthz"
+        start("200 OK" if found else "404 Not Found", [("Content-Type", "application/json")])
+        return [json.dumps({"alive": True} if found else {"code": "not-found"}).encode()]
+
+    return answer

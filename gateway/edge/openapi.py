@@ -10,67 +10,15 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from gateway.edge.problems import ProblemDocument
-from pipelines.operate.audit.report import RepairOrder
-from pipelines.operate.audit.runs import AuditOrder
-from schemas.access_key import NewKey
 from schemas.answer import AnswerEvent
-from schemas.case import NewCase
-from schemas.changed import ChangedOrder, IndexNowOrder
-from schemas.chat_switch import ChatOrder
-from schemas.completion import CompletionChunk, CompletionRequest
-from schemas.conversation import FeedbackOrder, Rename
-from schemas.correction import NewCorrection
-from schemas.evaluation import NewRun
-from schemas.evaluation_run import EvaluationOrder
-from schemas.example import NewExample
-from schemas.handover import HandoverOrder
-from schemas.http import BulkLine, ChatRequest, VisitorTokenOrder
-from schemas.letters import DeadLetterFilter, Redrive
-from schemas.nlweb import NlwebQuery
-from schemas.page import PageDocument
-from schemas.privacy import PrivacyChange, PrivacyOrder
-from schemas.rebuild import RebuildOrder
-from schemas.text_version import NewText, TextChange
-from schemas.trial import TrialOrder
 
 REF = "#/components/schemas/{model}"
-# Models that FastAPI does not see in any signature.
-HAND_READ: tuple[type[BaseModel], ...] = (
-    PageDocument,
-    BulkLine,
-    ChatRequest,
-    ChangedOrder,
-    IndexNowOrder,
-    CompletionChunk,
-    CompletionRequest,
-    FeedbackOrder,
-    HandoverOrder,
-    Rename,
-    DeadLetterFilter,
-    Redrive,
-    RepairOrder,
-    RebuildOrder,
-    NlwebQuery,
-    NewCase,
-    NewCorrection,
-    NewExample,
-    NewKey,
-    NewText,
-    TextChange,
-    PrivacyOrder,
-    PrivacyChange,
-    EvaluationOrder,
-    NewRun,
-    AuditOrder,
-    ChatOrder,
-    TrialOrder,
-    VisitorTokenOrder,
-    AnswerEvent,
-    ProblemDocument,
-)
+_named: dict[str, type[BaseModel]] = {}  # models that FastAPI does not see in any signature
 
 
-def _ref(model: type[BaseModel]) -> dict[str, str]:
+def schema_of(model: type[BaseModel]) -> dict[str, str]:
+    """The schema of a model that no signature of a route has: a reference; the document then has the model, too."""
+    _named[model.__name__] = model
     return {"$ref": REF.format(model=model.__name__)}
 
 
@@ -78,7 +26,7 @@ def request_body(
     model: type[BaseModel], media_type: str = "application/json", *, required: bool = True
 ) -> dict[str, Any]:
     """`openapi_extra` of a route that reads its body itself."""
-    return {"requestBody": {"required": required, "content": {media_type: {"schema": _ref(model)}}}}
+    return {"requestBody": {"required": required, "content": {media_type: {"schema": schema_of(model)}}}}
 
 
 def any_json(description: str) -> dict[str, Any]:
@@ -89,7 +37,7 @@ def any_json(description: str) -> dict[str, Any]:
 
 def event_stream(description: str) -> dict[str, Any]:
     """A response that streams answer events; the `event` of AnswerEvent is what an SSE `data` line holds."""
-    return {"description": description, "content": {"text/event-stream": {"schema": _ref(AnswerEvent)}}}
+    return {"description": description, "content": {"text/event-stream": {"schema": schema_of(AnswerEvent)}}}
 
 
 def install(app: FastAPI) -> None:
@@ -105,16 +53,16 @@ def install(app: FastAPI) -> None:
 
 def _document(app: FastAPI) -> dict[str, Any]:
     document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-    _, extra = models_json_schema([(model, "validation") for model in HAND_READ], ref_template=REF)
+    problem = {
+        "description": "Refused or failed; see `code`.",
+        "content": {"application/problem+json": {"schema": schema_of(ProblemDocument)}},
+    }
+    _, extra = models_json_schema([(_named[name], "validation") for name in sorted(_named)], ref_template=REF)
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     for name, schema in extra["$defs"].items():
         schemas.setdefault(name, schema)
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
-    problem = {
-        "description": "Refused or failed; see `code`.",
-        "content": {"application/problem+json": {"schema": _ref(ProblemDocument)}},
-    }
     for path in document["paths"].values():
         for operation in path.values():
             operation["responses"].pop("422", None)

@@ -1,11 +1,11 @@
-"""Whom a request comes from: who is at the other end of the connection, and who is behind the proxies there.
+"""The sender of a request: the other end of its connection, and the client behind the proxies there.
 
     connection ─▶ Peers: keeps its address, puts the one that a trusted proxy names in its place ─▶ app
 
 Rates and logs go by the address that is named. Where a header is believed because of who sends it, that is the wrong
 one, since it comes out of a header itself: there `peer_of` counts.
 
-Each proxy appends to `X-Forwarded-For` whom it was called by. So the list is read from its end, and only as far as
+Each proxy appends its own caller to `X-Forwarded-For`. So the list is read from its end, and only as far as
 those who wrote it are trusted; what stands before that is a stranger's word. uvicorn's own middleware does the same
 except for `*`, where it takes the first address, which visitors choose.
 """
@@ -14,20 +14,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from urllib.parse import urlsplit
 
+import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wiring.settings import EVERYBODY, TrustedProxy
 
 PEER = "pagewire.peer"  # in the scope; a header cannot put anything there
 SCHEMES = frozenset({"http", "https"})
+LONGEST = 253  # characters of a name in the DNS
+log = structlog.get_logger(__name__)
 
 
 class Peers:
     """Must be outermost.
 
     Args:
-        trusted: the setting `forwarded_allow_ips`. `*` trusts whoever connects, and nobody whom they name.
+        trusted: the setting `forwarded_allow_ips`. `*` trusts every peer, and no address that a peer names.
     """
 
     def __init__(self, app: ASGIApp, trusted: Iterable[TrustedProxy]) -> None:
@@ -62,7 +66,7 @@ class Peers:
 
 
 def peer_of(scope: Scope) -> str | None:
-    """The address of the connection; None where nobody has kept it, and for a Unix socket, which has none."""
+    """The address of the connection; None where Peers has not kept it, and for a Unix socket, which has none."""
     return scope.get(PEER)
 
 
@@ -87,3 +91,36 @@ def _values(scope: Scope, name: bytes) -> list[str]:
     """What a header that may come more than once lists."""
     headers = [value.decode("latin-1") for each, value in scope.get("headers", ()) if each == name]
     return [value.strip() for value in ",".join(headers).split(",") if value.strip()]
+
+
+class Hosts:
+    """
+    Args:
+        named: the setting `hosts`.
+        origins: of all sites; a site's own host may lead to us as well.
+    """
+
+    def __init__(self, named: Iterable[str], origins: Iterable[str]) -> None:
+        self._known = {name.lower() for name in named} | {_name(origin.partition("://")[2]) for origin in origins}
+
+    def knows(self, host: str) -> bool:
+        """Whether a header `Host` names us: no stranger can point addresses, or names without a dot, here."""
+        name = _name(host)
+        if not name:
+            return False
+        known = name in self._known or "." not in name or name.endswith(".localhost") or address_in(name) is not None
+        if not known:
+            log.warning("called by a name that the setting hosts (PAGEWIRE_HOSTS) has not", host=name[:LONGEST])
+        return known
+
+    def is_own_page(self, origin: str, host: str) -> bool:
+        """Whether a page of our own asks. The scheme is not compared: a proxy before us may speak TLS."""
+        return origin.partition("://")[2] == host and self.knows(host)
+
+
+def _name(host: str) -> str:
+    """Without a port, in lower case; "" where it is no name at all."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").rstrip(".")
+    except ValueError:
+        return ""

@@ -1,21 +1,29 @@
-"""Every refusal in one shape: RFC 9457 problem documents with a stable `code`, and never the input's content."""
+"""Every refusal in one shape: RFC 9457 problem documents with a stable `code`, and never the input's content.
+
+The few sentences that the edge itself says to a visitor stand with all others in `prompts/`.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from http import HTTPStatus
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
+import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from gateway.edge.trace import trace_id
 from pipelines.runtime.errors import PagewireError, Retryable, UnknownSite
-from schemas.base import message
+from pipelines.runtime.record import trace_id
+from prompts.loader import PromptError
+from prompts.phrases import Phrases
+from schemas.base import message as field_message
 
 RETRY_AFTER = 2  # seconds; the local Kafka and Elasticsearch restart in 3-4 s
 MAX_ERRORS = 20  # a document with more mistakes than this is not the page its author meant
@@ -58,6 +66,8 @@ STATUS_OF_CODE = {
     "answer-under-way": 409,
     "no-turn": 409,
 }
+log = structlog.get_logger(__name__)
+Trouble = Literal["timeout", "unavailable", "internal", "chat-off"]
 
 
 class FieldProblem(BaseModel):
@@ -122,6 +132,9 @@ class Problem(Exception):
         )
 
 
+REFUSALS = (Problem, PagewireError, RequestValidationError)
+
+
 def field_problems(errors: Iterable[Any]) -> list[FieldProblem]:
     """Pydantic's errors without the input they complain about."""
     problems = []
@@ -129,7 +142,7 @@ def field_problems(errors: Iterable[Any]) -> list[FieldProblem]:
         name = ".".join(str(part) for part in error["loc"]) or "body"
         problems.append(
             FieldProblem.model_construct(
-                field=name[:MAX_NAME], code=error["type"].replace("_", "-"), message=message(error)
+                field=name[:MAX_NAME], code=error["type"].replace("_", "-"), message=field_message(error)
             )
         )
         if len(problems) == MAX_ERRORS:
@@ -137,11 +150,11 @@ def field_problems(errors: Iterable[Any]) -> list[FieldProblem]:
     return problems
 
 
-def invalid(errors: Iterable[Any], code: str = "invalid") -> Problem:
+def invalid(errors: Iterable[Any]) -> Problem:
     """422 that names the fields."""
     problems = field_problems(errors)
     detail = "; ".join(f"{p.field}: {p.message}" for p in problems[:3])
-    return Problem(422, code, detail, errors=problems)
+    return Problem(422, "invalid", detail, errors=problems)
 
 
 def problem_of(error: PagewireError) -> Problem:
@@ -153,28 +166,42 @@ def problem_of(error: PagewireError) -> Problem:
     return Problem(STATUS_OF_CODE.get(error.code, 422), error.code, str(error))
 
 
+def problem_from(error: Exception) -> Problem:
+    """What a route raises, as the problem that it is. `error`: one of REFUSALS, or an HTTPException."""
+    match error:
+        case Problem():
+            return error
+        case PagewireError():
+            return problem_of(error)
+        case RequestValidationError():
+            # The first part of each place is "path" or "query": noise to a reader.
+            return invalid({**each, "loc": each["loc"][1:]} for each in error.errors())
+        case HTTPException():
+            code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
+            return Problem(error.status_code, code, error.detail, headers=error.headers)
+    raise error
+
+
 def install(app: FastAPI, respond: Callable[[Request, Problem], Response]) -> None:
     """Answer every error of `app` with what `respond` makes of its problem."""
 
     async def refused(request: Request, error: Exception) -> Response:
-        assert isinstance(error, Problem)
-        return respond(request, error)
+        return respond(request, problem_from(error))
 
-    async def explained(request: Request, error: Exception) -> Response:
-        assert isinstance(error, PagewireError)
-        return respond(request, problem_of(error))
+    for kind in (*REFUSALS, HTTPException):
+        app.add_exception_handler(kind, refused)
 
-    async def misfit(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        # The first part of each place is "path" or "query": noise to a reader.
-        return respond(request, invalid({**e, "loc": e["loc"][1:]} for e in error.errors()))
 
-    async def plain(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
-        return respond(request, Problem(error.status_code, code, error.detail, headers=error.headers))
+@cache
+def _phrases(folder: Path | None) -> Phrases:
+    """Ours, where what the folder holds cannot be read: its workers do not even start."""
+    try:
+        return Phrases.load(folder)
+    except PromptError as err:
+        log.warning("a site's own sentences cannot be read; ours are said", error=str(err))
+        return Phrases.load()
 
-    app.add_exception_handler(Problem, refused)
-    app.add_exception_handler(PagewireError, explained)
-    app.add_exception_handler(RequestValidationError, misfit)
-    app.add_exception_handler(HTTPException, plain)
+
+def message(trouble: Trouble, lang: str, folder: Path | None = None) -> str:
+    """In `lang`, or in English where we do not speak it. `folder`: of a site that says some things its own way."""
+    return _phrases(folder).error("error" if trouble == "internal" else trouble, lang)

@@ -1,8 +1,8 @@
-"""Users whom a trusted proxy has signed in (OpenID Connect through oauth2-proxy or the like), and what they may.
+"""Users that a trusted proxy has signed in (OpenID Connect through oauth2-proxy or the like), and what they may.
 
 peer's address ── not one of ours ─▶ its headers mean nothing
       │ ours
-user's header ── none ─▶ nobody; a key may sign in
+user's header ── none ─▶ no user; a key may sign in
       │ one                            twice, or no name: refused
 groups' header ─▶ roles ─▶ ProxyUser ─▶ at a site: a Caller
 """

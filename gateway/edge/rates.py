@@ -26,7 +26,7 @@ from pipelines.runtime.errors import PagewireError
 
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 ADDRESS_FACTOR = 5  # a classroom asks from one address
-NETWORK = 64  # bits of an IPv6 address: whoever has one has all addresses in it (RFC 4291, 2.5.4; RFC 6177)
+NETWORK = 64  # bits of an IPv6 address: its subscriber has all addresses in it (RFC 4291, 2.5.4; RFC 6177)
 NAME_BYTES = 9  # of a hash: what visitors are called in a topic
 
 What = Literal[
@@ -137,7 +137,7 @@ class Rates:
 
 
 def _refused(err: BaseException) -> bool:
-    """Whether nobody was asked; else the answer failed, or its visitor has gone."""
+    """Whether the question was refused; else the answer failed, or its visitor has gone."""
     return isinstance(err, PagewireError) or (isinstance(err, Problem) and err.status < 500)
 
 
@@ -147,7 +147,7 @@ def window(rate: str) -> int:
 
 
 def network(address: str) -> str:
-    """Whom an address stands for: itself, and of IPv6 the network that one subscriber has."""
+    """The subscriber that an address stands for: itself, and of IPv6 the network that one subscriber has."""
     parsed = address_in(address)
     if parsed is None:  # a Unix socket has none
         return address

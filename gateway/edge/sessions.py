@@ -2,7 +2,7 @@
 
     <Unix seconds of its end>.<mark of the key>.<random>.<signature>
 
-The mark is a keyed hash of the key's digest: whoever reads the cookie learns nothing about the key, and a key that is
+The mark is a keyed hash of the key's digest: a reader of the cookie learns nothing about the key, and a key that is
 revoked, expires or is taken out of the settings ends its sessions with it.
 """
 

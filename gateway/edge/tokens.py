@@ -32,7 +32,7 @@ class VisitorToken(BaseModel):
 
 @dataclass(frozen=True)
 class Visitor:
-    """Whom a token speaks for."""
+    """The visitor that a token stands for."""
 
     site: str
     visitor: str

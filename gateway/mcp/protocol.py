@@ -19,14 +19,14 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
-from pydantic import ValidationError
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from gateway.edge.auth import Caller
+from gateway.edge.bodies import validated
 from gateway.edge.edge import Edge
 from gateway.edge.metrics import MCP_CALLS
-from gateway.edge.problems import Problem, invalid, problem_of
+from gateway.edge.problems import Problem, problem_of
 from gateway.edge.rates import What
 from pipelines.runtime.errors import PagewireError
 from schemas.base import Wire
@@ -175,7 +175,7 @@ async def _call_tool(tools: Tools, ctx: Context, params: types.CallToolRequestPa
         raise MCPError(types.INVALID_PARAMS, f"no such tool; there are: {', '.join(tools)}")
     visit = McpRequest.of(ctx, params)
     try:
-        text, said = await tool.call(visit, _parsed(tool.takes, params.arguments or {}))
+        text, said = await tool.call(visit, validated(tool.takes, params.arguments or {}))
     except Unconfirmed as asked:
         MCP_CALLS.labels(params.name, "not-confirmed").inc()
         return _form(asked) if visit.asks else _said(*_asked_again(asked))
@@ -207,14 +207,6 @@ def _form(asked: Unconfirmed) -> types.InputRequiredResult:
     schema: dict[str, Any] = {"type": "object", "properties": {FORM: field}, "required": [FORM]}
     form = types.ElicitRequestFormParams(message=asked.plan, requested_schema=schema)
     return types.InputRequiredResult(input_requests={FORM: types.ElicitRequest(params=form)}, request_state=asked.token)
-
-
-def _parsed(takes: type[Wire], arguments: dict[str, Any]) -> Wire:
-    """Raises: Problem: 422, naming the fields."""
-    try:
-        return takes.model_validate(arguments)
-    except ValidationError as err:
-        raise invalid(err.errors(include_input=False, include_url=False)) from None
 
 
 def refused(err: Problem | PagewireError) -> MCPError:

@@ -22,9 +22,8 @@ from gateway.chat.sse import EventStream, Patient
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Edge, LanguageHint, MayAskSomewhere, MayListSites, TheEdge
-from gateway.edge.messages import Trouble, message
-from gateway.edge.openapi import request_body
-from gateway.edge.problems import MAX_NAME
+from gateway.edge.openapi import request_body, schema_of
+from gateway.edge.problems import MAX_NAME, Trouble, message
 from gateway.openai import refusals, templates
 from gateway.openai.chunks import DONE, CompletionChunks, completion, event
 from pipelines.conversations.ask import Followed
@@ -32,6 +31,7 @@ from pipelines.conversations.turns import newest
 from schemas.answer import Answered, Done, Failed, Restart, Token
 from schemas.completion import (
     ChatCompletion,
+    CompletionChunk,
     CompletionErrorDocument,
     CompletionModel,
     CompletionRequest,
@@ -70,7 +70,7 @@ async def model(model: str, caller: MayListSites, edge: TheEdge) -> CompletionMo
     responses={
         200: {
             "description": "The whole answer; with `stream`, chunks and at last `data: [DONE]`.",
-            "content": {"text/event-stream": {"schema": {"$ref": "#/components/schemas/CompletionChunk"}}},
+            "content": {"text/event-stream": {"schema": schema_of(CompletionChunk)}},
         }
     },
 )

@@ -7,8 +7,8 @@ import re
 from fastapi import Request, Response
 
 from gateway.edge.problems import MAX_NAME, FieldProblem, Problem
-from gateway.edge.trace import trace_id
 from pipelines.query.ports import ContentFiltered
+from pipelines.runtime.record import trace_id
 from schemas.completion import CompletionError, CompletionErrorDocument
 
 # OpenAI's resources, for a client whose base URL lacks /v1 as well. Other paths may be misspelt ones of ours.
@@ -30,7 +30,7 @@ def is_openai(path: str) -> bool:
 
 
 def respond(request: Request, problem: Problem) -> Response:
-    """The problem as whoever asked for this path reads it."""
+    """The problem in the shape that clients of this path read."""
     path: str = request.scope["path"]
     if not is_openai(path):
         return problem.response()

@@ -1,7 +1,7 @@
 """What chat programs write around a person's question, and what they ask for themselves.
 
 Open WebUI, LibreChat and others have the model write a title for each conversation, tags, what might be asked next.
-Nobody has asked that of the website: it is answered from the prompt alone. Their prompts are known by how they begin,
+No person asks that of the website, so it is answered from the prompt alone. Their prompts are known by how they begin,
 as their public sources had them in 2026; what we do not know is a question.
 """
 

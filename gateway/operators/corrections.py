@@ -12,7 +12,7 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Edge, MayEdit, MayView, TheEdge
 from gateway.edge.openapi import request_body
-from gateway.operators.cases import ACCEPTED, MEDIA_TYPES
+from gateway.operators.evaluations import ACCEPTED, MEDIA_TYPES
 from gateway.operators.texts import Number, Over, changes
 from pipelines.evaluate.corrected_cases import corrected_cases
 from pipelines.evaluate.dataset import dumped

@@ -8,13 +8,12 @@ from contextlib import aclosing
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
-from pydantic import AwareDatetime, ValidationError
+from pydantic import AwareDatetime
 
 from gateway.edge.auth import Caller
-from gateway.edge.bodies import parse, read_body
+from gateway.edge.bodies import parse, read_body, validated
 from gateway.edge.edge import Edge, MayAdmin, TheEdge
 from gateway.edge.openapi import request_body
-from gateway.edge.problems import invalid
 from schemas.letters import (
     DeadLetterCounts,
     DeadLetterDetail,
@@ -43,10 +42,8 @@ async def query_filter(
     since: Annotated[AwareDatetime | None, Query(description="Last failed then or later.")] = None,
 ) -> DeadLetterFilter:
     """The filter from the query string."""
-    try:
-        return DeadLetterFilter(stage=stage, topic=topic, site=site, page=page, code=code, since=since)
-    except ValidationError as err:
-        raise invalid(err.errors(include_input=False, include_url=False)) from None
+    given = {"stage": stage, "topic": topic, "site": site, "page": page, "code": code, "since": since}
+    return validated(DeadLetterFilter, given)
 
 
 async def letter_id(topic: str, partition: int, offset: int) -> str:

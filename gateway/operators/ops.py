@@ -1,4 +1,4 @@
-"""For those who run it: is it alive, can it work, how is it doing."""
+"""For operators: health, status, metrics, the audit log, the switch of a site's chat, and which pages there are."""
 
 from __future__ import annotations
 
@@ -8,12 +8,22 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
+from gateway.edge.auth import Caller
+from gateway.edge.bodies import parse, read_body
 from gateway.edge.bounds import bounded
-from gateway.edge.edge import MayAdmin, TheEdge
+from gateway.edge.edge import Edge, MayAdmin, MayView, MayViewSomewhere, TheEdge
+from gateway.edge.openapi import request_body
+from gateway.edge.parameters import GivenLabels
 from gateway.edge.problems import Problem
-from schemas.http import SystemStatus
+from schemas.audit_log import AuditLogPage, AuditLogQuery, Via
+from schemas.chat_switch import ChatList, ChatOrder, ChatState
+from schemas.http import LabelList, PageList, SystemStatus
+from schemas.labels import have_labels, label_tokens
 
 router = APIRouter(tags=["operations"])
+MAX_ORDER = 1_000  # bytes
+CHAT = "/v1/admin/sites/{site}/chat"
+MOST_LISTED = 1_000
 
 
 class Health(BaseModel):
@@ -67,3 +77,61 @@ async def status(
     if site is not None:
         edge.settings.site(site)
     return await edge.ports.status.status(None if site is None else [site])
+
+
+@router.get("/v1/admin/audit-log")
+async def audit_log(caller: MayAdmin, edge: TheEdge, wanted: Annotated[AuditLogQuery, Query()]) -> AuditLogPage:
+    """Who changed what, when and with what outcome: keys, dead letters, examples, rebuilds, repairs, erasures; the
+    newest first. An entry is listed within two seconds."""
+    return await edge.ports.audit_log.find(wanted, wanted.limit, wanted.after)
+
+
+@router.get("/v1/admin/chat")
+async def list_chats(caller: MayViewSomewhere, edge: TheEdge) -> ChatList:
+    """Of each site that the key may see, whether its visitors are answered, as far as this gateway knows."""
+    sites = sorted(edge.settings.sites) if caller.site is None else [caller.site]
+    return ChatList(chats=tuple(map(edge.ports.chat.state, sites)))
+
+
+@router.get(CHAT)
+async def show_chat(site: str, caller: MayView, edge: TheEdge) -> ChatState:
+    """Whether the site's visitors are answered, as far as this gateway knows."""
+    return edge.ports.chat.state(site)
+
+
+@router.put(CHAT, openapi_extra=request_body(ChatOrder))
+async def switch_chat(site: str, caller: MayAdmin, edge: TheEdge, request: Request) -> ChatState:
+    """Switch the site's chat off, or on again. This gateway follows at once, all others and the workers within ten
+    seconds; answers that are being written end. It stays so until it is switched again."""
+    order = parse(ChatOrder, await read_body(request, MAX_ORDER))
+    return await thrown(edge, caller, site, on=order.on)
+
+
+async def thrown(edge: Edge, caller: Caller, site: str, *, on: bool, via: Via = "http") -> ChatState:
+    """Throw the switch, and note who did. Raises: ChatOffInFile, Retryable."""
+    async with edge.act(caller, "chat.on" if on else "chat.off", site, via=via):
+        return await edge.ports.chat.throw(site, on=on, by=caller.name)
+
+
+@router.get("/v1/admin/sites/{site}/pages")
+async def list_pages(
+    site: str,
+    caller: MayView,
+    edge: TheEdge,
+    labels: GivenLabels,
+    url: Annotated[str, Query(max_length=2_000, description="Only pages of this address; with or without host.")] = "",
+    after: Annotated[str, Query(max_length=4_000, description="`next` of the answer before.")] = "",
+    limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 100,
+) -> PageList:
+    """Pages that visitors can find, by their ids. Pages for access groups are told to keys that have one of them."""
+    if url:
+        at = await edge.ports.indexed.at(site, url, groups=caller.groups)
+        return PageList(pages=tuple(page for page in at if have_labels(label_tokens(page.labels), labels)), next=None)
+    return await edge.ports.indexed.pages(site, groups=caller.groups, after=after, limit=limit, labels=labels)
+
+
+@router.get("/v1/admin/sites/{site}/labels")
+async def list_labels(site: str, caller: MayView, edge: TheEdge) -> LabelList:
+    """The labels of the pages that visitors can find, with the number of pages, up to 500. Pages for access groups are
+    counted for keys that have one of them."""
+    return await edge.ports.indexed.labels(site, caller.groups)

@@ -29,9 +29,8 @@ from gateway.chat.sse import Patient
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Edge, LanguageHint, MayEdit, TheEdge
-from gateway.edge.messages import message
 from gateway.edge.openapi import request_body
-from gateway.edge.problems import Problem, problem_of
+from gateway.edge.problems import Problem, message, problem_of
 from pipelines.conversations.ask import Followed
 from pipelines.evaluate.wording import most_agreed
 from pipelines.query.live.site_texts import site_texts

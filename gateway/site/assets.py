@@ -1,14 +1,19 @@
-"""Static files, read once at start and served from memory: there are few and they are small."""
+"""Static files, read once at start and served from memory, and the OpenAPI document, made on first use."""
 
 from __future__ import annotations
 
+import asyncio
 import gzip
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources.abc import Traversable
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from gateway.edge.at_once import Cached
 from gateway.edge.bounds import bounded
 
 MEDIA_TYPES = {
@@ -75,3 +80,16 @@ def _add(router: APIRouter, url: str, asset: Asset) -> None:
     @bounded("memory")
     async def serve(request: Request) -> Response:
         return asset.response(request)
+
+
+def document_routes(document: Callable[[], dict[str, Any]]) -> APIRouter:
+    """`document` makes it, in some hundred milliseconds."""
+    router = APIRouter(include_in_schema=False)
+    made = Cached(lambda: asyncio.to_thread(lambda: Asset.of(json.dumps(document()).encode(), "json")))
+
+    @router.get("/openapi.json")
+    @bounded("kept")
+    async def serve(request: Request) -> Response:
+        return (await made.get()).response(request)
+
+    return router

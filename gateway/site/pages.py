@@ -1,4 +1,7 @@
-"""The built-in chat page at `/`, and the script that puts the chat on anybody's page (`/widget.js`)."""
+"""The built-in chat page at `/`, the script that puts the chat on anybody's page (`/widget.js`), and the sample site.
+
+The sample site is under `/site/`, with the chat on every page: only where the site `demo` is configured.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,11 @@ from fastapi import APIRouter, Header, Query, Response
 
 from gateway.edge.bounds import bounded
 from gateway.edge.edge import TheEdge
+from gateway.edge.problems import Problem
 from gateway.site.assets import add_assets
 from schemas.base import language_tag
+from sites.content import DEMO, SampleSite
+from sites.render import MOUNT, render_path
 from wiring.settings import Settings
 
 # The script builds its page with createElement and constructed style sheets, so nothing inline is needed.
@@ -28,6 +34,7 @@ _WEIGHT = re.compile(r"q=([01](?:\.\d{0,3})?)")
 RIGHT_TO_LEFT = frozenset({"ar", "fa", "he", "ur", "yi"})
 
 Examples = Mapping[str, Mapping[str, Sequence[str]]]
+CHAT_SCRIPT = "/widget.js"
 
 
 def routes(examples: Examples) -> APIRouter:
@@ -95,3 +102,20 @@ def _language_link(site: str, lang: str, current: bool) -> str:
     mark = ' aria-current="true"' if current else ""
     site, lang = escape(site), escape(lang)
     return f'<li><a href="?site={site}&amp;lang={lang}" hreflang="{lang}" lang="{lang}"{mark}>{lang}</a></li>'
+
+
+def sample_routes(site: SampleSite) -> APIRouter:
+    """The rendered site; reads its assets."""
+    router = APIRouter(prefix=MOUNT, include_in_schema=False)
+    add_assets(router, DEMO / "assets", "/assets")
+
+    @router.get("/{path:path}")
+    @bounded("memory")
+    async def page(path: str) -> Response:
+        html = render_path(site, path, CHAT_SCRIPT)
+        if html is None:
+            raise Problem(404, "not-found", "no such page")
+        headers = {"Content-Security-Policy": CSP, "Cache-Control": "no-cache"}
+        return Response(html, media_type="text/html", headers=headers)
+
+    return router

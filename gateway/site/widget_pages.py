@@ -1,4 +1,4 @@
-"""The live page of examples at `/widget/`: the chat on host pages of several kinds, and what it can be told.
+"""The live page of examples at `/widget/`: the chat on host pages of several kinds, and its attributes and events.
 
 Each host page has the strictest Content-Security-Policy, so what works here works under a site's own.
 """

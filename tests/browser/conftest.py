@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.app import create_app
-from gateway.fakes import FakeIntake, FakePorts
 from tests.edge import edge_settings, served
+from tests.fake_ports import FakeIntake, FakePorts
 from wiring.settings import SiteSettings
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from gateway.fakes import FakePorts
 from tests.browser.conftest import WIDGET, Host
 from tests.browser.scripts import LIBRARY
 from tests.chromium import Browser
+from tests.fake_ports import FakePorts
 
 pytestmark = [pytest.mark.browser, pytest.mark.node]
 

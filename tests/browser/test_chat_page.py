@@ -10,8 +10,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from gateway.edge.messages import message
-from gateway.fakes import FakePorts
+from gateway.edge.problems import message
 from pipelines.conversations.ask import Followed
 from pipelines.query.extractive.card import card
 from pipelines.runtime.errors import Retryable
@@ -21,6 +20,7 @@ from tests.browser.conftest import chips, overflow
 from tests.browser.scripts import source
 from tests.browser.test_accessibility import violations
 from tests.chromium import Browser
+from tests.fake_ports import FakePorts
 
 pytestmark = pytest.mark.browser
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from gateway.console.words import LANGUAGES
-from gateway.fakes import FakePorts, Step
 from pipelines.query.live.site_privacy import written_rules
 from schemas.answer import Failed
 from schemas.example import NewExample, WorkedExample
@@ -22,6 +21,7 @@ from tests.browser.test_accessibility import violations
 from tests.chromium import Browser
 from tests.console import ACT, CARD, FAILED, KEY, SAUNA, console_ports, fill, tried
 from tests.edge import ADMIN
+from tests.fake_ports import FakePorts, Step
 from tests.making import NOON, letter
 from tests.published_runs import AFTER, run
 from wiring.settings import Settings

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from gateway.fakes import FakePorts
 from schemas.answer import Answered, Citation, Done, QuestionMeaning, QuestionRephrased, SourcesFound, Token, WholeTable
 from schemas.query import Question
 from tests.browser.conftest import Host, chips, overflow
 from tests.browser.scripts import LIBRARY, source, written
 from tests.browser.test_accessibility import violations
 from tests.chromium import Browser
+from tests.fake_ports import FakePorts
 from wiring.settings import ChatSettings, SiteSettings
 
 pytestmark = pytest.mark.browser

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from gateway.fakes import FakePorts
 from pipelines.query.log.frequent import FrequentQuestion, FrequentQuestions, wording_of
 from pipelines.query.search.typeahead import TitleCandidate
 from schemas.http import SearchHit, Snippet, SnippetPart
@@ -18,6 +17,7 @@ from tests.browser.scripts import LIBRARY
 from tests.browser.test_accessibility import violations
 from tests.chromium import Browser
 from tests.edge import until
+from tests.fake_ports import FakePorts
 from wiring.settings import ChatSettings, SiteSettings
 
 pytestmark = pytest.mark.browser

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 import gateway.site
-from gateway.edge.keys import token_secret
+from gateway.edge.auth import token_secret
 from gateway.edge.tokens import VisitorTokens
-from gateway.fakes import FakePorts
 from gateway.site.widget_pages import EXAMPLES
 from schemas.answer import Citation, Done, Token
 from tests.browser.conftest import Host, overflow
 from tests.browser.scripts import LIBRARY, source, written
 from tests.chromium import Browser
 from tests.edge import edge_settings, until
+from tests.fake_ports import FakePorts
 from text.markdown import plain
 from wiring.settings import ChatSettings, SiteSettings
 

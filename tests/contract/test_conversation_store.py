@@ -12,12 +12,12 @@ import pytest
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.conversations import ElasticConversations
-from gateway.fake_conversations import FakeConversations
 from pipelines.conversations.conversations import ConversationChanged, ConversationStore, VersionedConversation
 from pipelines.conversations.turns import ConversationOwner, begun, changed_turn, continued
 from schemas.query import Question
 from tests.asking import NOON, question
 from tests.engine_fixture import Servers
+from tests.fake_conversations import FakeConversations
 from wiring.settings import Settings
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import httpx
 
 from gateway.app import create_app
-from gateway.fakes import FakeAnswers, FakePorts
 from pipelines.evaluate.evaluator import AsyncEvaluator
 from pipelines.evaluate.judged.judge import EvaluationJudge, JudgingBudget
 from pipelines.evaluate.judged.registry import named
 from pipelines.evaluate.judged.report import judged
 from pipelines.evaluate.run import Run
 from tests.edge import ADMIN, bearer, edge_settings
+from tests.fake_ports import FakeAnswers, FakePorts
 from tests.scripted_llm import MODEL, Reply, ScriptedLLM
 from tests.unit.evaluate.runs import dataset, run
 from tests.unit.gateway.test_gateway_evaluation_runs import DATASET, RUN, answer, over

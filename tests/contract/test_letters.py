@@ -13,7 +13,6 @@ from aiokafka.admin import AIOKafkaAdminClient
 from adapters.kafka import KafkaSender, ensure_topics, prefixed
 from adapters.kafka.bus import KafkaBus
 from adapters.kafka.log import KafkaLogReader
-from gateway.fakes import FakeLetters
 from pipelines.operate.dead_letters.edit import BadValue
 from pipelines.operate.dead_letters.letters import LetterHandled, Letters, LetterUnreadable, UnknownLetter
 from pipelines.operate.dead_letters.open_letters import OpenLetters
@@ -22,6 +21,7 @@ from schemas.head import Head
 from schemas.letters import DeadLetterCounts, DeadLetterFilter
 from schemas.topics import CHANGES, all_topics, dead_letter_topic
 from tests.engine_fixture import Servers
+from tests.fake_ports import FakeLetters
 from tests.making import NOON, letter
 from wiring.settings import Settings
 

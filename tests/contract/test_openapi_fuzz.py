@@ -13,9 +13,9 @@ import uvicorn
 from hypothesis import HealthCheck, given, settings
 
 from gateway.app import create_app
-from gateway.fakes import FakeIntake, FakePorts, FakeRebuilds
 from tests.contract.test_openapi import ROUTES
 from tests.edge import ADMIN, bearer, edge_settings
+from tests.fake_ports import FakeIntake, FakePorts, FakeRebuilds
 from tests.signing import SECRET, signed
 
 pytestmark = pytest.mark.fuzz

@@ -31,7 +31,6 @@ from adapters.kafka import sender as sender_module
 from adapters.kafka.sender import KafkaSender
 from adapters.llm.registry import ChatRegistry
 from gateway.app import create_app
-from gateway.fakes import FakePorts
 from pipelines.conversations.ask import Asker
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.handler import answer_handler
@@ -52,6 +51,7 @@ from schemas.query import Rephrased, Retrieved, Source
 from schemas.topics import ANSWERS, OUTCOMES, REPHRASED, REQUESTS, RETRIEVED, Topic
 from tests.asking import source
 from tests.edge import ADMIN, bearer, edge_settings
+from tests.fake_ports import FakePorts
 from tests.scripted_llm import Reply, ScriptedLLM
 from tests.tracing import Seen, traced
 from wiring.settings import Settings, SiteSettings

@@ -30,7 +30,7 @@ from connectors.cms.sitemap.websub import Subscription
 from connectors.cms.wordpress.mapping import document
 from connectors.tools import openapi
 from connectors.tools.rest import text_of
-from gateway.agents.nlweb_messages import answered, merged
+from gateway.agents.nlweb import answered, merged
 from gateway.openai.chunks import CompletionChunks
 from gateway.site import results
 from gateway.site.results import by_page
@@ -91,7 +91,7 @@ from text.units import Unit
 from wiring.settings import SiteSettings
 
 ROOMS = ("text", "pipelines.query", "pipelines.ingest", "pipelines.conversations", "connectors.cms", "connectors.tools")
-EDGE = ("gateway.agents.nlweb", "gateway.chat", "gateway.openai", "gateway.site", "gateway.edge.trace")
+EDGE = ("gateway.agents.nlweb", "gateway.chat", "gateway.openai", "gateway.site", "gateway.edge.envelope")
 
 Call = Callable[[str], object]
 
@@ -319,8 +319,8 @@ def _search_hit(text: str) -> SearchHit:
 
 
 CALLS: Mapping[str, Call] = {
-    "gateway.agents.nlweb_messages.answered": lambda text: merged("q", answered("summarize", text, SOURCES, "town")),
-    "gateway.agents.nlweb_messages.merged": lambda text: NlwebQuery.model_validate({"query": "q", "prev": text}),
+    "gateway.agents.nlweb.answered": lambda text: merged("q", answered("summarize", text, SOURCES, "town")),
+    "gateway.agents.nlweb.merged": lambda text: NlwebQuery.model_validate({"query": "q", "prev": text}),
     "gateway.openai.chunks.CompletionChunks.text": lambda text: CompletionChunks(
         "request-0001", "town", usage=False
     ).text(text),
@@ -444,7 +444,7 @@ LEFT_OUT: Mapping[str, str] = {
     "connectors.cms.sitemap.websub.Subscription.request": "a topic of 2,000 characters at most",
     "connectors.cms.sitemap.others.may_be": "with read_page",
     "pipelines.ingest.embedding_plan.embed_hash": "a hash",
-    "connectors.tools.python.python_tool": "names in an operator's settings",
+    "connectors.tools.site_tools.python_tool": "names in an operator's settings",
     "gateway.openai.refusals.refused": "our own words",
     "gateway.chat.chat.new_question": "text.language reads the question there",
     "pipelines.query.model_calls.begun": "our own name of a step",

@@ -22,10 +22,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.app import create_app
 from gateway.edge.rates import Rates
-from gateway.fakes import FakeIntake, FakePorts
 from gateway.main import server_config
 from pipelines.runtime.counts import SharedCounts
 from tests.edge import edge_settings, served
+from tests.fake_ports import FakeIntake, FakePorts
 
 PROXY = "127.0.0.2"
 SETTINGS = {"proxies": [PROXY], "roles": [{"group": "it", "scope": "admin"}]}

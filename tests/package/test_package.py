@@ -41,7 +41,6 @@ print(json.dumps({"broken": broken, "owners": owners}))
 # Modules that want an extra, or a checkout, and what they lack without.
 LACKING = {
     "connectors.cms.sitemap.discover": "protego",
-    "connectors.cms.sitemap.subscribe": "protego",
     "connectors.cms.sitemap.feeds": "protego",
     "connectors.cms.sitemap.follow": "protego",
     "connectors.cms.sitemap.source": "protego",

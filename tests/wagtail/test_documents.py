@@ -62,7 +62,7 @@ def test_documents_that_the_storage_serves_are_found_by_their_files(wagtail: Wag
     found = wagtail.python(
         DOCUMENT
         + """
-from pagewire_wagtail.attachments import attachments
+from pagewire_wagtail.documents import attachments
 one = document("Map", "town map.pdf")
 content = f'<a href="{one.file.url}">Map</a><a href="/media/none.pdf">x</a><a href="https://[">x</a><a href="">x</a>'
 result = [one.file.url, attachments(content, "https://www.town.example/en/")]

@@ -7,6 +7,7 @@ robots.txt ─▶ allowed paths, delay
 from __future__ import annotations
 
 import asyncio
+import time
 import zlib
 from collections.abc import AsyncGenerator, Iterator
 from datetime import UTC, datetime, timedelta
@@ -17,13 +18,11 @@ from lxml import etree
 from protego import Protego
 
 from connectors.cms.addresses import same_site
-from connectors.cms.fetching import Fetched, FetchRefused, ServerUnavailable
+from connectors.cms.fetching import AGENT, LIMIT, Fetched, FetchRefused, SafeFetch, ServerUnavailable
 from connectors.cms.gzipped import MAGIC, Gunzip
-from connectors.cms.sitemap.pace import HostPace
 from pipelines.runtime.errors import Permanent
 from text.encodings import UTF_16, decoded
 
-AGENT = "Pagewire"
 ROBOTS_LIMIT = 512 * 1024  # bytes; RFC 9309 asks for 500 KiB at least
 SITEMAP_LIMIT = 50 * 1024 * 1024  # bytes, unpacked; the protocol's own limit
 SITEMAPS = 1_000  # files of one index
@@ -31,6 +30,7 @@ PACKED = 2  # times; some servers compress gzip files again
 DEPTH = 2  # an index of indexes is not allowed, but exists
 SUFFIXES = (".xml", ".xml.gz", ".gz", ".txt")
 DAY = timedelta(days=1)
+LONGEST_WAIT = 120.0  # seconds that a server may ask for; with longer ones, the page is left for the next run
 
 
 class NotASitemap(Permanent):
@@ -206,3 +206,33 @@ def _unpacked(body: bytes, url: str) -> bytes:
         if not unpack.ended:
             raise ServerUnavailable(f"{url}: the packed file ends too early")
     return body
+
+
+class HostPace:
+    """Requests to one host. `delay` (seconds) may be raised after robots.txt is read."""
+
+    def __init__(self, fetch: SafeFetch, concurrency: int, delay: float) -> None:
+        self._fetch = fetch
+        self._slots = asyncio.Semaphore(concurrency)
+        self._next_at = 0.0
+        self.delay = delay
+
+    async def get(
+        self, url: str, *, etag: str | None = None, modified: str | None = None, limit: int = LIMIT
+    ) -> Fetched:
+        """As SafeFetch.get, but waits and retries once if the server asks for it (Retry-After)."""
+        try:
+            return await self._turn(url, etag, modified, limit)
+        except ServerUnavailable as err:
+            if err.retry_after is None or err.retry_after > LONGEST_WAIT:
+                raise
+            self._next_at = max(self._next_at, time.monotonic() + err.retry_after)  # for all requests
+            return await self._turn(url, etag, modified, limit)
+
+    async def _turn(self, url: str, etag: str | None, modified: str | None, limit: int) -> Fetched:
+        async with self._slots:
+            now = time.monotonic()
+            at = max(now, self._next_at)
+            self._next_at = at + self.delay
+            await asyncio.sleep(at - now)
+            return await self._fetch.get(url, etag=etag, modified=modified, limit=limit)

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from typing import cast
 
+from connectors.cms.fetching import SafeFetch
 from connectors.cms.frame import CmsSource, Listed
 from connectors.cms.ledger import WantedPage
 from connectors.cms.settings import SitemapConnector
+from connectors.cms.sitemap.feeds import FEED_LIMIT, hub_of
 from connectors.cms.sitemap.source import SitemapSource
+from connectors.cms.sitemap.websub import LONGEST_TOPIC, RENEWAL, Subscription
 from connectors.cms.sync import Courier, SyncOutcome
 from pipelines.ingest.accept import Intake
 from pipelines.runtime.errors import Permanent, Retryable
@@ -27,6 +30,8 @@ log = logging.getLogger(__name__)
 
 # A new one for each poll, since it reads robots.txt once.
 Opened = Callable[[], AbstractAsyncContextManager[CmsSource]]
+log = logging.getLogger(__name__)
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 async def follow(
@@ -75,3 +80,29 @@ async def poll(
             yield courier.outcome
         # Only now, so that nothing is lost if this process dies before.
         await source.keep_feed(read, {one.page_id for one in courier.outcome.failures})
+
+
+async def keep_subscribed(
+    fetch: SafeFetch, feeds: Sequence[str], gateway: str, subscription: Callable[[str], Subscription]
+) -> None:
+    """Subscribe to each feed and renew until cancelled. Args: subscription: of a topic."""
+    while True:
+        for feed in feeds:
+            try:
+                await subscribe(fetch, feed, gateway, subscription)
+            except (Permanent, Retryable) as err:
+                log.warning("no WebSub subscription to %s, it is polled only: %s", feed, err)
+        await asyncio.sleep(RENEWAL)
+
+
+async def subscribe(
+    fetch: SafeFetch, feed: str, gateway: str, subscription: Callable[[str], Subscription]
+) -> str | None:
+    """The hub that was asked; None: the feed names none. Raises: FetchRefused, ServerUnavailable, NotASitemap."""
+    found = await fetch.get(feed, limit=FEED_LIMIT)
+    hub, topic = await asyncio.to_thread(hub_of, found.body, found.headers.get("link", ""), found.url)
+    if hub is None or len(topic) > LONGEST_TOPIC:
+        log.info("%s names no hub", feed)
+        return None
+    await fetch.post(hub, subscription(topic).request(gateway), FORM)
+    return hub

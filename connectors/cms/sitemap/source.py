@@ -24,15 +24,13 @@ from more_itertools import chunked
 from connectors.cms.addresses import same_site
 from connectors.cms.fetching import FetchRefused, SafeFetch, ServerUnavailable
 from connectors.cms.frame import Listed, Omitted, UnreadablePage
-from connectors.cms.own_thread import OwnThread
+from connectors.cms.own_thread import OwnThread, together
 from connectors.cms.settings import SitemapConnector
-from connectors.cms.sitemap.discover import Broken, Location, NotASitemap, Robots, locations, read_robots
+from connectors.cms.sitemap.discover import Broken, HostPace, Location, NotASitemap, Robots, locations, read_robots
 from connectors.cms.sitemap.feeds import FEED_LIMIT, entries_of
-from connectors.cms.sitemap.pace import HostPace
 from connectors.cms.sitemap.page import normal, page_id
 from connectors.cms.sitemap.reader import Reader
 from connectors.cms.sitemap.visits import Visit, Visits
-from connectors.cms.together import together
 from schemas.page import PageDocument
 
 log = logging.getLogger(__name__)

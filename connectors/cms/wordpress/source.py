@@ -18,8 +18,8 @@ from pydantic import ValidationError
 
 from connectors.cms.fetching import FetchRefused, SafeFetch, ServerUnavailable
 from connectors.cms.frame import Barred, Listed, UnreadablePage
+from connectors.cms.own_thread import together
 from connectors.cms.settings import WordPressConnector
-from connectors.cms.together import together
 from connectors.cms.wordpress.client import FETCHED_AT_ONCE, NotWordPress, WordPressClient
 from connectors.cms.wordpress.mapping import FIELDS, LISTED_FIELDS, document, listed, page_id, type_and_number
 from connectors.cms.wordpress.visitor import AnonymousReader

@@ -12,9 +12,9 @@ from pydantic import SecretStr
 
 from adapters.http_chat import Interrupted, NotAccepted, stream_answer
 from gateway.app import create_app
-from gateway.fakes import FakeIntake, FakePorts
 from schemas.answer import Answered, Event, Failed
 from tests.edge import ADMIN, CHAT_ANYWHERE, edge_settings
+from tests.fake_ports import FakeIntake, FakePorts
 
 URL = "http://gateway.test"
 ACCEPTED = (

@@ -11,7 +11,6 @@ from pydantic import SecretStr
 
 from adapters.http_trials import HttpTrials
 from gateway.app import create_app
-from gateway.fakes import FakeAnswers, FakeIntake, FakePorts
 from pipelines.evaluate.dataset import Case
 from pipelines.runtime.errors import Retryable, WrongUse
 from schemas.answer import Answered, Done, Failed, QuestionRephrased, SourcesFound, Step, TrialFindings, Usage
@@ -19,6 +18,7 @@ from schemas.query import FoundPage, Question, Trial
 from schemas.trial import TrialSettings
 from tests.asking import source
 from tests.edge import ADMIN, CHAT_ANYWHERE, edge_settings
+from tests.fake_ports import FakeAnswers, FakeIntake, FakePorts
 
 CASE = Case(id="card", question="And for adults?", lang="en", history=("What does a card cost?",), pages=("p1",))
 LIBRARY = source(1, "A card costs 18 euros.").model_copy(update={"cited": True})

@@ -19,8 +19,8 @@ from typer.testing import CliRunner, Result
 from cli import admin_client
 from cli.main import app as commands
 from gateway.app import create_app
-from gateway.fakes import FakeIntake, FakePorts
 from tests.edge import ADMIN, edge_settings
+from tests.fake_ports import FakeIntake, FakePorts
 
 URL = "http://gateway.test"
 Run = Callable[..., Result]

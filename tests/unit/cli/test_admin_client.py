@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from cli import admin_client
-from gateway.fakes import FakePorts
 from pipelines.runtime.errors import Retryable
 from tests.edge import CHAT_ANYWHERE
+from tests.fake_ports import FakePorts
 from tests.unit.cli.conftest import URL, Run
 
 COMMANDS = (("keys", "list"), ("keys", "revoke", "webmaster"))

@@ -15,9 +15,9 @@ from typer.testing import CliRunner, Result
 from adapters.fake_audit_log import FakeAuditLog
 from cli import letters
 from cli.main import app
-from gateway.fakes import FakeLetters
 from pipelines.operate.audit_log import AuditLog
 from schemas.letters import DeadLetterSummary, LetterHeader, RevisionDiff
+from tests.fake_ports import FakeLetters
 from tests.making import NOON, letter
 from wiring.settings import Settings
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from cli import admin_client
-from gateway.fakes import FakePorts
 from schemas.conversation import Feedback
 from schemas.outcome import Outcome, OutcomeEvent, Rated
+from tests.fake_ports import FakePorts
 from tests.published_runs import run as run_of
 from tests.unit.cli.conftest import Run
 

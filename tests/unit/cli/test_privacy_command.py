@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from cli import privacy
-from gateway.fakes import FakePorts
+from tests.fake_ports import FakePorts
 from tests.unit.cli.conftest import Run
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)

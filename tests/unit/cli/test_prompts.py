@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import pytest
 
-from gateway.fakes import FakePorts
 from pipelines.evaluate.dataset import Case, dumped
 from pipelines.evaluate.measures import Observed
 from pipelines.evaluate.run import AskCase
@@ -17,6 +16,7 @@ from pipelines.runtime.errors import Retryable
 from prompts.loader import written
 from schemas.text_version import TextVersion
 from schemas.trial import TrialSettings
+from tests.fake_ports import FakePorts
 from tests.unit.cli.conftest import Run
 from tests.unit.evaluate.runs import dataset, right
 

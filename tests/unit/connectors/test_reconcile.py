@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.cms import sync as syncing
-from connectors.cms.fakes import FakeSource
 from connectors.cms.reconcile import Reconciled, reconcile
 from connectors.cms.sync import AlreadyRunning, alone
 from pipelines.ingest.accept import Change
 from pipelines.runtime.errors import Permanent
 from schemas.page import PageDocument
 from tests.connecting import SITE, Log
+from tests.fake_source import FakeSource
 
 
 @pytest.fixture(autouse=True)

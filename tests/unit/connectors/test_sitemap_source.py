@@ -23,7 +23,7 @@ from connectors.cms.frame import Listed, Omitted, UnreadablePage
 from connectors.cms.own_thread import OwnThread
 from connectors.cms.reconcile import Reconciled, reconcile
 from connectors.cms.settings import ConnectorsSettings, SitemapConnector
-from connectors.cms.sitemap import pace, visits
+from connectors.cms.sitemap import discover, visits
 from connectors.cms.sitemap import source as sitemap_source
 from connectors.cms.sitemap.discover import Location, NotASitemap
 from connectors.cms.sitemap.feeds import ENTRIES, entries_of
@@ -477,7 +477,7 @@ async def test_a_server_that_asks_for_patience_gets_it(
     web.sitemap("/a")
     web.page("/a")
     web.errors["/a"] = ServerUnavailable("/a: the server answered 429", 7.0)
-    monkeypatch.setattr(pace.asyncio, "sleep", sleep)
+    monkeypatch.setattr(discover.asyncio, "sleep", sleep)
     assert await listed(made()) == ["en /a"]
     assert 6.5 < max(slept) <= 7.0
 
@@ -501,7 +501,7 @@ async def test_a_longer_delay_in_robots_txt_wins(web: FakeWeb, made: Any, monkey
         slept.append(seconds)
         await original(0)
 
-    monkeypatch.setattr(pace.asyncio, "sleep", sleep)
+    monkeypatch.setattr(discover.asyncio, "sleep", sleep)
     web.pages["/robots.txt"] = "User-agent: *\nCrawl-delay: 5"
     web.sitemap("/a", "/b")
     await listed(made(delay=0.1))

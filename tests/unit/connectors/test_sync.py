@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from connectors.cms import sync as syncing
-from connectors.cms.fakes import FakeSource
 from connectors.cms.frame import Listed
 from connectors.cms.ledger import Ledger
 from connectors.cms.sync import AlreadyRunning, SyncOutcome, SyncProgress, alone, sync
 from pipelines.runtime.errors import Permanent, Retryable, TooLarge
 from tests.connecting import SITE, Log
+from tests.fake_source import FakeSource
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from datetime import timedelta
 
 import pytest
 
-from gateway.fake_conversations import FakeConversations
 from pipelines.conversations.ask import BadPosition, Followed, UnknownAnswer
 from pipelines.conversations.conversations import (
     GRACE,
@@ -25,6 +24,7 @@ from schemas.answer import Accepted, Answered, AnswerEvent, Done, Event, Failed,
 from schemas.conversation import Feedback
 from schemas.query import Question, Turn
 from tests.asking import NOON, question
+from tests.fake_conversations import FakeConversations
 
 OWNER = ConversationOwner("town", "visitor:v1")
 ID = "conversation-1"

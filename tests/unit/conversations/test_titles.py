@@ -8,7 +8,6 @@ from datetime import timedelta
 
 import pytest
 
-from gateway.fake_conversations import FakeConversations
 from pipelines.conversations.ask import Followed
 from pipelines.conversations.conversations import Conversations, UnknownConversation
 from pipelines.conversations.titles import AT_ONCE, Titles
@@ -17,6 +16,7 @@ from pipelines.runtime.errors import Retryable
 from schemas.answer import Answered, AnswerEvent, Done, Event, Failed
 from schemas.query import Question
 from tests.asking import NOON, question
+from tests.fake_conversations import FakeConversations
 
 OWNER = ConversationOwner("town", "visitor:v1")
 ID = "conversation-1"

@@ -10,8 +10,8 @@ import pytest
 from fastapi import FastAPI
 
 from gateway.app import create_app
-from gateway.fakes import FakeIntake, FakePorts
 from tests.edge import ADMIN, bearer, edge_settings
+from tests.fake_ports import FakeIntake, FakePorts
 from wiring.settings import Settings
 
 

@@ -15,12 +15,12 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitRequestFormParams, ElicitResult, Implementation
 
-from gateway.edge.confirmations import GOOD_FOR, Confirmations
-from gateway.fakes import EPOCH, FakePorts
+from gateway.edge.signed import GOOD_FOR, Confirmations
 from gateway.mcp import route
 from gateway.mcp.admin_server import TOOLS
 from schemas.letters import DeadLetterDetail, DeadLetterSummary
 from tests.edge import ADMIN, EVERYTHING_TOWN, PAGE_ORIGIN, STAFF_TOWN, VIEW_ANYWHERE, bearer
+from tests.fake_ports import EPOCH, FakePorts
 from tests.unit.gateway.test_gateway_questions import logged, outcome
 from tests.unit.gateway.test_mcp import CALL, HEADERS, text_of
 

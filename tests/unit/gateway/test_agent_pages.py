@@ -11,10 +11,10 @@ from connectors.cms.front_matter import split
 from gateway.agents.pages import LISTED_AT_ONCE, PIECE
 from gateway.app import create_app
 from gateway.edge.rates import ADDRESS_FACTOR, TIMES
-from gateway.fakes import FakePorts
 from schemas.http import IndexedChunk, IndexedPage
 from schemas.keys import page_key
 from tests.edge import INGEST_TOWN, PAGE_ORIGIN, STAFF_TOWN, VIEW_TOWN, assert_problem, bearer, edge_settings
+from tests.fake_ports import FakePorts
 from wiring.settings import SiteSettings
 
 SITE = "/v1/sites/town"

@@ -16,17 +16,16 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from pydantic import SecretStr
 
 from gateway.app import create_app
-from gateway.conversations import erasure
+from gateway.conversations import conversations
 from gateway.edge import gauges
-from gateway.edge.at_once import AtOnce
+from gateway.edge.at_once import AtOnce, Cached
 from gateway.edge.bounds import Bound, bound_of
-from gateway.edge.kept import Cached
 from gateway.edge.problems import Problem
 from gateway.edge.rates import TIMES, Rates
-from gateway.fakes import FakePorts
 from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.errors import Retryable
 from tests.edge import assert_problem, bearer, edge_settings, until
+from tests.fake_ports import FakePorts
 from tests.signing import SECRET, signed
 
 FILLED = {"site": "town", "model:path": "town", "path:path": "", "name": "light"}
@@ -53,7 +52,7 @@ def test_every_route_says_what_bounds_it(app: FastAPI) -> None:
 async def test_visitors_are_counted_on_every_route_that_is_theirs(
     app: FastAPI, stranger: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(erasure, "LISTED_WITHIN", 0)
+    monkeypatch.setattr(conversations, "LISTED_WITHIN", 0)
     theirs = routes_of(app, "visitor")
     assert len(theirs) == 26
     for method, path in theirs:

@@ -11,12 +11,12 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 
-from gateway.fakes import FakePorts
 from pipelines.evaluate.dataset import Case, Dataset, dumped, load_dataset
 from schemas.case import NewCase
 from schemas.outcome import OutcomeEvent
 from tests.console import CARD, ERASED, OUTCOMES, console_ports, fill, tried
 from tests.edge import ADMIN, EVERYTHING_TOWN, STAFF_TOWN, VIEW_TOWN, assert_problem, bearer
+from tests.fake_ports import FakePorts
 from tests.unit.gateway.test_console import OURS, one, page_of, said, sign_in
 
 CASES = "/v1/admin/sites/town/cases"

@@ -24,7 +24,6 @@ from gateway.edge.auth import Keys
 from gateway.edge.rates import Rates
 from gateway.edge.sessions import LIFE, Sessions
 from gateway.edge.tokens import VisitorTokens
-from gateway.fakes import FakeLetters, FakePorts
 from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.errors import Retryable
 from schemas.ingest import Reading, ReceiptState, WordCounts
@@ -32,6 +31,7 @@ from schemas.keys import page_key
 from schemas.outcome import Verdict, VerdictEvent
 from tests.console import CARD, DOG, ERASED, EVIL, FAILED, HELLO, OUTCOMES, SAUNA, STATUS, console_ports, fill
 from tests.edge import ADMIN, CHAT_ANYWHERE, EVERYTHING_TOWN, INGEST_TOWN
+from tests.fake_ports import FakeLetters, FakePorts
 from tests.making import NOON, letter
 from wiring.settings import Settings
 
@@ -631,7 +631,7 @@ async def test_gaps_name_what_was_missed_and_the_pages_near_it(webmaster: httpx.
 async def test_gaps_that_are_still_being_grouped_are_looked_at_again(
     operator: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.console.gaps.WAIT", 0.0)
+    monkeypatch.setattr("gateway.console.questions.GAPS_WAIT", 0.0)
     answer = await operator.get("/console/gaps")
     assert answer.headers["refresh"] == "5"
     assert "are being grouped since" in page_of(answer, 202).get_text()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from gateway.fakes import FakePorts
 from gateway.rebuild_runs import RebuildRefused
 from tests.console import EVIL, console_ports, fill
 from tests.edge import EVERYTHING_TOWN
+from tests.fake_ports import FakePorts
 from tests.unit.gateway.test_console import OURS, one, page_of, said, sign_in
 
 INDEXES = "/console/indexes"

@@ -11,13 +11,13 @@ from bs4 import BeautifulSoup
 from fastapi import FastAPI
 
 from gateway.console import console
-from gateway.fakes import FakePorts
 from pipelines.operate.access_keys import FiledKey
 from pipelines.runtime.errors import Retryable
 from schemas.access_key import digest_of, key_id
 from schemas.audit_log import AuditEntry
 from tests.console import ACT, EVIL, KEY, console_ports
 from tests.edge import ADMIN, INGEST_TOWN, bearer
+from tests.fake_ports import FakePorts
 from tests.making import NOON
 
 OURS = {"Origin": "http://gateway.test"}

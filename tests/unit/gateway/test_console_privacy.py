@@ -6,9 +6,9 @@ import httpx
 import pytest
 from bs4 import BeautifulSoup
 
-from gateway.fakes import FakePorts
 from tests.console import console_ports
 from tests.edge import EVERYTHING_TOWN
+from tests.fake_ports import FakePorts
 from tests.unit.gateway.test_console import OURS, one, page_of, said, sign_in
 
 PRIVACY = "/console/privacy"

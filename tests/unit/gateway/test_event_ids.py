@@ -8,8 +8,8 @@ import hmac
 import pytest
 from pydantic import SecretStr
 
-from gateway.edge.event_ids import EventIds
 from gateway.edge.problems import Problem
+from gateway.edge.signed import EventIds
 from pipelines.conversations.turns import ConversationOwner
 
 SECRET = "s" * 32

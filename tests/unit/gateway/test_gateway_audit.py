@@ -5,11 +5,11 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from gateway.fakes import FakePorts
 from pipelines.operate.audit.audit import SETTLE
 from pipelines.operate.audit.repair import AuditRunning, LogLost
 from pipelines.runtime.errors import PagewireError, Retryable
 from tests.edge import INGEST_TOWN, assert_problem, bearer
+from tests.fake_ports import FakePorts
 
 AUDIT = "/v1/admin/sites/town/audit"
 

@@ -19,12 +19,11 @@ from structlog.testing import capture_logs
 
 from gateway.app import create_app
 from gateway.console.view import SESSION_COOKIE
-from gateway.edge.kept import Cached
-from gateway.edge.keys import admin_key, token_secret
+from gateway.edge.at_once import Cached
+from gateway.edge.auth import admin_key, token_secret
 from gateway.edge.problems import Problem
 from gateway.edge.rates import ADDRESS_FACTOR, DailyBudgets, Rates, network, window
 from gateway.edge.tokens import Visitor, VisitorTokens
-from gateway.fakes import FakePorts
 from pipelines.runtime.counts import DAY, SharedCounts
 from pipelines.runtime.errors import Retryable, SettingsError
 from schemas.access_key import digest_of
@@ -37,6 +36,7 @@ from tests.edge import (
     bearer,
     edge_settings,
 )
+from tests.fake_ports import FakePorts
 from tests.tracing import traced
 from wiring.settings import ChatSettings, Settings, SiteSettings
 

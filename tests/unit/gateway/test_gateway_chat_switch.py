@@ -8,7 +8,6 @@ import httpx
 import pytest
 
 from gateway.app import create_app
-from gateway.fakes import FakePorts
 from pipelines.runtime.errors import Retryable
 from tests.edge import (
     ADMIN,
@@ -20,6 +19,7 @@ from tests.edge import (
     bearer,
     edge_settings,
 )
+from tests.fake_ports import FakePorts
 from wiring.settings import SiteSettings
 
 SWITCH = "/v1/admin/sites/town/chat"

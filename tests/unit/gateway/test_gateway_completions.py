@@ -9,10 +9,10 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from gateway.fakes import FakePorts
 from schemas.answer import Answered, Done, Failed, Token
 from schemas.query import MAX_HISTORY, Turn
 from tests.edge import ADMIN, CHAT_ANYWHERE, EVERYTHING_TOWN, INGEST_TOWN, bearer
+from tests.fake_ports import FakePorts
 
 COMPLETE = "/v1/chat/completions"
 

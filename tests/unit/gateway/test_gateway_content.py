@@ -12,9 +12,9 @@ from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from gateway.content import content
-from gateway.fakes import FakePorts
 from pipelines.runtime.errors import PagewireError, Retryable, TooLarge
 from tests.edge import assert_problem
+from tests.fake_ports import FakePorts
 
 PAGES = "/v1/sites/town/pages"
 

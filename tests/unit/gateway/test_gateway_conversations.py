@@ -14,13 +14,13 @@ import pytest
 from fastapi import FastAPI
 from prometheus_client import REGISTRY
 
-from gateway.conversations.erasure import LISTED_WITHIN
+from gateway.conversations.conversations import LISTED_WITHIN
 from gateway.edge import metrics
-from gateway.fakes import FakeAnswers, FakePorts, plain_answer
 from pipelines.runtime.errors import Retryable
 from schemas.answer import Answered, Done, Token
 from schemas.query import Question, Turn
 from tests.edge import ADMIN, CHAT_ANYWHERE, PAGE_ORIGIN, Wire, assert_problem, bearer, parse_sse
+from tests.fake_ports import FakeAnswers, FakePorts, plain_answer
 
 SITE = "/v1/sites/town"
 CHAT = f"{SITE}/chat"
@@ -140,7 +140,7 @@ async def test_a_visitor_has_everything_forgotten_and_nobody_else_is_touched(
 
     mine = [await ask(visitors[0]) for _ in range(3)]
     other, program = await ask(visitors[1]), await ask(client)
-    monkeypatch.setattr("gateway.conversations.erasure.sleep", sleep)
+    monkeypatch.setattr("gateway.conversations.conversations.sleep", sleep)
     assert (await visitors[0].delete(f"{SITE}/visitors/me")).status_code == 204
     assert slept == [LISTED_WITHIN]
     assert not any((await visitors[0].get(LIST)).json().values())

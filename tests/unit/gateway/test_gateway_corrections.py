@@ -9,7 +9,6 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from gateway.fakes import FakePorts
 from pipelines.evaluate.dataset import Case
 from pipelines.ingest.accept import Change
 from schemas.http import IndexedChunk, IndexedPage
@@ -17,6 +16,7 @@ from schemas.keys import page_key
 from schemas.outcome import Outcome, OutcomeEvent
 from schemas.page import PageDocument
 from tests.edge import EDIT_TOWN, VIEW_TOWN, assert_problem, bearer
+from tests.fake_ports import FakePorts
 
 CORRECTIONS = "/v1/admin/sites/town/corrections"
 CARD = "What does a library card cost?"

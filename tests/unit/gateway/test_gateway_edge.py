@@ -22,15 +22,16 @@ from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
 from gateway.app import create_app
+from gateway.edge.envelope import trace_from
 from gateway.edge.problems import Problem
-from gateway.edge.trace import trace_from, trace_id
-from gateway.fakes import FakePorts
 from gateway.site.pages import preferred
 from gateway.site.widget_pages import ATTRIBUTES, EVENTS, EXAMPLES
 from pipelines.runtime.errors import Retryable
+from pipelines.runtime.record import trace_id
 from schemas.answer import Done
 from schemas.http import SearchHit, SiteStatus
 from tests.edge import ADMIN, Wire, assert_problem, bearer, edge_settings
+from tests.fake_ports import FakePorts
 from tests.tracing import traced
 from wiring.settings import SiteSettings
 

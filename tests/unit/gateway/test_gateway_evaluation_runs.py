@@ -12,7 +12,6 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from gateway.fakes import FakePorts, Step
 from pipelines.operate import site_runs
 from pipelines.operate.site_runs import LEASE
 from pipelines.runtime.errors import Retryable
@@ -20,6 +19,7 @@ from schemas.answer import Answered, Done, QuestionRephrased, SourcesFound, Tria
 from schemas.query import Question
 from tests.asking import source
 from tests.edge import EDIT_TOWN, VIEW_TOWN, assert_problem, bearer, until
+from tests.fake_ports import FakePorts, Step
 
 RUN = "/v1/admin/sites/town/evaluation-run"
 LIBRARY = source(1, "A card costs 18 euros.").model_copy(update={"cited": True})

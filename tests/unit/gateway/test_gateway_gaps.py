@@ -10,12 +10,12 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from gateway.fakes import FakePorts
 from pipelines.query.log.kept_reports import UnderWay
 from schemas.gaps import GapReport
 from schemas.outcome import Outcome, OutcomeEvent
 from tests.asking import NOON
 from tests.edge import ADMIN, CHAT_ANYWHERE, EVERYTHING_TOWN, assert_problem, bearer
+from tests.fake_ports import FakePorts
 
 GAPS = "/v1/admin/sites/town/gaps"
 

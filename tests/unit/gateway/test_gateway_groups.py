@@ -13,7 +13,6 @@ from pydantic import SecretStr, ValidationError
 from gateway.app import create_app
 from gateway.edge.rates import ADDRESS_FACTOR
 from gateway.edge.tokens import Visitor, VisitorTokens
-from gateway.fakes import FakePorts
 from tests.edge import (
     ADMIN,
     CHAT_ANYWHERE,
@@ -25,6 +24,7 @@ from tests.edge import (
     bearer,
     edge_settings,
 )
+from tests.fake_ports import FakePorts
 from wiring.settings import KeySettings
 
 SITE = "/v1/sites/town"

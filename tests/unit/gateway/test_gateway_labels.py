@@ -7,10 +7,10 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway.fakes import FakePorts
 from schemas.http import IndexedChunk, IndexedPage
 from schemas.keys import page_key
 from tests.edge import CHAT_ANYWHERE, EVERYTHING_TOWN, INGEST_TOWN, VIEW_TOWN, assert_problem, bearer
+from tests.fake_ports import FakePorts
 
 SITE = "/v1/sites/town"
 FORMS: dict[str, Any] = {"kind": ("form", "notice"), "department": ("tax",)}

@@ -8,8 +8,8 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from gateway.fakes import FakePorts
 from tests.edge import assert_problem
+from tests.fake_ports import FakePorts
 from tests.making import NOON, letter
 
 DLQ = "/v1/admin/dlq"

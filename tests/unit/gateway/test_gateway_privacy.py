@@ -5,9 +5,9 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from gateway.fakes import FakePorts
 from pipelines.runtime.errors import Retryable
 from tests.edge import EDIT_TOWN, EVERYTHING_TOWN, VIEW_TOWN, assert_problem, bearer
+from tests.fake_ports import FakePorts
 
 PRIVACY = "/v1/admin/sites/town/privacy"
 

@@ -11,9 +11,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from gateway.edge.keys import token_secret
-from gateway.edge.pseudonyms import Pseudonyms
-from gateway.fakes import FakePorts
+from gateway.edge.auth import token_secret
+from gateway.edge.signed import Pseudonyms
 from pipelines.runtime.settings import Site
 from schemas.access_key import NewKey
 from schemas.conversation import Feedback
@@ -22,6 +21,7 @@ from schemas.outcome import DoubtedSentence, Outcome, OutcomeEvent, OutcomeSourc
 from schemas.query import ModelCall, PromptMessage
 from tests.asking import NOON
 from tests.edge import ADMIN, CHAT_ANYWHERE, EVERYTHING_TOWN, assert_problem, bearer
+from tests.fake_ports import FakePorts
 from wiring.settings import Settings
 
 QUESTIONS = "/v1/admin/sites/town/questions"

@@ -6,10 +6,10 @@ import httpx
 import pytest
 
 from adapters.elastic.rebuilds import RebuildRunning
-from gateway.fakes import FakePorts
 from gateway.rebuild_runs import RebuildRefused
 from pipelines.operate.rebuild.rebuild import NotVerified
 from tests.edge import CHAT_ANYWHERE, assert_problem, bearer
+from tests.fake_ports import FakePorts
 
 REBUILDS = "/v1/admin/sites/town/rebuilds"
 

@@ -11,13 +11,13 @@ from fastapi import FastAPI
 
 from gateway.app import create_app
 from gateway.chat.chat import new_question
-from gateway.fakes import FakePorts
 from pipelines.query.search.typeahead import TitleCandidate
 from schemas.http import IndexedChunk, IndexedPage
 from schemas.outcome import Outcome, OutcomeEvent, OutcomeSource
 from schemas.query import Turn
 from tests.asking import NOON
 from tests.edge import CHAT_ANYWHERE, STAFF_TOWN, assert_problem, bearer, until
+from tests.fake_ports import FakePorts
 from wiring.settings import Settings
 
 SUGGEST = "/v1/sites/town/suggest"

@@ -7,9 +7,9 @@ import asyncio
 import httpx
 import pytest
 
-from gateway.fakes import FakeIntake, FakePorts
 from pipelines.conversations.titles import Titles
 from tests.edge import PAGE_ORIGIN, bearer
+from tests.fake_ports import FakeIntake, FakePorts
 
 SITE = "/v1/sites/town"
 

@@ -18,11 +18,11 @@ from structlog.testing import capture_logs
 
 from gateway.app import create_app
 from gateway.edge.bodies import BODY_TIMEOUT, STALL_TIMEOUT
-from gateway.fakes import FakeIntake, FakePorts
 from pipelines.runtime.errors import Retryable, TooLarge
 from schemas.topics import MAX_MESSAGE_BYTES
 from tests import skipping_time
 from tests.edge import assert_problem, edge_settings
+from tests.fake_ports import FakeIntake, FakePorts
 from tests.signing import OLD_SECRET, SECRET, signature, signed
 from wiring.settings import Settings
 

@@ -11,9 +11,9 @@ from prometheus_client import REGISTRY
 
 from gateway.edge import gauges
 from gateway.edge.gauges import StatusGauges
-from gateway.fakes import FakeLetters
 from pipelines.runtime.errors import Retryable
 from schemas.http import SiteStatus, StageStatus, SystemStatus
+from tests.fake_ports import FakeLetters
 from tests.making import letter
 from wiring.settings import Settings, SiteSettings
 

@@ -10,11 +10,10 @@ from fastapi import FastAPI
 from structlog.testing import capture_logs
 
 from gateway.app import create_app
-from gateway.edge.hosts import Hosts
-from gateway.edge.peers import Peers
-from gateway.fakes import FakePorts
+from gateway.edge.peers import Hosts, Peers
 from pipelines.runtime.errors import SettingsError
 from tests.edge import assert_problem, edge_settings
+from tests.fake_ports import FakePorts
 from wiring.settings_file import load
 
 HOSTS = Hosts(["chat.town.example"], ["https://www.town.example:8443"])

@@ -28,13 +28,13 @@ from mcp_types import UNSUPPORTED_PROTOCOL_VERSION as UNSUPPORTED
 from gateway.app import create_app
 from gateway.edge.metrics import MCP_CALLS
 from gateway.edge.rates import ADDRESS_FACTOR, TIMES
-from gateway.fakes import FakePorts
-from gateway.mcp.tools import PassagesFound, ToolAnswer
+from gateway.mcp.server import PassagesFound, ToolAnswer
 from schemas.answer import Answered, Citation, Done
 from schemas.http import IndexedChunk, IndexedPage, SearchHit
 from schemas.keys import page_key
 from schemas.query import Question, Source
 from tests.edge import INGEST_TOWN, PAGE_ORIGIN, STAFF_TOWN, Wire, bearer, edge_settings, until
+from tests.fake_ports import FakePorts
 from wiring.settings import ChatSettings, SiteSettings
 
 URL = "/v1/sites/town/mcp"

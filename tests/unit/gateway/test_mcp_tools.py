@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.mcp.tools import _marked
+from gateway.mcp.server import _marked
 from schemas.answer import Citation
 
 

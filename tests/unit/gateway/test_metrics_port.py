@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
-from gateway.edge.metrics_port import application, metrics_served
-from gateway.fakes import FakePorts
+from gateway.edge.gauges import application, metrics_served
+from tests.fake_ports import FakePorts
 
 
 async def get(app: FastAPI, path: str) -> tuple[str, str]:

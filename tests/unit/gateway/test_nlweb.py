@@ -12,12 +12,12 @@ from fastapi import FastAPI
 
 from gateway.app import create_app
 from gateway.edge.rates import ADDRESS_FACTOR, TIMES
-from gateway.fakes import FakePorts
 from schemas.answer import Failed
 from schemas.http import SearchHit
 from schemas.nlweb import MAX_PREV, NlwebQuery
 from schemas.query import MAX_QUESTION, Question
 from tests.edge import INGEST_TOWN, PAGE_ORIGIN, STAFF_TOWN, Wire, assert_problem, bearer, edge_settings, until
+from tests.fake_ports import FakePorts
 from tests.unit.gateway.test_mcp import cited
 from wiring.settings import ChatSettings, SiteSettings
 

@@ -19,12 +19,12 @@ from docs.http_page import document
 from gateway.app import create_app
 from gateway.chat.chat import BODY_LIMIT
 from gateway.edge.rates import TIMES
-from gateway.fakes import FakePorts
 from gateway.openai.refusals import is_openai
 from gateway.openai.templates import errand
 from schemas.answer import Answered, Done, Token, Usage
 from schemas.completion import RequestMessage
 from tests.edge import ADMIN, assert_problem, bearer, edge_settings
+from tests.fake_ports import FakePorts
 
 REQUESTS = [json.loads(line) for line in Path(__file__).with_name("openai_requests.jsonl").read_text().splitlines()]
 COMPLETE = "/v1/chat/completions"

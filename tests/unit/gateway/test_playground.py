@@ -13,7 +13,6 @@ from fastapi import FastAPI
 
 from adapters.elastic.client import ElasticsearchDown
 from gateway.console.playground import marked
-from gateway.fakes import FakePorts, Step
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.settings import StepSettings
 from prompts.loader import written
@@ -25,6 +24,7 @@ from schemas.text_version import TextVersion
 from tests.asking import NOON
 from tests.console import CARD, ERASED, EVIL, OUTCOMES, console_ports, fill, tried
 from tests.edge import ADMIN, EVERYTHING_TOWN
+from tests.fake_ports import FakePorts, Step
 from tests.unit.gateway.test_console import OURS, one, page_of, said, sign_in
 from wiring.settings import Settings
 

@@ -20,10 +20,10 @@ from gateway.edge.peers import Peers
 from gateway.edge.problems import Problem
 from gateway.edge.proxy_users import MAX_USER, Headers, ProxyUsers
 from gateway.edge.sessions import LIFE, Sessions
-from gateway.fakes import FakePorts
 from pipelines.runtime.errors import SettingsError
 from tests.console import KEY, console_ports, fill, tried
 from tests.edge import ADMIN, bearer, edge_settings
+from tests.fake_ports import FakePorts
 from wiring.proxy_sign_in import ProxySignInSettings
 from wiring.settings_file import load
 

@@ -12,13 +12,13 @@ from adapters.fake_states import FakeStates
 from connectors.cms import sync as syncing
 from connectors.cms.sources import NoSource
 from connectors.cms.sync import AlreadyRunning
-from gateway.fakes import EPOCH
 from gateway.reconcile_runs import ReconcileRuns
 from pipelines.operate.connector_runs import ConnectorRuns
 from pipelines.runtime.errors import UnknownSite
 from schemas.connector_run import ConnectorRun
 from tests.connecting import SITE, Log
 from tests.edge import edge_settings
+from tests.fake_ports import EPOCH
 from tests.signing import SECRET
 
 

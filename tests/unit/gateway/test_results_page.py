@@ -11,12 +11,12 @@ from fastapi import FastAPI
 from pydantic import SecretStr
 
 from gateway.edge.rates import Rates
-from gateway.fakes import FakePorts
 from gateway.site.results import by_page, catalogue, opened
 from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.errors import Retryable
 from schemas.http import SearchHit, Snippet, SnippetPart
 from tests.edge import PAGE_ORIGIN, assert_problem
+from tests.fake_ports import FakePorts
 
 RESULTS = "/v1/sites/town/results"
 HOSTILE = '<script>alert("1")</script>'

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from gateway.conversations import erasure
+from gateway.conversations import conversations
 from gateway.edge.auth import Caller
 from schemas.access_key import INCLUDED, Scope
 from tests.edge import (
@@ -106,7 +106,7 @@ def test_the_page_has_them_all() -> None:
 async def test_a_route_opens_for_those_who_may_alone(
     app: FastAPI, stranger: httpx.AsyncClient, route: Route, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(erasure, "LISTED_WITHIN", 0)
+    monkeypatch.setattr(conversations, "LISTED_WITHIN", 0)
     assert route.scope
     visitors = {app.state.edge.tokens.issue(site).token: ({"chat"}, site) for site in VISITORS}
     for site in ("town", "other") if "{site}" in route.path else (None,):

@@ -13,7 +13,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 
-from gateway.conversations import erasure
+from gateway.conversations import conversations
 from gateway.edge.bounds import scope_of
 from tests.edge import CHAT_ANYWHERE, PAGE_ORIGIN, STAFF_TOWN, assert_problem, bearer
 
@@ -67,7 +67,7 @@ def test_all_calls_of_the_widget_are_read() -> None:
 async def test_a_page_that_the_site_names_makes_every_call_of_the_widget_and_no_other_page_does(
     app: FastAPI, stranger: httpx.AsyncClient, method: str, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(erasure, "LISTED_WITHIN", 0)
+    monkeypatch.setattr(conversations, "LISTED_WITHIN", 0)
     url, elsewhere = f"/v1/sites/town/{path}", f"/v1/sites/other/{path}"
     allowed = await stranger.options(url, headers=preflight(method))
     assert (allowed.status_code, allowed.headers["access-control-allow-origin"]) == (204, PAGE_ORIGIN)
@@ -94,7 +94,7 @@ async def test_a_page_that_the_site_names_makes_every_call_of_the_widget_and_no_
 async def test_all_is_deleted_from_a_page_of_the_site(
     app: FastAPI, stranger: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(erasure, "LISTED_WITHIN", 0)
+    monkeypatch.setattr(conversations, "LISTED_WITHIN", 0)
     mine = bearer(app.state.edge.tokens.issue("town").token) | {"Origin": PAGE_ORIGIN}
     await stranger.post("/v1/sites/town/chat", headers=mine, json={"question": "When?"})
     assert any((await stranger.get("/v1/sites/town/conversations", headers=mine)).json().values())

@@ -13,9 +13,9 @@ from pydantic import SecretStr
 from connectors.cms.sitemap.websub import Subscription
 from gateway.app import create_app
 from gateway.content import changed
-from gateway.fakes import FakePorts
 from schemas.changed import ChangedAddress
 from tests.edge import assert_problem, edge_settings, until
+from tests.fake_ports import FakePorts
 
 SITE = "https://www.town.example"
 TOPIC = f"{SITE}/feed?kind=news"

@@ -14,9 +14,8 @@ from pydantic import SecretStr, TypeAdapter, ValidationError
 
 from connectors.cms.fetching import Fetched, SafeFetch, ServerUnavailable
 from connectors.tools import site_tools
-from connectors.tools.python import GROUP, python_tool
 from connectors.tools.settings import OpenApiTools, SiteTool
-from connectors.tools.site_tools import ConnectedTools
+from connectors.tools.site_tools import GROUP, ConnectedTools, python_tool
 from pipelines.runtime.errors import SettingsError
 from tests.unit.connectors.tools.test_openapi import DOCUMENT
 

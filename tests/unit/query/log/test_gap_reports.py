@@ -12,7 +12,6 @@ import pytest
 from adapters.elastic.client import ElasticsearchDown
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fake_outcomes import FakeOutcomes
-from gateway.fakes import FakeIndexedPages
 from pipelines.query.log import gap_reports, kept_reports
 from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import Numbers, grouped
@@ -22,6 +21,7 @@ from schemas.gaps import GapReport
 from schemas.outcome import Outcome, OutcomeEvent
 from schemas.query import QuestionVector
 from tests.asking import NOON
+from tests.fake_ports import FakeIndexedPages
 
 
 class Models:

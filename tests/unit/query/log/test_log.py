@@ -15,7 +15,6 @@ from adapters.fake_evaluations import FakeRuns
 from adapters.fake_handovers import FakeHandovers
 from adapters.fake_outcomes import FakeOutcomes
 from adapters.fake_texts import FakeTextStore
-from gateway.fake_conversations import FakeConversations
 from pipelines.conversations.conversations import VersionedConversation
 from pipelines.conversations.turns import ConversationOwner, begun
 from pipelines.operate.audit_log import AuditLog
@@ -31,6 +30,7 @@ from schemas.privacy import PrivacyRules
 from schemas.query import ModelCall, PromptMessage
 from schemas.text_version import TextKind, TextVersion
 from tests.asking import NOON, question
+from tests.fake_conversations import FakeConversations
 from tests.published_runs import run
 from wiring.settings import Settings, SiteSettings
 

@@ -21,10 +21,9 @@ from uuid import uuid4
 from django.db.models import F
 from django.utils import timezone
 
-from pagewire_wagtail.clock import milliseconds
 from pagewire_wagtail.conf import Pagewire
 from pagewire_wagtail.documents import Unrenderable, digest, document
-from pagewire_wagtail.models import CourierState, PageRecord
+from pagewire_wagtail.models import CourierState, PageRecord, milliseconds
 from pagewire_wagtail.public import Public, key_of, whole
 from pagewire_wagtail.wire import Away, Taken, send
 
@@ -95,11 +94,8 @@ def work(pagewire: Pagewire) -> float | None:
     return 0
 
 
-def deliver(pagewire: Pagewire, records: list[PageRecord], *, bulk: bool | None = None) -> int:
-    """Send the current pages of these records, in deliveries of at most BATCH_BYTES.
-
-    Args:
-        bulk: the lane; None: the records' own lane, until it changes.
+def deliver(pagewire: Pagewire, records: list[PageRecord]) -> int:
+    """Send the current pages of these records that are in the lane of the first, in deliveries of at most BATCH_BYTES.
 
     Returns:
         The number of accepted pages.
@@ -107,9 +103,8 @@ def deliver(pagewire: Pagewire, records: list[PageRecord], *, bulk: bool | None 
     Raises:
         Away: pages that were not accepted still wait.
     """
-    if bulk is None:
-        bulk = bool(records) and records[0].bulk
-        records = [record for record in records if record.bulk == bulk]
+    bulk = bool(records) and records[0].bulk
+    records = [record for record in records if record.bulk == bulk]
     taken = 0
     batch: list[Line] = []
     for line in look(pagewire, records):

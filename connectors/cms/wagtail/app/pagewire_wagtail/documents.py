@@ -3,16 +3,23 @@
 A page model can override fields: `def pagewire_document(self)` returns a dictionary with some of `title`, `name`,
 `description`, `keywords`, `content`, `url`, `attachments`, `labels`, or None to exclude the page.
 `pagewire_document = None` on the class excludes every page of that model.
+
+The documents that its content links to, files that everybody may open, are attachments of the page.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 from hashlib import sha256
+from html import unescape
 from typing import Any
+from urllib.parse import unquote, urljoin, urlsplit
 
+from django.apps import apps
 from django.db import models
+from django.urls import Resolver404, resolve
 from django.utils import timezone, translation
 from django.utils.html import linebreaks
 from taggit.managers import TaggableManager
@@ -20,11 +27,13 @@ from wagtail.blocks import StreamValue
 from wagtail.fields import RichTextField, StreamField
 from wagtail.rich_text import expand_db_html
 
-from pagewire_wagtail.attachments import attachments
 from pagewire_wagtail.public import Page, key_of
 
 OVERRIDABLE = frozenset({"url", "name", "title", "description", "keywords", "content", "attachments", "labels"})
 MAX_LABELS = 200  # of a page; Pagewire refuses more
+MOST_ATTACHMENTS = 20  # of a page
+READABLE = frozenset({"pdf", "docx", "pptx", "xlsx", "odt", "txt", "eml"})
+HREF = re.compile(r"""<a\s[^<>]{0,2000}?\bhref=["']([^"'<>]{1,2000})["']""", re.IGNORECASE)
 
 
 class Unrenderable(Exception):
@@ -134,3 +143,45 @@ def _aware(moment: datetime | None) -> str | None:
     if moment is None:
         return None
     return (timezone.make_aware(moment) if timezone.is_naive(moment) else moment).isoformat()
+
+
+def attachments(content: str, page_url: str) -> list[dict[str, str]]:
+    """The documents, in the order of their links, 20 at most; none if the site has no Wagtail documents."""
+    if not apps.is_installed("wagtail.documents"):
+        return []
+    found: dict[Any, dict[str, str]] = {}
+    for href in dict.fromkeys(map(unescape, HREF.findall(content))):
+        try:
+            url = urljoin(page_url, href)
+            document = _document(url, page_url)
+        except ValueError:  # an editor's address is none
+            continue
+        if document is not None and document.file_extension.lower() in READABLE and _is_public(document):
+            found.setdefault(document.pk, {"url": url, "title": document.title, "media_type": document.content_type})
+        if len(found) == MOST_ATTACHMENTS:
+            break
+    return list(found.values())
+
+
+def _document(url: str, page_url: str) -> Any | None:
+    """The document at an address of this site: served by Wagtail, or directly by the storage of its file."""
+    from wagtail.documents import get_document_model
+
+    model = get_document_model()
+    parts = urlsplit(url)
+    if parts.netloc == urlsplit(page_url).netloc:
+        try:
+            match = resolve(parts.path)
+        except Resolver404:
+            match = None
+        if match is not None and match.url_name == "wagtaildocs_serve":
+            return model.objects.filter(pk=match.args[0]).first()
+    storage = model._meta.get_field("file").storage
+    base = urljoin(page_url, getattr(storage, "base_url", None) or "")
+    if base != page_url and url.startswith(base):
+        return model.objects.filter(file=unquote(url.removeprefix(base)).partition("?")[0]).first()
+    return None
+
+
+def _is_public(document: Any) -> bool:
+    return not document.collection.get_view_restrictions()

@@ -12,8 +12,7 @@ from django.db.models import F, Value
 from django.db.models.functions import Greatest
 
 from pagewire_wagtail import kick
-from pagewire_wagtail.clock import milliseconds
-from pagewire_wagtail.models import PageRecord
+from pagewire_wagtail.models import PageRecord, milliseconds
 from pagewire_wagtail.public import key_of, language_tag, newest
 
 CHUNK = 500  # lines a statement

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from django.db import models, router
 
 
@@ -55,3 +57,8 @@ class CourierState(models.Model):
     delivered_at = models.DateTimeField(null=True)
 
     objects = _Newest()
+
+
+def milliseconds() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000

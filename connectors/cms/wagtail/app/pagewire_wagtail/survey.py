@@ -10,12 +10,11 @@ from collections.abc import Iterable, Iterator
 from time import monotonic
 from typing import Any
 
-from pagewire_wagtail.clock import milliseconds
 from pagewire_wagtail.conf import Pagewire
 from pagewire_wagtail.courier import current, expose
 from pagewire_wagtail.documents import Unrenderable, digest, document
 from pagewire_wagtail.marks import CHUNK, LISTED, Marked, listed, mark
-from pagewire_wagtail.models import PageRecord
+from pagewire_wagtail.models import PageRecord, milliseconds
 from pagewire_wagtail.public import Public, key_of, newest, whole
 
 PAGES = 100  # read with one query

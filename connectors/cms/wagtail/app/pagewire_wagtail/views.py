@@ -12,8 +12,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from pagewire_wagtail import survey
-from pagewire_wagtail.clock import milliseconds
 from pagewire_wagtail.conf import Pagewire, WrongSetting, pagewire
+from pagewire_wagtail.models import milliseconds
 from pagewire_wagtail.signing import BadSignature, verify
 
 MOST_PAGES = 50  # of a request

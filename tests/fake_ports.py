@@ -21,7 +21,6 @@ from adapters.fake_outcomes import FakeOutcomes
 from adapters.fake_states import FakeStates
 from adapters.fake_texts import FakeTextStore
 from connectors.cms.sources import NoSource
-from gateway.fake_conversations import FakeConversations
 from gateway.ports import Ports
 from gateway.rebuild_runs import RebuildRuns
 from gateway.reconcile_runs import ReconcileRuns
@@ -94,6 +93,7 @@ from schemas.outcome import OutcomeEvent
 from schemas.query import Question
 from schemas.rebuild import Generation, RebuildList, RebuildOrder, RebuildState
 from schemas.topics import Topic
+from tests.fake_conversations import FakeConversations
 
 EPOCH = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
