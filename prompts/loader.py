@@ -141,8 +141,7 @@ class Prompt:
     ) -> tuple[ChatMessage, ...]:
         """System message, the worked examples (by default all in `lang`), user message.
 
-        Raises:
-            PromptError: a value is missing, or is for no variable.
+        Raises: PromptError: a value is missing, or is for no variable.
         """
         _compare(self.path, "value for variable", set(values), set(self.variables))
         found = [ChatMessage("system", _fill(self.system, values))]
@@ -162,8 +161,7 @@ def load(name: str, overrides: Path | None = None) -> Prompt:
 
     If the site has only examples of the prompt, they replace ours language by language.
 
-    Raises:
-        PromptError: names the file and the fault.
+    Raises: PromptError: names the file and the fault.
     """
     ours = _ours(name)
     theirs = overrides / f"{name}.yaml" if overrides else None
@@ -186,8 +184,7 @@ def tried(text: str, own: Prompt) -> Prompt:
     It comes over HTTP, so anchors, aliases, tags and deep nesting are refused before it is parsed: with them, a short
     text can keep YAML's parser busy for hours or crash it.
 
-    Raises:
-        PromptError: names the fault.
+    Raises: PromptError: names the fault.
     """
     path = Path(own.path.name)
     _plain(path, text)
@@ -197,11 +194,7 @@ def tried(text: str, own: Prompt) -> Prompt:
 
 
 def plain(name: str, text: str) -> Any:
-    """A parsed YAML document from HTTP, with the checks of a tried prompt.
-
-    Raises:
-        PromptError: names the fault.
-    """
+    """A parsed YAML document from HTTP, with the checks of a tried prompt. Raises: PromptError: names the fault."""
     path = Path(name)
     _plain(path, text)
     documents = _loaded(path, text)
@@ -219,8 +212,7 @@ def written(name: str, overrides: Path | None = None) -> str:
 def sentences(name: str, overrides: Path | None = None) -> dict[str, dict[str, str]]:
     """Sentences by name and language; those of the site's folder replace ours.
 
-    Raises:
-        PromptError: a malformed file, an unknown name, or a sentence without English.
+    Raises: PromptError: a malformed file, an unknown name, or a sentence without English.
     """
     path = HERE / f"{name}.yaml"
     found = {key: dict(said) for key, said in _parse(path, _Sentences, _one(path)).root.items()}

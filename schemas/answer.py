@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from schemas.base import Message, SiteId, Wire
+from schemas.base import Message, SiteId, Wire, optional
 from schemas.query import Became, FoundPage, Gate, Grade, RequestId, SearchMode, Source, Sure
 from schemas.query import PendingCall as PendingCall
 from schemas.query import PromptMessage as PromptMessage
@@ -166,10 +166,8 @@ class Answered(Wire):
     tables: tuple[WholeTable, ...] = Field(
         default=(), description="Whole tables of which only some rows are quoted; none that is very long."
     )
-    pending: PendingCall | None = Field(
-        default=None,
-        exclude_if=lambda call: call is None,
-        description="Where the answer asks for what a tool still needs: the call. Absent elsewhere.",
+    pending: PendingCall | None = optional(
+        description="Where the answer asks for what a tool still needs: the call. Absent elsewhere."
     )
     strategy: str = Field(default="", description="What was asked to answer: a strategy's name, or `quote`.")
     trace: tuple[Step, ...] = Field(default=(), description="The steps, in order; of very many only the first.")

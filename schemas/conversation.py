@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, Field, StringConstraints
 
 from schemas.answer import Certainty, Citation, Doubted, GeneratedBy, QuestionMeaning, WholeTable
-from schemas.base import Lang, PageId, SiteId, Wire
+from schemas.base import Lang, PageId, SiteId, Wire, optional
 from schemas.labels import Labels
 from schemas.page import FieldName
 from schemas.page_metadata import PageStamp
@@ -30,7 +30,7 @@ class CitedSource(PageStamp):
     url: str
     field: FieldName
     ord: int = Field(ge=0)
-    kind: SourceKind = Field(default="page", exclude_if=lambda kind: kind == "page", description="As in the answer.")
+    kind: SourceKind = optional("page", description="As in the answer.")
 
 
 Rating = Literal["up", "down"]
@@ -86,18 +86,10 @@ class StoredTurn(AskedTurn):
     deadline: AwareDatetime = Field(description="After this no stage works on the answer any more.")
     position: str = Field(description="A place in `answer.events` before the answer.")
     groups: tuple[str, ...] = Field(default=(), description="Access groups whose pages the answer could tell of.")
-    labels: Labels = Field(
-        default_factory=dict,
-        exclude_if=lambda labels: not labels,
-        description="Of the pages that it was to be answered from.",
-    )
+    labels: Labels = optional({}, description="Of the pages that it was to be answered from.")
     guessed: bool = Field(default=False, description="Its language was neither given nor shown by its words.")
     removed: bool = Field(default=False, description="Taken back: shown no more.")
-    pending: PendingCall | None = Field(
-        default=None,
-        exclude_if=lambda call: call is None,
-        description="The call of a tool for which the answer asks.",
-    )
+    pending: PendingCall | None = optional(description="The call of a tool for which the answer asks.")
     replaces: RequestId | None = Field(
         default=None, description="The turn that this one asks again; shown where nothing comes of this one."
     )

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
 from schemas.answer import Certainty, Citation, Doubted, GeneratedBy, QuestionMeaning, Step, Usage, WholeTable
-from schemas.base import GivenLang, Lang, PageId, Revision, Wire
+from schemas.base import GivenLang, Lang, PageId, Revision, Wire, optional
 from schemas.labels import LabelFilter, Labels
 from schemas.page import FieldName, Group, PageDocument
 from schemas.page_metadata import PageStamp
@@ -88,7 +88,7 @@ class SearchHit(PageStamp):
     cosine: float | None = None
     revision: Revision
     snippet: Snippet = Snippet()
-    labels: Labels = Field(default_factory=dict, exclude_if=lambda labels: not labels, description="Of its page.")
+    labels: Labels = optional({}, description="Of its page.")
 
 
 class SearchResult(Wire):
@@ -178,8 +178,8 @@ class ListedPage(Wire):
     title: str
     url: str
     revision: Revision
-    description: str = Field(default="", exclude_if=lambda text: not text, description="What the page says of itself.")
-    labels: Labels = Field(default_factory=dict, exclude_if=lambda labels: not labels)
+    description: str = optional("", description="What the page says of itself.")
+    labels: Labels = optional({})
 
 
 class PageList(Wire):

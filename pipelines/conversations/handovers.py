@@ -78,31 +78,25 @@ class HandoverStore(Protocol):
 
     async def put(self, kept: VersionedHandover) -> VersionedHandover:
         """Store it, seen by the next look, if the stored version is still `kept.version`. Raises: HandoverChanged."""
-        ...
 
     async def get(self, site: str, reference: str) -> VersionedHandover | None: ...
 
     async def due(self, now: datetime, limit: int) -> Sequence[VersionedHandover]:
         """Of each site the waiting message that is due for the longest time."""
-        ...
 
     async def of_site(
         self, site: str, state: HandoverState | None, limit: int, after: str | None = None
     ) -> tuple[Sequence[StoredHandover], str | None]:
         """The newest first, and where to read on."""
-        ...
 
     async def delete(self, site: str, reference: str) -> bool:
         """False: there is none."""
-        ...
 
     async def erase(self, owner: ConversationOwner, conversation_id: str | None = None) -> int:
         """Delete those of an owner, or those that took one of its conversations along. Returns their number."""
-        ...
 
     async def expire(self, before: Mapping[str, datetime]) -> Mapping[str, int]:
         """Delete older ones, by site, whatever their state. Returns their numbers by site."""
-        ...
 
 
 # Delivers a message of a site (connectors.handover). The receiver knows a repeat by its id. Raises: Retryable;

@@ -48,7 +48,6 @@ class Proposal(Protocol):
 class Propose(Protocol):
     async def __call__(self, site: str, lang: str) -> Sequence[Proposal]:
         """What pages for everybody propose, the best first. Raises: Retryable."""
-        ...
 
 
 @dataclass

@@ -220,8 +220,7 @@ class ExampleComparison:
     async def like(self, new: WorkedExample) -> LikeExamples:
         """Those of its kind and language that would be used for its question, and those that ask in the same words.
 
-        Raises:
-            Retryable: the examples cannot be read. Without a model the words alone are compared.
+        Raises: Retryable: the examples cannot be read. Without a model the words alone are compared.
         """
         language = new.lang.partition("-")[0]
         others = [

@@ -40,8 +40,7 @@ class TooLate(Retryable):
 def in_time(request: Question) -> None:
     """Before work is put into a question: it may have waited, or have been redelivered.
 
-    Raises:
-        TooLate: `with_deadline` gives it up.
+    Raises: TooLate: `with_deadline` gives it up.
     """
     if datetime.now(UTC) > request.deadline:
         raise TooLate("the deadline of the question has passed")

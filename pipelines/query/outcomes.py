@@ -54,8 +54,7 @@ class Outcomes:
             made: how the answer came about; None: not known here.
             again: the answer had ended before this try, and was counted by whoever ended it.
 
-        Raises:
-            Retryable: not confirmed.
+        Raises: Retryable: not confirmed.
         """
         request = question_of(known)
         if isinstance(told.end, Answered) and not isinstance(known, Retrieved):

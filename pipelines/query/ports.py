@@ -21,11 +21,7 @@ class ModelError(PagewireError):
 
 
 class RateLimited(ModelError, Retryable):
-    """The model's server has too much to do.
-
-    Args:
-        retry_after: seconds it asks us to wait; None: it does not say.
-    """
+    """The model's server has too much to do. `retry_after`: seconds it asks us to wait; None: it does not say."""
 
     code = "model-busy"
 
@@ -182,7 +178,6 @@ class ChatModel(Protocol):
         tools: Sequence[ToolSpec] = (),
     ) -> AsyncGenerator[Delta, None]:
         """The answer in pieces; the last Delta, and only that, has `usage`. Closing the iterator stops the model."""
-        ...
 
     async def complete(
         self,
@@ -192,7 +187,6 @@ class ChatModel(Protocol):
         tools: Sequence[ToolSpec] = (),
     ) -> Completion:
         """The answer at once."""
-        ...
 
 
 class ChatModels(Protocol):
@@ -205,7 +199,6 @@ class ChatModels(Protocol):
             question: the request's id, whose tokens are counted together.
             own: goes before what is set for the step.
         """
-        ...
 
 
 class ExamplePicker(Protocol):
@@ -217,4 +210,3 @@ class ExamplePicker(Protocol):
         Args:
             question: understandable by itself; default: the request's, with what was said before it.
         """
-        ...

@@ -89,8 +89,7 @@ class Spending:
             question: the request's id; empty: of none.
             reading: tokens of the prompt. writing: that it is meant to write at most.
 
-        Raises:
-            TokensSpent, QuestionSpent: it does not fit any more.
+        Raises: TokensSpent, QuestionSpent: it does not fit any more.
         """
         today, limits = self._today(site), self._settings.sites.get(site)
         if limits is None:

@@ -149,11 +149,9 @@ class Answering:
         Args:
             stopped: set when the visitor wants no more: then the answer ends with what there is of it.
 
-        Returns:
-            How the answer came about.
+        Returns: How the answer came about.
 
-        Raises:
-            Retryable: the broker is away.
+        Raises: Retryable: the broker is away.
         """
         with recorded() as calls:
             reasons = await self._answer(retrieved, to, stopped)

@@ -25,8 +25,7 @@ class FileClock:
     def now(self, zone: ZoneInfo) -> datetime:
         """The file's time; where it names no zone, it is that of the site. An empty file is the machine's clock.
 
-        Raises:
-            SettingsError: there is no such file, or no time in it.
+        Raises: SettingsError: there is no such file, or no time in it.
         """
         try:
             said = self._path.read_text(encoding="utf-8").strip()

@@ -47,11 +47,7 @@ Check = Callable[[str, Iterable[int]], Doubt | None]
 
 @dataclass(frozen=True)
 class Judge:
-    """A judge, and how far it is listened to.
-
-    Args:
-        least: chance below which a sentence counts as not borne out.
-    """
+    """A judge, and how far it is listened to. `least`: chance below which a sentence counts as not borne out."""
 
     entails: Entails
     least: float

@@ -38,15 +38,11 @@ class Finder(Protocol):
     async def find(self, retrieved: Retrieved, query: str) -> tuple[Source, ...]:
         """The passages for another question than the one that was retrieved for, numbered from 1.
 
-        Raises:
-            UnknownSite, Retryable.
+        Raises: UnknownSite, Retryable.
         """
-        ...
 
     async def page(self, retrieved: Retrieved, name: str) -> tuple[Source, ...]:
         """The text of the page that fits the name best, numbered from 1; nothing if none does.
 
-        Raises:
-            UnknownSite, Retryable.
+        Raises: UnknownSite, Retryable.
         """
-        ...

@@ -38,8 +38,7 @@ async def pumped(
     Args:
         seconds: the pieces may take.
 
-    Raises:
-        StrategyFailed: what the pieces raise, or ModelSlow.
+    Raises: StrategyFailed: what the pieces raise, or ModelSlow.
     """
     waiting: asyncio.Queue[Piece | None] = asyncio.Queue()
     room = asyncio.Semaphore(WAITING)

@@ -66,8 +66,7 @@ class Stops:
 
         Only on the request's own site: who learnt its id elsewhere has no say.
 
-        Raises:
-            Retryable: the log cannot be read.
+        Raises: Retryable: the log cannot be read.
         """
         key, site = request.request_id.encode(), request.site
         stopped = asyncio.Event()

@@ -133,8 +133,7 @@ class CorrectionChanges:
     ) -> ListedCorrection:
         """Go by it from now on, in place of the one of this id; without one, of the one about the same question.
 
-        Raises:
-            BadCorrection. TextChanged, TooManyTexts, UnknownSite, Retryable.
+        Raises: BadCorrection. TextChanged, TooManyTexts, UnknownSite, Retryable.
         """
         mine = list(groups)
         trial = await self._tried(site, new, mine, id)

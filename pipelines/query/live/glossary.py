@@ -75,8 +75,7 @@ def widened(glossary: Glossary, lang: str, text: str) -> str:
 def read_glossary(text: str) -> dict[str, dict[str, tuple[str, ...]]]:
     """A glossary in YAML, as pagewire.yaml has it.
 
-    Raises:
-        PromptError: it is none, is too large, names nothing, or has terms that name each other in a circle.
+    Raises: PromptError: it is none, is too large, names nothing, or has terms that name each other in a circle.
     """
     given = plain("glossary", text)
     if not isinstance(given, dict):

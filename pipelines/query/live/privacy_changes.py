@@ -46,11 +46,7 @@ class PrivacyChanges:
         return loss(state.rules, rules, self._now())
 
     async def put(self, site: str, order: PrivacyOrder, by: str) -> PrivacyState:
-        """Keep so much from now on.
-
-        Raises:
-            WouldDelete. TextChanged, TooManyTexts, UnknownSite, Retryable.
-        """
+        """Keep so much from now on. Raises: WouldDelete. TextChanged, TooManyTexts, UnknownSite, Retryable."""
         state = await self.state(site)
         rules = self.wanted(state, order)
         new = NewText(text=written_rules(rules), note=order.note, over=_over(order, state))

@@ -145,8 +145,7 @@ class TextChanges:
     async def put(self, place: Place, new: NewText, by: str) -> TextVersion:
         """Say it from now on. What is live already is not made again, so that a request may be repeated.
 
-        Raises:
-            BadText, TextChanged, TooManyTexts; as `history`.
+        Raises: BadText, TextChanged, TooManyTexts; as `history`.
         """
 
         def made(known: _Known) -> TextVersion:

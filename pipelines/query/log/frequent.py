@@ -64,7 +64,6 @@ class AnsweredReader(Protocol):
 
     async def answered(self, site: str, since: datetime, most: int) -> Sequence[AnsweredQuestion]:
         """The newest first. Raises: Retryable."""
-        ...
 
 
 @dataclass(frozen=True)

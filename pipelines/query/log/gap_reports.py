@@ -71,8 +71,7 @@ class GapReports:
             groups: whose pages are named beside those for everybody; None: all pages.
             wait: seconds, after which it goes on being made and the caller asks again; None: to its end.
 
-        Raises:
-            Retryable. Permanent: of the embedder.
+        Raises: Retryable. Permanent: of the embedder.
         """
         mine = None if groups is None else frozenset(groups)
         return await self._kept.report(site, (days, until, mine), lambda: self._make(site, days, until, mine), wait)

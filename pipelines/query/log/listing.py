@@ -16,11 +16,7 @@ PAGE = 1_000  # questions read at once
 
 
 async def pages(reader: QuestionReader, site: str, wanted: QuestionFilter) -> AsyncGenerator[QuestionList, None]:
-    """All questions that fit, a list at a time; the first also where there are none.
-
-    Raises:
-        Retryable.
-    """
+    """All questions that fit, a list at a time; the first also where there are none. Raises: Retryable."""
     after = None
     while True:
         page = await reader.find(site, wanted, PAGE, after)

@@ -47,8 +47,7 @@ class Notes:
             conversation: its hash.
             requests: of its questions.
 
-        Raises:
-            Retryable: they are not erased.
+        Raises: Retryable: they are not erased.
         """
         if not requests:
             return

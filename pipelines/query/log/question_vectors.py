@@ -20,8 +20,7 @@ from pipelines.runtime.embedder import Matrix32
 async def vectors_of(model: SearchEmbedder, wordings: Sequence[Wording]) -> tuple[Matrix32, int]:
     """A row a wording, and how many had to be made. One after the other: visitors' questions go in between.
 
-    Raises:
-        Retryable. Permanent: of the embedder.
+    Raises: Retryable. Permanent: of the embedder.
     """
     rows, made = np.empty((len(wordings), model.dims), dtype=np.float32), 0
     for place, wording in enumerate(wordings):

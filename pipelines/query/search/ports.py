@@ -212,7 +212,6 @@ class Reranker(Protocol):
 
     async def scores(self, question: str, passages: Sequence[str]) -> Sequence[float]:
         """Chance that each passage answers the question, 0..1."""
-        ...
 
 
 class SearchEmbedder(Embedder, Protocol):
@@ -250,19 +249,15 @@ class SearchIndex(Protocol):
         Args:
             labels: of each key the pages must have one of the values.
 
-        Raises:
-            QueryModelOutdated: the live index is of another model than `model`. Retryable.
+        Raises: QueryModelOutdated: the live index is of another model than `model`. Retryable.
         """
-        ...
 
     async def page(self, site: str, page_id: str, *, groups: Iterable[str] = ()) -> list[Hit]:
         """The chunks of a page in all its languages that are for everybody or for one of the groups: language by
         language, in order. Raises: Retryable."""
-        ...
 
     async def chunks(self, index: str, addresses: Sequence[ChunkKey]) -> list[Hit]:
         """Chunks by their place. Raises: Retryable."""
-        ...
 
     async def field(self, index: str, page_key: str, field: FieldName) -> list[Hit]: ...
 

@@ -203,11 +203,7 @@ class Searcher:
         return of_one_revision(await self._index.page(site, page_id, groups=groups))
 
     async def hits(self, site: str, text: str, *, kind: SearchKind, size: int, groups: Iterable[str] = ()) -> list[Hit]:
-        """The best chunks, at most `size`.
-
-        Raises:
-            UnknownSite, Retryable.
-        """
+        """The best chunks, at most `size`. Raises: UnknownSite, Retryable."""
         return (await self.find(site, text, kind=kind, size=size, groups=groups)).hits
 
     async def pages(
@@ -225,8 +221,7 @@ class Searcher:
         Args:
             vector: of this text by the site's model, where it is known; else the text is embedded.
 
-        Raises:
-            UnknownSite, Retryable.
+        Raises: UnknownSite, Retryable.
         """
         self._settings.site(site)
         try:
@@ -257,8 +252,7 @@ class Searcher:
             guessed: whether neither the visitor nor the question's words say so.
             by_words: whether hits by vector alone count for less than those that have the words.
 
-        Raises:
-            UnknownSite, Retryable.
+        Raises: UnknownSite, Retryable.
         """
         self._settings.site(site)
         try:
@@ -299,8 +293,7 @@ class Searcher:
     async def nearest(self, site: str, text: str, flow: Flow, *, groups: Iterable[str] = ()) -> Retrieval:
         """The best chunks of each field by vector, in the order of their cosines, and what is around them.
 
-        Raises:
-            UnknownSite, Retryable.
+        Raises: UnknownSite, Retryable.
         """
         self._settings.site(site)
         try:
@@ -376,8 +369,7 @@ class Searcher:
         Args:
             lang: the language that pages had better be in; None: any.
 
-        Raises:
-            UnknownSite, Retryable.
+        Raises: UnknownSite, Retryable.
         """
         found = await self.within(labels).find(site, query, kind=kind, size=size, groups=groups, lang=lang)
         # The words of some thousand sentences are stemmed at most; a thread, so that no other visitor waits.

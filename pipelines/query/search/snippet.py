@@ -21,11 +21,7 @@ EDGE_WORDS = 5  # words at each end of a long sentence: enough for a browser to 
 
 
 def snippet(hit: Hit, query: str, vector: Vector32 | None = None) -> Snippet:
-    """What to show of a hit.
-
-    Args:
-        vector: the query's; None: the words alone decide.
-    """
+    """What to show of a hit. `vector`: the query's; None: the words alone decide."""
     wanted = searched(query, hit.lang)
     # Headings and code are shown in their place on the page alone.
     said = [unit for unit in hit.units if unit.kind in ("prose", "item", "row")]

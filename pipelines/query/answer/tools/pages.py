@@ -18,11 +18,7 @@ LOOKED_UP = 5  # sentences with a word
 
 
 class Pages:
-    """Searching, and reading what was found.
-
-    Args:
-        found: the sources so far.
-    """
+    """Searching, and reading what was found. `found`: the sources so far."""
 
     def __init__(self, finder: Finder, retrieved: Retrieved, found: Callable[[], Sequence[Source]]) -> None:
         self._finder = finder

@@ -142,8 +142,7 @@ class Tool:
     async def call(self, given: Mapping[str, Any]) -> Said:
         """Run it with arguments that a model gave.
 
-        Raises:
-            MissingSlots: what the visitor must be asked for. BadCall.
+        Raises: MissingSlots: what the visitor must be asked for. BadCall.
         """
         try:
             checked = self.arguments.model_validate(given)
