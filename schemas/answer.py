@@ -124,14 +124,9 @@ class TrialFindings(Wire):
     found: tuple[FoundPage, ...] = Field(default=(), description="The pages found, the best first, cited or not.")
 
 
-class Answered(Wire):
-    """The whole answer, so that a reader may skip all other events."""
+class AnswerMarks(Wire):
+    """What a reader should know of an answer besides its text."""
 
-    type: Literal["answer"] = "answer"
-    text: str
-    citations: tuple[Citation, ...]
-    sources: tuple[Source, ...] = Field(description="All sources, `cited` true on those the answer uses.")
-    extractive: bool = Field(description="True when no model wrote it: the text quotes the pages.")
     certainty: Certainty | None = Field(
         default=None,
         description="Where no model wrote it: an answer is `said`, a `place` on a page is shown, or `pages` are named; "
@@ -144,17 +139,9 @@ class Answered(Wire):
     )
     handover: bool = Field(
         default=False,
-        description="Whether to offer the form by which a visitor leaves a message for a person: somebody was asked "
-        "for, or no page answers. Never where the site has not set it up.",
-    )
-    stopped: bool = Field(default=False, description="True when the visitor stopped it: the text is what came before.")
-    cut: bool = Field(
-        default=False,
-        description="True when the limit of what its model may write ended it: the last whole sentence, and …",
-    )
-    left_out: int = Field(
-        default=0,
-        description="Sentences that the model wrote and the sources it cites do not bear out: not in the text.",
+        description="Whether to offer the form by which a visitor leaves a message for a person (`POST "
+        "/v1/sites/{site}/handovers`): somebody was asked for, or no page answers. Never where the site has not set it "
+        "up.",
     )
     doubted: tuple[Doubted, ...] = Field(
         default=(),
@@ -165,6 +152,25 @@ class Answered(Wire):
     )
     tables: tuple[WholeTable, ...] = Field(
         default=(), description="Whole tables of which only some rows are quoted; none that is very long."
+    )
+
+
+class Answered(AnswerMarks):
+    """The whole answer, so that a reader may skip all other events."""
+
+    type: Literal["answer"] = "answer"
+    text: str
+    citations: tuple[Citation, ...]
+    sources: tuple[Source, ...] = Field(description="All sources, `cited` true on those the answer uses.")
+    extractive: bool = Field(description="True when no model wrote it: the text quotes the pages.")
+    stopped: bool = Field(default=False, description="True when the visitor stopped it: the text is what came before.")
+    cut: bool = Field(
+        default=False,
+        description="True when the limit of what its model may write ended it: the last whole sentence, and …",
+    )
+    left_out: int = Field(
+        default=0,
+        description="Sentences that the model wrote and the sources it cites do not bear out: not in the text.",
     )
     pending: PendingCall | None = optional(
         description="Where the answer asks for what a tool still needs: the call. Absent elsewhere."

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from schemas.answer import Certainty, Citation, Doubted, GeneratedBy, QuestionMeaning, WholeTable
+from schemas.answer import AnswerMarks, Citation
 from schemas.base import Lang, PageId, SiteId, Wire, optional
 from schemas.labels import Labels
 from schemas.page import FieldName
@@ -49,7 +49,7 @@ class Feedback(FeedbackOrder):
     at: AwareDatetime
 
 
-class AskedTurn(Wire):
+class AskedTurn(AnswerMarks):
     """A question and its outcome."""
 
     request_id: RequestId
@@ -63,16 +63,6 @@ class AskedTurn(Wire):
     citations: tuple[Citation, ...] = ()
     sources: tuple[CitedSource, ...] = Field(default=(), description="Those the answer cites.")
     extractive: bool = False
-    certainty: Certainty | None = Field(
-        default=None, description="As in the answer; null also where an earlier version did not say."
-    )
-    generated_by: GeneratedBy | None = Field(
-        default=None, description="Who made the answer's text; null: an earlier version did not say."
-    )
-    doubted: tuple[Doubted, ...] = Field(default=(), description="Sentences that its sources do not bear out.")
-    handover: bool = Field(default=False, description="Whether to offer the form for a message to a person.")
-    narrower: tuple[QuestionMeaning, ...] = Field(default=(), description="As the answer offered them.")
-    tables: tuple[WholeTable, ...] = Field(default=(), description="Whole tables of which it quotes some rows.")
     error: str | None = Field(default=None, description="Why there is no answer: a code, for programs.")
     feedback: Feedback | None = None
     withheld: bool = Field(
@@ -95,25 +85,24 @@ class StoredTurn(AskedTurn):
     )
 
 
-class Conversation(Wire):
-    """As it is stored, under its owner."""
-
+class _Titled(Wire):
     conversation_id: RequestId
-    site: SiteId
-    owner: str
     title: str
     created_at: AwareDatetime
     updated_at: AwareDatetime
+
+
+class Conversation(_Titled):
+    """As it is stored, under its owner."""
+
+    site: SiteId
+    owner: str
     turns: tuple[StoredTurn, ...]
 
 
-class ConversationSummary(Wire):
+class ConversationSummary(_Titled):
     """A line of a list."""
 
-    conversation_id: RequestId
-    title: str
-    created_at: AwareDatetime
-    updated_at: AwareDatetime
     turns: int = Field(description="Questions that are shown.")
 
 
@@ -126,13 +115,9 @@ class ConversationList(Wire):
     older: tuple[ConversationSummary, ...] = ()
 
 
-class ConversationDetail(Wire):
+class ConversationDetail(_Titled):
     """A conversation as its visitor sees it."""
 
-    conversation_id: RequestId
-    title: str
-    created_at: AwareDatetime
-    updated_at: AwareDatetime
     turns: tuple[AskedTurn, ...]
 
 

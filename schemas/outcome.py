@@ -246,24 +246,13 @@ class QuestionRow(Wire):
     @classmethod
     def of(cls, logged: LoggedQuestion) -> QuestionRow:
         outcome, feedback, verdict = logged.outcome, logged.feedback, logged.verdict
+        same = {name: getattr(outcome, name) for name in cls.model_fields.keys() & Outcome.model_fields.keys()}
         return cls(
+            **same,
             request_id=logged.request_id,
             conversation=logged.conversation,
-            asked_at=outcome.asked_at,
-            asked_in=outcome.asked_in,
-            lang=outcome.lang,
-            question=outcome.question,
-            rephrased=outcome.rephrased,
-            became=outcome.became,
-            grade=outcome.grade,
             pages=cited_pages(outcome),
-            restricted=outcome.restricted,
-            strategy=outcome.strategy,
-            model=outcome.model,
             tokens=outcome.prompt_tokens + outcome.completion_tokens,
-            first_token_ms=outcome.first_token_ms,
-            stopped=outcome.stopped,
-            failed=outcome.failed,
             feedback=feedback.rating if feedback else None,
             comment=feedback.comment if feedback else None,
             faithfulness=verdict.faithfulness if verdict else None,

@@ -67,15 +67,22 @@ class PageDocument(Wire):
     )
 
 
-class PageChange(Message):
-    """One accepted change of one page: the source of truth, from which all else is derived."""
-
+class _Change(Wire):
     op: Op
     site: SiteId
     lang: Lang
     page_id: PageId
     revision: Revision
     accepted_at: AwareDatetime
+
+    @property
+    def page_key(self) -> str:
+        return page_key(self.site, self.lang, self.page_id)
+
+
+class PageChange(_Change, Message):
+    """One accepted change of one page: the source of truth, from which all else is derived."""
+
     source: str = Field(description="Who handed it over: `push`, `import`, or a connector's name.")
     page: PageDocument | None = Field(default=None, description="The page; null for a delete.")
 
@@ -85,26 +92,12 @@ class PageChange(Message):
             raise ValueError("an upsert carries a page, a delete carries none")
         return self
 
-    @property
-    def page_key(self) -> str:
-        return page_key(self.site, self.lang, self.page_id)
 
-
-class ChangeRef(Wire):
+class ChangeRef(_Change):
     """A reference to the change that a later message belongs to; passed on from the chunk stage to the receipt."""
 
-    op: Op
-    site: SiteId
-    lang: Lang
-    page_id: PageId
-    revision: Revision
-    accepted_at: AwareDatetime
     partition: int = Field(ge=0, description="Where the change stands in cms.changes, ...")
     offset: int = Field(ge=0, description="... so that the index stage can put it back on top of the log.")
-
-    @property
-    def page_key(self) -> str:
-        return page_key(self.site, self.lang, self.page_id)
 
 
 class AttachmentPlace(Wire):

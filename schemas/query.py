@@ -68,15 +68,25 @@ class Tuned(FlowParts, Wire):
     """Settings of answering that replace those of pagewire.yaml; null: as in pagewire.yaml."""
 
     strategy: str | None = Field(default=None, description="A strategy's name; `quote`: no model writes the answer.")
-    model: str | None = Field(default=None, description="Asked by the steps of the answer.")
+    model: str | None = Field(
+        default=None, description="A model that `pagewire.yaml` names; asked by the steps of the answer."
+    )
     temperature: float | None = Field(default=None, description="Of the same steps.")
     examples: int | None = Field(default=None, ge=0, description="Worked answers in the prompt, at most.")
     think: bool | None = Field(
-        default=None, description="Whether the model thinks over the sources first; null: as its strategy does."
+        default=None,
+        description="Whether the model thinks over the sources, step by step, before it writes; default: as the "
+        "strategy does, of which `chain-of-thought` does and all others do not.",
     )
-    rerank: bool | None = Field(default=None, description="Whether the configured reranker reads the hits again.")
+    rerank: bool | None = Field(
+        default=None, description="Whether the configured reranker reads the hits again; default: where there is one."
+    )
     sure_threshold: float | None = Field(
-        default=None, gt=0, lt=1, description="Least chance of evidence that is shown where no model writes."
+        default=None,
+        gt=0,
+        lt=1,
+        description="Least chance that the best sentence, or its page, answers, for it to be shown where no model "
+        "writes; higher refuses more.",
     )
 
     def over(self, other: Tuned) -> Tuned:
@@ -240,18 +250,21 @@ class ModelCall(Wire):
     not_kept: int = Field(default=0, ge=0, description="Characters of messages and reply that are left out here.")
 
 
-class Rephrased(Message):
-    """`query.rephrased`: the question that is searched and answered."""
-
+class _Understood(Message):
     request: Question
     question: str
-    earlier: Earlier | None = Field(default=None, description="Null: the question stands alone.")
     mode: SearchMode
     courtesy: CourtesyKind | None = Field(default=None, description="Of a courtesy; null: something is asked.")
     person: bool = Field(default=False, description="Somebody to talk to is asked for; `courtesy` is `about` then.")
     calls: tuple[ModelCall, ...] = optional((), description="Of models, so far; only of a site with `log_prompts`.")
     usage: Usage = Field(default=Usage(), description="So far.")
     timings_ms: dict[str, float] = Field(default_factory=dict)
+
+
+class Rephrased(_Understood):
+    """`query.rephrased`: the question that is searched and answered."""
+
+    earlier: Earlier | None = Field(default=None, description="Null: the question stands alone.")
 
 
 SourceKind = Literal["page", "tool"]
@@ -364,14 +377,9 @@ class Corrected(Wire):
     text: str = Field(default="", description="What visitors read; empty: the answer comes from the page.")
 
 
-class Retrieved(Message):
+class Retrieved(_Understood):
     """`query.retrieved`: the sources an answer may use."""
 
-    request: Question
-    question: str
-    mode: SearchMode
-    courtesy: CourtesyKind | None = Field(default=None, description="Of a courtesy; null: something is asked.")
-    person: bool = Field(default=False, description="Somebody to talk to is asked for; `courtesy` is `about` then.")
     grade: Grade
     sources: tuple[Source, ...]
     gate: Gate | None = None
@@ -387,6 +395,3 @@ class Retrieved(Message):
     found: tuple[FoundPage, ...] = Field(
         default=(), description="Of a trial, or with `ranked`: the pages found, the best first."
     )
-    calls: tuple[ModelCall, ...] = optional((), description="As in `query.rephrased`.")
-    usage: Usage = Field(default=Usage(), description="So far.")
-    timings_ms: dict[str, float] = Field(default_factory=dict)

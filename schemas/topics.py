@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 
 from schemas.answer import AnswerEvent
 from schemas.base import Message
-from schemas.counts import Counts
 from schemas.ingest import PageChunks, PageEmbeddings, ReceiptEvent
 from schemas.outcome import OutcomeEvent, VerdictEvent
 from schemas.page import PageChange
 from schemas.page_order import PageBuilt, PageOrder
 from schemas.query import Question, Rephrased, Retrieved, Stop
-from schemas.worker import PauseNote
+from schemas.worker import Counts, PauseNote
 
 HOUR = 3_600_000  # milliseconds
 DAY = 24 * HOUR

@@ -6,14 +6,19 @@ index's own vocabulary would change the splits over time.
 
 A wrong split does little harm, since pages and questions are split the same way. Keywords alone on XQuAD's German
 pages: page@1 .938 with Snowball's stems of whole words, .961 with stems of parts (first five letters of words: .951).
+
+The same dictionaries restore umlauts that were typed without their keys: "Sperrmuell" is "Sperrmüll". Only what they
+know with the umlaut, and do not know without it, is changed ("Steuer", "Poet").
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.metadata import version
+from itertools import product
 
 from text.folding import fold
 from text.vocabulary import Vocabulary, kept
@@ -115,3 +120,30 @@ def _marked(dictionary: str) -> Iterator[str]:
                 yield fold(word)
             elif word.islower():
                 yield _OTHER + fold(word)
+
+
+MOST = 3  # places in a word that are tried; each doubles the number of spellings
+_PLACES = re.compile("ae|oe|ue", re.IGNORECASE)
+_LETTERS = {"ae": "ä", "oe": "ö", "ue": "ü"}
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def with_umlauts(text: str, lang: str) -> str:
+    """`text` with the umlauts that German words in it lack; other languages as they are."""
+    if lang.partition("-")[0] != "de":
+        return text
+    return _WORD.sub(lambda word: _spelled(word[0]), text)
+
+
+def _spelled(word: str) -> str:
+    places = list(_PLACES.finditer(word))
+    if not 0 < len(places) <= MOST or is_word(fold(word), "de"):
+        return word
+    for changed in product((True, False), repeat=len(places)):
+        spelling = word
+        for place, change in reversed(list(zip(places, changed, strict=True))):
+            if change:
+                spelling = spelling[: place.start()] + _LETTERS[place[0].lower()] + spelling[place.end() :]
+        if is_word(fold(spelling), "de"):
+            return spelling
+    return word

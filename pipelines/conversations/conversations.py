@@ -259,11 +259,10 @@ class Conversations:
 
     async def rename(self, owner: ConversationOwner, conversation_id: str, title: str) -> ConversationDetail:
         """Raises: UnknownConversation, Retryable."""
-
-        def titled(conversation: Conversation) -> Conversation:
-            return conversation.model_copy(update={"title": title})
-
-        return shown(await self._change(owner, conversation_id, titled, at_once=True), owner.groups)
+        renamed = await self._change(
+            owner, conversation_id, lambda it: it.model_copy(update={"title": title}), at_once=True
+        )
+        return shown(renamed, owner.groups)
 
     async def requests(self, owner: ConversationOwner, conversation_id: str) -> tuple[str, ...]:
         """Request ids of all its questions, also of hidden ones. Raises: UnknownConversation, Retryable."""
@@ -293,11 +292,8 @@ class Conversations:
         Raises: UnknownConversation, NoTurn, Retryable.
         """
         turn = await self.last(owner, conversation_id)
-
-        def without(conversation: Conversation) -> Conversation:
-            return without_turn(conversation, turn.request_id)
-
-        return shown(await self._change(owner, conversation_id, without, at_once=True), owner.groups), turn
+        rest = await self._change(owner, conversation_id, lambda it: without_turn(it, turn.request_id), at_once=True)
+        return shown(rest, owner.groups), turn
 
     async def rate(
         self, owner: ConversationOwner, request_id: str, feedback: Feedback, conversation_id: str | None = None

@@ -197,10 +197,6 @@ class Deliveries:
             if site not in self._busy:
                 self._busy[site] = asyncio.create_task(self._deliver(kept), name=f"handovers {site}")
 
-    async def settled(self) -> None:
-        """Wait for the deliveries under way; for tests."""
-        await asyncio.gather(*self._busy.values())
-
     async def _deliver(self, kept: VersionedHandover) -> None:
         handover, tries = kept.handover, kept.stored.tries + 1
         try:

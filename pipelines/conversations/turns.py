@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 
-from schemas.answer import Answered, Event, Failed, QuestionRephrased, SourcesFound
+from schemas.answer import Answered, AnswerMarks, Event, Failed, QuestionRephrased, SourcesFound
 from schemas.conversation import (
     AskedTurn,
     CitedSource,
@@ -155,18 +155,11 @@ def completed(conversation: Conversation, request_id: str, outcome: TurnOutcome)
         answer=answered.text,
         citations=answered.citations,
         sources=tuple(
-            CitedSource.model_validate(source.model_dump(include=set(CitedSource.model_fields)))
-            for source in answered.sources
-            if source.cited
+            CitedSource.model_validate(each, from_attributes=True) for each in answered.sources if each.cited
         ),
         extractive=answered.extractive,
-        certainty=answered.certainty,
-        generated_by=answered.generated_by,
-        doubted=answered.doubted,
-        handover=answered.handover,
-        narrower=answered.narrower,
-        tables=answered.tables,
         pending=answered.pending,
+        **{name: getattr(answered, name) for name in AnswerMarks.model_fields},
     )
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from pipelines.query.live.site_prompts import SitePrompts
-from pipelines.query.outcomes import Known, Outcomes, question_of
+from pipelines.query.outcomes import KnownKind, Outcomes, question_of
 from pipelines.query.ports import NotTried
 from pipelines.query.publish import fail
 from pipelines.query.settings import QuerySettings
@@ -23,7 +23,7 @@ from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Handler, OnDead, Sender
 from schemas.base import WireError
-from schemas.query import Question, Rephrased, Retrieved
+from schemas.query import Question
 
 logger = structlog.get_logger(__name__)
 
@@ -48,7 +48,7 @@ def in_time(request: Question) -> None:
 
 def with_deadline(
     handler: Handler,
-    read: Callable[[Record], Known],
+    kind: KnownKind,
     settings: QuerySettings,
     site_prompts: SitePrompts,
     log: LogReader,
@@ -63,9 +63,9 @@ def with_deadline(
         try:
             await handler(record, sender)
         except NotTried as err:  # a trial's own doing: no dead letter, and said to who tries it out as it is
-            await fail(record, question_of(read(record)), sender, log, err.code, str(err))
+            await fail(record, question_of(kind.decode(record.value)), sender, log, err.code, str(err))
         except Retryable as err:
-            known = read(record)
+            known = kind.decode(record.value)
             request = question_of(known)
             if datetime.now(UTC) < min(request.asked_at + PATIENCE, request.deadline):
                 raise
@@ -76,12 +76,12 @@ def with_deadline(
     return handle
 
 
-def apology(read: Callable[[Record], Known], site_prompts: SitePrompts, log: LogReader, outcomes: Outcomes) -> OnDead:
+def apology(kind: KnownKind, site_prompts: SitePrompts, log: LogReader, outcomes: Outcomes) -> OnDead:
     """End the visitor's answer in plain words when their question ended as a dead letter."""
 
     async def tell(record: Record, letter: DeadLetter, sender: Sender) -> None:
         try:
-            known = read(record)
+            known = kind.decode(record.value)
         except WireError:
             return  # nobody can be told
         request = question_of(known)
@@ -93,7 +93,7 @@ def apology(read: Callable[[Record], Known], site_prompts: SitePrompts, log: Log
 
 def while_chat_on(
     handler: Handler,
-    read: Callable[[Record], Known],
+    kind: KnownKind,
     went_off: Callable[[str], asyncio.Event],
     site_prompts: SitePrompts,
     answers: LogReader,
@@ -103,7 +103,7 @@ def while_chat_on(
 
     async def handle(record: Record, sender: Sender) -> None:
         try:
-            known = read(record)
+            known = kind.decode(record.value)
         except WireError:  # a dead letter, chat or no chat
             await handler(record, sender)
             return
@@ -131,15 +131,3 @@ async def _before(event: asyncio.Event, work: Awaitable[None]) -> bool:
         working.cancel()
         waiting.cancel()
         await asyncio.gather(working, waiting, return_exceptions=True)
-
-
-def asked(record: Record) -> Question:
-    return Question.decode(record.value)
-
-
-def rephrased(record: Record) -> Rephrased:
-    return Rephrased.decode(record.value)
-
-
-def retrieved(record: Record) -> Retrieved:
-    return Retrieved.decode(record.value)

@@ -345,7 +345,7 @@ class Answering:
 
     async def _own_words(self, request: Question) -> OwnWords:
         phrases, lang = self._phrases(request), request.lang
-        ours = (phrases.lead_in(lang), phrases.say("closest", lang), phrases.say("missing", lang))
+        ours = (phrases.say("lead-in", lang), phrases.say("closest", lang), phrases.say("missing", lang))
         return OwnWords(*[await self._said(text, request) for text in ours])
 
     async def _said(self, text: str, request: Question) -> str:

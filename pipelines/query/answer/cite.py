@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from pipelines.query.answer.code import CodeSpans
+from pipelines.query.answer.entities import CodeSpans
 from schemas.answer import Citation
 from schemas.query import Source
 from text.markdown import plain

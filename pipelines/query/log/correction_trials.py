@@ -15,9 +15,9 @@ from pipelines.query.extractive.certainty import names_nothing
 from pipelines.query.extractive.courtesy import recognized
 from pipelines.query.live.corrections import CorrectionSet, SiteCorrections, is_understood, synonym_circle, telling
 from pipelines.query.live.glossary import Glossary
+from pipelines.query.log.gap_reports import vectors_of
 from pipelines.query.log.gaps import Wording, wordings
 from pipelines.query.log.ports import QuestionReader
-from pipelines.query.log.question_vectors import vectors_of
 from pipelines.query.retrieve.alike import LEAST, AskedQuestion, alike
 from pipelines.query.retrieve.corrected import FLOOR, Corrector, centred, speaks
 from pipelines.query.search.ports import SearchEmbedder, SearchEmbedders

@@ -1,6 +1,10 @@
 """Gap reports: made in the background, kept for some minutes, one at a time.
 
 question log ─▶ vectors: kept with the questions, else made now ─▶ grouping, in a process of its own ─▶ report, kept
+
+A vector comes with the question: it was searched by it (schemas.outcome.Outcome.vector), and embedding 10,000 questions
+again takes a minute. Made here are those of questions that were masked, failed before they were searched, are older
+than vectors in the log, or were searched by another model than the live index has.
 """
 
 from __future__ import annotations
@@ -10,15 +14,15 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from time import monotonic
 
+import numpy as np
 import structlog
 
-from pipelines.query.log.gaps import Period, report, wordings
+from pipelines.query.log.gaps import Period, Wording, report, wordings
 from pipelines.query.log.grouping import Numbers
 from pipelines.query.log.kept_reports import KeptReports, UnderWay
 from pipelines.query.log.ports import QuestionReader
-from pipelines.query.log.question_vectors import vectors_of
 from pipelines.query.log.readable import PageRights, ReadableQuestions
-from pipelines.query.search.ports import SearchEmbedders
+from pipelines.query.search.ports import SearchEmbedder, SearchEmbedders
 from pipelines.runtime.embedder import Matrix32
 from schemas.gaps import GapReport
 
@@ -104,3 +108,22 @@ class GapReports:
         seconds = round(monotonic() - began, 1)
         log.info("questions grouped", site=site, questions=len(asked), embedded=made, seconds=seconds)
         return found
+
+
+async def vectors_of(model: SearchEmbedder, wordings: Sequence[Wording]) -> tuple[Matrix32, int]:
+    """A row a wording, and how many had to be made. One after the other: visitors' questions go in between.
+
+    Raises: Retryable. Permanent: of the embedder.
+    """
+    rows, made = np.empty((len(wordings), model.dims), dtype=np.float32), 0
+    for place, wording in enumerate(wordings):
+        kept = (one.vector for one in wording.questions if one.vector and one.vector.model == model.fingerprint)
+        known = next((each for each in kept if len(each.data) == model.dims), None)
+        if known is not None:
+            rows[place] = known.vector
+        else:
+            rows[place] = await model.query(wording.text)
+            made += 1
+        if not place % 500:
+            await asyncio.sleep(0)
+    return rows, made

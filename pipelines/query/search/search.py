@@ -223,11 +223,7 @@ class Searcher:
 
         Raises: UnknownSite, Retryable.
         """
-        self._settings.site(site)
-        try:
-            _, _, found = await self._candidates(site, text, kind, max(size, DEPTH), groups, vector)
-        except QueryModelOutdated:  # as in `find`; the vector may be of the model before
-            _, _, found = await self._candidates(site, text, kind, max(size, DEPTH), groups)
+        _, _, found = await self._candidates(site, text, kind, max(size, DEPTH), groups, vector)
         best = fuse(found.dense, found.keyword, known_share(found.terms, found.total), size=size)
         return [parse_page_key(key) for key in dict.fromkeys(each.page_key for each in best)]
 
@@ -254,24 +250,6 @@ class Searcher:
 
         Raises: UnknownSite, Retryable.
         """
-        self._settings.site(site)
-        try:
-            return await self._find(site, text, kind, size, groups, flow, lang, guessed, by_words)
-        except QueryModelOutdated:  # a rebuild was promoted between two looks at the index
-            return await self._find(site, text, kind, size, groups, flow, lang, guessed, by_words)
-
-    async def _find(
-        self,
-        site: str,
-        text: str,
-        kind: SearchKind,
-        size: int,
-        groups: Iterable[str],
-        flow: Flow | None,
-        lang: str | None,
-        guessed: bool,
-        by_words: bool,
-    ) -> Retrieval:
         languages = self._settings.site(site).languages
         prefers = preferred(lang, languages, text) if lang and len(languages) > 1 else None
         depth = max(size, DEPTH) * (len(languages[:MOST_LANGUAGES]) if prefers else 1)
@@ -295,13 +273,6 @@ class Searcher:
 
         Raises: UnknownSite, Retryable.
         """
-        self._settings.site(site)
-        try:
-            return await self._nearest(site, text, flow, groups)
-        except QueryModelOutdated:  # as in `find`
-            return await self._nearest(site, text, flow, groups)
-
-    async def _nearest(self, site: str, text: str, flow: Flow, groups: Iterable[str]) -> Retrieval:
         model, vector, found = await self._candidates(site, text, "vector", flow.hits, groups, flow=flow)
         best = found.dense
         known = {each.place for each in best}
@@ -326,32 +297,40 @@ class Searcher:
         *,
         flow: Flow | None = None,
     ) -> tuple[SearchEmbedder | None, Vector32 | None, Candidates]:
+        self._settings.site(site)
         flow = flow or self._settings.flow_of(site)
-        model, floors, fingerprint = None, Floors(0.0, 0.0), ""
-        if kind == "keyword":
-            vector = None
-        else:
-            if vector is None:
-                model, vector = await self.embedded(site, text)
-            else:
-                model = await self._models.for_site(site)
-            floors = Floors(
-                model.profile.short_floor if flow.short_floor is None else flow.short_floor,
-                model.profile.content_floor if flow.content_floor is None else flow.content_floor,
+
+        async def looked_up(
+            vector: Vector32 | None,
+        ) -> tuple[SearchEmbedder | None, Vector32 | None, Candidates]:
+            model, floors, fingerprint = None, Floors(0.0, 0.0), ""
+            if kind != "keyword":
+                if vector is None:
+                    model, vector = await self.embedded(site, text)
+                else:
+                    model = await self._models.for_site(site)
+                floors = Floors(
+                    model.profile.short_floor if flow.short_floor is None else flow.short_floor,
+                    model.profile.content_floor if flow.content_floor is None else flow.content_floor,
+                )
+                fingerprint = model.fingerprint
+            found = await self._index.candidates(
+                site,
+                text,
+                vector,
+                model=fingerprint,
+                floors=floors,
+                content_hits=depth,
+                keyword_hits=depth if kind != "vector" else 0,
+                short_hits=flow.short_hits,
+                groups=groups,
             )
-            fingerprint = model.fingerprint
-        found = await self._index.candidates(
-            site,
-            text,
-            vector,
-            model=fingerprint,
-            floors=floors,
-            content_hits=depth,
-            keyword_hits=depth if kind != "vector" else 0,
-            short_hits=flow.short_hits,
-            groups=groups,
-        )
-        return model, vector, found
+            return model, vector, found
+
+        try:
+            return await looked_up(None if kind == "keyword" else vector)
+        except QueryModelOutdated:  # a rebuild was promoted between two looks at the index
+            return await looked_up(None)
 
     async def search(
         self,
