@@ -94,7 +94,6 @@ class Example(_Strict):
     verbatim: bool = Field(default=False, description="It was written for no prompt: braces in it name no variable.")
 
     def used(self) -> set[str]:
-        """The variables that it sets or uses."""
         if self.verbatim:
             return set(self.variables)
         return set(self.variables) | _used([*self.variables.values(), self.output])
@@ -283,7 +282,6 @@ def _plain(path: Path, text: str) -> None:
 
 
 def _examples(folder: Path, name: str, variables: set[str]) -> dict[str, tuple[Example, ...]]:
-    """A folder's examples of a prompt, by language."""
     found: dict[str, tuple[Example, ...]] = {}
     for file in sorted(folder.glob(f"{name}.*.yaml")):
         set_ = _parse(file, _Examples, _one(file))

@@ -186,7 +186,6 @@ def _joined(alone: Iterator[Unit], text: str, lang: str) -> Iterator[Unit]:
 
 @cache
 def _openers() -> dict[str, re.Pattern[str]]:
-    """By language: the beginnings of dependent sentences."""
     return {lang: re.compile("|".join(map(_opener, said.split(",")))) for lang, said in table("leaning").items()}
 
 
@@ -204,7 +203,6 @@ _NUMBER = re.compile(r"\d+")
 
 
 def only_days(text: str, lang: str) -> bool:
-    """Whether the text names days and nothing else."""
     if len(text) > LONGEST_DAYS:
         return False
     pattern = _days_pattern(lang.partition("-")[0].lower())

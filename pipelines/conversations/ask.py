@@ -132,7 +132,6 @@ class _Listener:
             await self._waiting
 
     def take(self) -> list[Record]:
-        """Take all records."""
         taken, self._records = self._records, []
         return taken
 

@@ -233,7 +233,6 @@ class Deliveries:
 
 
 def _after(tries: int, failure: PagewireError | None, now: datetime) -> dict[str, object]:
-    """What an attempt changes."""
     if failure is None:
         return {"state": "delivered", "next_at": None, "done_at": now, "reason": ""}
     reason = str(failure)[:MAX_REASON]

@@ -79,7 +79,6 @@ def first_title(question: str) -> str:
 
 
 def untitled(conversation: Conversation) -> bool:
-    """Whether its title is still the first question."""
     return conversation.title == first_title(conversation.turns[0].question)
 
 
@@ -164,7 +163,6 @@ def completed(conversation: Conversation, request_id: str, outcome: TurnOutcome)
 
 
 def changed_turn(conversation: Conversation, request_id: str, **update: object) -> Conversation:
-    """The conversation with a changed turn."""
     turns = tuple(
         turn.model_copy(update=update) if turn.request_id == request_id else turn for turn in conversation.turns
     )
@@ -267,7 +265,6 @@ def shown(conversation: Conversation, groups: Iterable[str] = ()) -> Conversatio
 
 
 def summary(conversation: Conversation) -> ConversationSummary:
-    """Its line in a list."""
     return ConversationSummary(
         **conversation.model_dump(include={"conversation_id", "title", "created_at", "updated_at"}),
         turns=len(visible(conversation)),

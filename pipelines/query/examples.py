@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from time import monotonic
-from typing import NamedTuple
 
 import numpy as np
 import structlog
@@ -97,12 +96,6 @@ KINDS: Mapping[ExampleKind, ExampleStyle] = {
 }
 
 
-class _Compared(NamedTuple):
-    example: Example
-    likeness: float
-    floor: float | None  # of an operator's: below it, it is about something else
-
-
 class Examples:
     """Picks examples for questions. One per process."""
 
@@ -176,18 +169,14 @@ class Examples:
         pool = [*filed, *live]
         texts = [_compared(e.variables.get("conversation", ""), e.variables.get("question", "")) for e in pool]
         matrix = np.stack(await self._vectors.of(model, texts))
-        if question:
-            asked = _compared("", question)
-        else:
-            asked = _compared(conversation(request.history[-1:], 2), request.question)
-        likeness = (matrix @ await model.query(asked)).tolist()
-        floors = [None] * len(filed) + [model.profile.example_floor] * len(live)
-        newest = {
-            tuple(words(text)): _Compared(example, like, floor)
-            for example, text, like, floor in zip(pool, texts, likeness, floors, strict=True)
-        }
-        near = [one for one in newest.values() if one.floor is None or one.likeness >= one.floor]
-        return [one.example for one in sorted(near, key=lambda one: -one.likeness)]
+        said = "" if question else conversation(request.history[-1:], 2)
+        likeness = (matrix @ await model.query(_compared(said, question or request.question))).tolist()
+        # Below its floor an operator's example is about something else.
+        floors = [-np.inf] * len(filed) + [model.profile.example_floor] * len(live)
+        each = zip(pool, texts, likeness, floors, strict=True)
+        newest = {tuple(words(text)): (example, like, floor) for example, text, like, floor in each}
+        best = sorted(newest.values(), key=lambda one: -one[1])
+        return [example for example, like, floor in best if like >= floor]
 
 
 class ExampleVectors:

@@ -24,7 +24,6 @@ class Masks:
         self._privacy = privacy or SitePrivacy(sites)
 
     def knows(self, site: str) -> bool:
-        """Whether it is known here what the site keeps."""
         return self._privacy.of(site) is not None
 
     def logs(self, site: str) -> bool:

@@ -31,13 +31,11 @@ class Call:
     _tools: tuple[ToolCall, ...] = ()
 
     def add(self, text: str, tools: Iterable[ToolCall] = ()) -> None:
-        """A piece of the reply, and tools that it calls."""
         self._reply.append(text)
         self._tools += tuple(tools)
 
     @property
     def kept(self) -> ModelCall:
-        """All of it."""
         return ModelCall(
             step=self.step,
             model=self.model,

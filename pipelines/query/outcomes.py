@@ -180,7 +180,6 @@ def _of_answer(end: Answered) -> dict[str, Any]:
 
 
 def became(retrieved: Retrieved | None, end: Answered | Failed) -> Became:
-    """What its visitor got."""
     if retrieved is None or isinstance(end, Failed):
         return "failed"
     if retrieved.courtesy is not None:

@@ -44,7 +44,6 @@ class Publication:
 
     @property
     def published(self) -> Published:
-        """What has become of it, once it has ended."""
         return Published(self._end, self._first_word_at)
 
     async def restart(self) -> None:

@@ -56,7 +56,6 @@ class QuerySettings(FlowParts, SitesSettings, ChunkerSettings):
     )
 
     def step(self, site: str, name: StepName) -> StepSettings:
-        """What is set for a step of a site."""
         own = self.sites.get(site, Site()).steps.get(name, StepSettings())
         return own.over(self.steps.get(name, StepSettings()))
 

@@ -75,7 +75,6 @@ class Spending:
                 TOKENS_SPENT.labels(settings.label(site)).set(0)
 
     def over(self, site: str) -> bool:
-        """Whether this day's tokens of the site are spent."""
         return self._today(site).over
 
     def spent(self, site: str) -> int:

@@ -398,7 +398,6 @@ class Answering:
 
 
 def _findings(retrieved: Retrieved, answered: Answered, made: _Made) -> TrialFindings:
-    """What whoever tries something out wants to see besides the answer."""
     return TrialFindings(
         became=became(retrieved, answered),
         gate=retrieved.gate,

@@ -36,5 +36,4 @@ class FileClock:
 
 
 def clock_of(path: Path | None) -> Clock:
-    """The machine's, or that of a file."""
     return FileClock(path).now if path else datetime.now

@@ -160,7 +160,7 @@ def _of_something_else(said: Sentence, passages: Sequence[Passage], *, words: bo
             rivals = [
                 clause
                 for clause, *any_of in zip(theirs, *alike, strict=True)
-                if not any(any_of) and _has_alike(clause, figure)
+                if not any(any_of) and any(other.family == figure.family for other in clause.figures)
             ]
             other_days = all(home.days and not home.days & mine.days for home in homes)
             # Where a home has another figure of the sentence, the two belong together there as well.
@@ -175,10 +175,6 @@ def _of_something_else(said: Sentence, passages: Sequence[Passage], *, words: bo
 
 def _has(clause: Clause, figure: Figure) -> bool:
     return any(other.bears(figure) for other in clause.figures)
-
-
-def _has_alike(clause: Clause, figure: Figure) -> bool:
-    return any(other.family == figure.family for other in clause.figures)
 
 
 def _nearer(mine: Clause, rivals: Iterable[Clause], homes: Iterable[Clause], least: int) -> bool:

@@ -39,7 +39,6 @@ def csv_lines(rows: Iterable[QuestionRow], *, header: bool) -> str:
 
 
 def ndjson_lines(rows: Iterable[QuestionRow]) -> str:
-    """A JSON object a line."""
     return "".join(f"{row.model_dump_json()}\n" for row in rows)
 
 

@@ -73,7 +73,6 @@ class Hit(Candidate):
         return self.title, self.url
 
     def source(self, n: int, text: str, heading: str = "") -> Source:
-        """A source of this number whose best hit it is."""
         return Source(
             n=n,
             page_id=self.page_id,

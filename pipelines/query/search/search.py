@@ -187,7 +187,6 @@ class Searcher:
 
     @property
     def chunks(self) -> SearchIndex:
-        """Those of the index that is searched."""
         return self._index
 
     async def embedded(self, site: str, text: str) -> tuple[SearchEmbedder, Vector32]:

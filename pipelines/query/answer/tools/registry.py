@@ -107,7 +107,6 @@ class Tool:
 
     @property
     def spec(self) -> ToolSpec:
-        """As the model sees it."""
         schema = dict(self.schema or self.arguments.model_json_schema())
         schema.pop("title", None)
         return ToolSpec(self.name, self.description, schema)
