@@ -126,24 +126,7 @@ PAUSES = Topic(
     dead_letters=False,
 )
 
-TOPICS: tuple[Topic, ...] = (
-    CHANGES,
-    CHUNKS,
-    EMBEDDINGS,
-    RECEIPTS,
-    ORDERS,
-    RESULTS,
-    REQUESTS,
-    REPHRASED,
-    RETRIEVED,
-    ANSWERS,
-    OUTCOMES,
-    VERDICTS,
-    STOPS,
-    PAUSES,
-    RATES,
-    BUDGETS,
-)
+TOPICS: tuple[Topic, ...] = tuple(each for each in vars().values() if isinstance(each, Topic))
 
 
 def dead_letter_topic(topic: Topic) -> Topic:

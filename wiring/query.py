@@ -28,8 +28,7 @@ from pipelines.operate.chat_switches import ChatSwitches
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.clock import clock_of
 from pipelines.query.answer.handler import answer_handler
-from pipelines.query.answer.judging import Judge, ModelJudge, RerankerJudge
-from pipelines.query.answer.ports import Entails
+from pipelines.query.answer.judging import Entails, Judge, ModelJudge, RerankerJudge
 from pipelines.query.answer.stops import Stops
 from pipelines.query.answer.strategies.base import StrategyContext
 from pipelines.query.answer.strategies.courtesy import Courtesy
@@ -275,7 +274,7 @@ def _guard(
     """The handler with a deadline, and with a check whether the site's chat is on."""
 
     def guarded(handler: Handler, kind: KnownKind) -> Handler:
-        patient = with_deadline(handler, kind, settings, site_prompts, log, outcomes)
+        patient = with_deadline(handler, kind, site_prompts, log, outcomes)
         return while_chat_on(patient, kind, switch.went_off, site_prompts, log, outcomes)
 
     return guarded
@@ -332,4 +331,4 @@ def judges(
         found["model"] = ModelJudge(models, site_prompts).entailed
     if reranker is not None:
         found["reranker"] = RerankerJudge(reranker).entailed
-    return {name: Judge(each, settings.judge_least) for name, each in found.items()}
+    return {name: Judge(each) for name, each in found.items()}

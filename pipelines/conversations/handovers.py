@@ -34,6 +34,7 @@ log = structlog.get_logger(__name__)
 EVERY = 3.0  # seconds between two looks for messages that are due
 LEASE = timedelta(minutes=3)  # in which no other worker delivers a message; longer than SEND_TIMEOUT
 SEND_TIMEOUT = 60.0  # seconds for one attempt
+MOST_TRIES = 55  # the pauses after 54 attempts are GIVE_UP together
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=30), timedelta(hours=1)  # after the first failure; then doubled
 GIVE_UP = timedelta(hours=48)  # after the message came, or was redelivered: a weekend's outage of a mail server
 AT_ONCE = 50  # sites in a look
@@ -245,18 +246,6 @@ def _pause(tries: int) -> timedelta:
     """After so many failed attempts, 1 and more."""
     doubled: timedelta = FIRST_PAUSE * 2 ** min(tries - 1, 20)
     return min(doubled, LONGEST_PAUSE)
-
-
-def _most_tries() -> int:
-    """Attempts until GIVE_UP has passed."""
-    waited, tries = timedelta(), 1
-    while waited < GIVE_UP:
-        waited += _pause(tries)
-        tries += 1
-    return tries
-
-
-MOST_TRIES = _most_tries()
 
 
 def _reference() -> str:

@@ -13,10 +13,9 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from pipelines.query.live.site_prompts import SitePrompts
-from pipelines.query.outcomes import KnownKind, Outcomes, question_of
+from pipelines.query.outcomes import Known, KnownKind, Outcomes, question_of
 from pipelines.query.ports import NotTried
 from pipelines.query.publish import fail
-from pipelines.query.settings import QuerySettings
 from pipelines.runtime.bus import LogReader
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import Retryable
@@ -49,7 +48,6 @@ def in_time(request: Question) -> None:
 def with_deadline(
     handler: Handler,
     kind: KnownKind,
-    settings: QuerySettings,
     site_prompts: SitePrompts,
     log: LogReader,
     outcomes: Outcomes,
@@ -70,8 +68,7 @@ def with_deadline(
             if datetime.now(UTC) < min(request.asked_at + PATIENCE, request.deadline):
                 raise
             logger.warning("a question is given up", code=err.code, error=str(err), attempt=record.attempt)
-            words = site_prompts.of(request.site).phrases.error(err.code, request.lang)
-            await outcomes.say(known, await fail(record, request, sender, log, err.code, words), sender)
+            await _end(record, known, err.code, sender, site_prompts, log, outcomes)
 
     return handle
 
@@ -84,9 +81,7 @@ def apology(kind: KnownKind, site_prompts: SitePrompts, log: LogReader, outcomes
             known = kind.decode(record.value)
         except WireError:
             return  # nobody can be told
-        request = question_of(known)
-        words = site_prompts.of(request.site).phrases.error(letter.code, request.lang)
-        await outcomes.say(known, await fail(record, request, sender, log, letter.code, words), sender)
+        await _end(record, known, letter.code, sender, site_prompts, log, outcomes)
 
     return tell
 
@@ -107,15 +102,29 @@ def while_chat_on(
         except WireError:  # a dead letter, chat or no chat
             await handler(record, sender)
             return
-        request = question_of(known)
-        off = went_off(request.site)
+        site = question_of(known).site
+        off = went_off(site)
         if not off.is_set() and await _before(off, handler(record, sender)):
             return
-        logger.info("a question is not answered: the chat is switched off", site=request.site)
-        words = site_prompts.of(request.site).phrases.error(CHAT_OFF, request.lang)
-        await outcomes.say(known, await fail(record, request, sender, answers, CHAT_OFF, words), sender)
+        logger.info("a question is not answered: the chat is switched off", site=site)
+        await _end(record, known, CHAT_OFF, sender, site_prompts, answers, outcomes)
 
     return handle
+
+
+async def _end(
+    record: Record,
+    known: Known,
+    code: str,
+    sender: Sender,
+    site_prompts: SitePrompts,
+    log: LogReader,
+    outcomes: Outcomes,
+) -> None:
+    """End the visitor's answer in plain words, and say the outcome."""
+    request = question_of(known)
+    words = site_prompts.of(request.site).phrases.error(code, request.lang)
+    await outcomes.say(known, await fail(record, request, sender, log, code, words), sender)
 
 
 async def _before(event: asyncio.Event, work: Awaitable[None]) -> bool:

@@ -66,7 +66,9 @@ class KeptReports(Generic[R]):
         until = None if wait is None else monotonic() + wait
         while True:
             self._forget()
-            work = self._works.get((site, key)) or self._under_way(site) or self._begin(site, key, make)
+            waiting = (work for (of, _), work in self._works.items() if of == site and work.ready_at is None)
+            under_way = next(waiting, None)
+            work = self._works.get((site, key)) or under_way or self._begin(site, key, make)
             done, _ = await asyncio.wait([work.task], timeout=None if until is None else max(0.0, until - monotonic()))
             if not done:
                 return UnderWay(work.began_at)
@@ -79,19 +81,15 @@ class KeptReports(Generic[R]):
             with suppress(asyncio.CancelledError, Exception):
                 await work.task
 
-    def _under_way(self, site: str) -> _Work[R] | None:
-        """The one that is being made for the site, or waits for its turn."""
-        return next((work for (of, _), work in self._works.items() if of == site and work.ready_at is None), None)
-
     def _begin(self, site: str, key: Hashable, make: Callable[[], Awaitable[R]]) -> _Work[R]:
-        task = asyncio.create_task(self._made(make), name=f"a report of {site}")
+        async def made() -> R:
+            async with self._one_at_a_time:
+                return await make()
+
+        task = asyncio.create_task(made(), name=f"a report of {site}")
         work = self._works[site, key] = _Work(key, task, self._now())
         task.add_done_callback(lambda done: self._done((site, key), done))
         return work
-
-    async def _made(self, make: Callable[[], Awaitable[R]]) -> R:
-        async with self._one_at_a_time:
-            return await make()
 
     def _done(self, place: tuple[str, Hashable], task: asyncio.Task[R]) -> None:
         work = self._works[place]

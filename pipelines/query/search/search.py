@@ -16,13 +16,13 @@ from cachetools import LRUCache
 from pipelines.query.flow import Flow
 from pipelines.query.ports import IndexNotTried
 from pipelines.query.search.fuse import fuse, known_share, standing
-from pipelines.query.search.labelled import LabelledIndex
 from pipelines.query.search.ports import (
     Candidate,
     Candidates,
     ChunkKey,
     Floors,
     Hit,
+    LabelledIndex,
     OtherIndexes,
     QueryModelOutdated,
     SearchEmbedder,
@@ -353,20 +353,6 @@ class Searcher:
         # The words of some thousand sentences are stemmed at most; a thread, so that no other visitor waits.
         snippets = await asyncio.to_thread(lambda: [snippet(hit, query, found.vector) for hit in found.hits])
         return [
-            SearchHit(
-                page_id=hit.page_id,
-                lang=hit.lang,
-                title=hit.title,
-                url=hit.url,
-                field=hit.field,
-                ord=hit.ord,
-                text=hit.text,
-                score=hit.score,
-                cosine=hit.cosine,
-                revision=hit.revision,
-                labels=labels_of(hit.labels),
-                snippet=shown,
-                **dict(hit.stamp),
-            )
+            SearchHit(text=hit.text, labels=labels_of(hit.labels), snippet=shown, **hit.figures)
             for hit, shown in zip(found.hits, snippets, strict=True)
         ]

@@ -166,7 +166,7 @@ async def test_a_question_whose_deadline_has_passed_is_given_up_before_any_work(
     )
     for handler, read, message in (never, neither):
         sender = FakeSender()
-        await with_deadline(handler, read, SETTINGS, SITE_PROMPTS, FakeLog(), OUTCOMES)(record(message), sender)
+        await with_deadline(handler, read, SITE_PROMPTS, FakeLog(), OUTCOMES)(record(message), sender)
         failed, done = [sent.message.event for sent in sender.sent if isinstance(sent.message, AnswerEvent)]
         assert failed == Failed(code="timeout", message=PHRASES.error("timeout", late.lang))
         assert done == Done()
@@ -285,7 +285,7 @@ async def test_of_an_index_that_is_gone_who_tries_it_out_is_told_and_nobody_else
     index = "pagewire-town-000002" if gone else "pagewire-town-000003"
     handler = retrieve_handler(SETTINGS, searchers, None)  # type: ignore[arg-type]
     handle, sender = (
-        with_deadline(handler, Rephrased, SETTINGS, SITE_PROMPTS, FakeLog(), OUTCOMES),
+        with_deadline(handler, Rephrased, SITE_PROMPTS, FakeLog(), OUTCOMES),
         FakeSender(),
     )
     await handle(record(trying(index)), sender)  # no dead letter, and the site's other questions go on
@@ -315,7 +315,7 @@ async def test_a_trial_leaves_the_reranker_out_or_wants_one_that_is_not_there(mo
         request = asked().model_copy(update={"trial": Trial(rerank=rerank)})
         message = Rephrased(request=request, question="When?", mode="semantic")
         handler, sender = retrieve_handler(SETTINGS, None, None, reranker), FakeSender()  # type: ignore[arg-type]
-        told = with_deadline(handler, Rephrased, SETTINGS, SITE_PROMPTS, FakeLog(), OUTCOMES)
+        told = with_deadline(handler, Rephrased, SITE_PROMPTS, FakeLog(), OUTCOMES)
         await told(record(message), sender)
         return sender
 
@@ -448,7 +448,7 @@ async def given_up(seconds_since: float, *written: AnswerEvent) -> list[Any]:
     request = asked().model_copy(update={"asked_at": NOON, "lang": "de"})
     patience = datetime.now(UTC) - NOON - timedelta(seconds=seconds_since)
     sender = FakeSender()
-    handle = with_deadline(away, Question, SETTINGS, SITE_PROMPTS, FakeLog(*written), OUTCOMES)
+    handle = with_deadline(away, Question, SITE_PROMPTS, FakeLog(*written), OUTCOMES)
     with patch.object(giving_up, "PATIENCE", patience):
         await handle(record(request), sender)
     return [s.message.event for s in sender.sent if isinstance(s.message, AnswerEvent)]

@@ -376,7 +376,7 @@ async def test_a_question_that_was_given_up_has_an_outcome(
 ) -> None:
     outcomes, sender = Outcomes(settings()), FakeSender()
     record = Record("any", 0, 1, b"c", message.encode())
-    await with_deadline(away, read, settings(), SitePrompts(), Log(), outcomes)(record, sender)
+    await with_deadline(away, read, SitePrompts(), Log(), outcomes)(record, sender)
     letter = DeadLetter("answer", "t", 0, 0, 0, "X", "no-such-code", "why", 6, NOON, NOON)
     await apology(read, SitePrompts(), Log(), outcomes)(record, letter, sender)
     failed = [(event.event.became, event.event.failed) for event in logged(sender) if isinstance(event.event, Outcome)]
@@ -394,7 +394,7 @@ async def test_what_was_answered_is_not_logged_as_failed() -> None:
         (retrieved().model_copy(update={"request": LOGGED}), Retrieved),
         (LOGGED, Question),
     ):
-        handle = with_deadline(away, read, settings(), SitePrompts(), Log(*written), Outcomes(settings()))
+        handle = with_deadline(away, read, SitePrompts(), Log(*written), Outcomes(settings()))
         await handle(Record("any", 0, 1, b"c", message.encode()), sender)
     assert [event.event.became for event in logged(sender) if isinstance(event.event, Outcome)] == ["answered"]
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from pydantic import Field
 
-from pipelines.query.answer.ports import Finder
 from pipelines.query.answer.tools.registry import Said
 from schemas.query import Retrieved, Source
 from text.markdown import plain
@@ -15,6 +14,22 @@ from text.sentences import split
 from text.words import stems
 
 LOOKED_UP = 5  # sentences with a word
+
+
+class Finder(Protocol):
+    """Looks into the site's pages with a visitor's rights."""
+
+    async def find(self, retrieved: Retrieved, query: str) -> tuple[Source, ...]:
+        """The passages for another question than the one that was retrieved for, numbered from 1.
+
+        Raises: UnknownSite, Retryable.
+        """
+
+    async def page(self, retrieved: Retrieved, name: str) -> tuple[Source, ...]:
+        """The text of the page that fits the name best, numbered from 1; nothing if none does.
+
+        Raises: UnknownSite, Retryable.
+        """
 
 
 class Pages:

@@ -16,11 +16,11 @@ from adapters.fakes import FakeSender
 from adapters.llm.fake import FakeChat
 from pipelines.query.answer import pump
 from pipelines.query.answer.answering import QUOTING_TIME, Answering
-from pipelines.query.answer.judging import Judge
-from pipelines.query.answer.ports import Claim, Finder, Verdicts
+from pipelines.query.answer.judging import Claim, Judge, Verdicts
 from pipelines.query.answer.strategies.base import StrategyContext
 from pipelines.query.answer.strategies.courtesy import Courtesy
 from pipelines.query.answer.strategies.registry import strategies
+from pipelines.query.answer.tools.pages import Finder
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.ports import (
     BadRequest,
