@@ -21,11 +21,12 @@ class ModelError(PagewireError):
 
 
 class RateLimited(ModelError, Retryable):
-    """The model's server has too much to do. `retry_after`: seconds it asks us to wait; None: it does not say."""
+    """The model's server has too much to do."""
 
     code = "model-busy"
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
+        """`retry_after`: seconds it asks us to wait; None: it does not say."""
         super().__init__(message)
         self.retry_after = retry_after
 
