@@ -30,12 +30,11 @@ from pipelines.ingest.documents.kinds import suffix_of
 from pipelines.ingest.documents.structured_data import structured_data_in
 from pipelines.operate.addresses import is_address
 from pipelines.runtime.errors import WrongUse
-from schemas.ingest import WordCounts
 from schemas.page_metadata import PageMetadata
 from text import html
 from text.encodings import decoded
 from text.language import identified
-from text.loss import LeftOutText, counted, warning, whole
+from text.loss import LeftOutText, Words, counted, warning, whole
 from text.units import Unit, units
 
 As = Literal["page", "html", "attachment"]
@@ -52,7 +51,7 @@ class InputReading:
     title: str
     lang: str | None
     markdown: str  # with the facts of its structured data at the end
-    words: WordCounts
+    words: Words
     left_out: tuple[LeftOutText, ...] = ()
     facts: PageFacts = field(default_factory=PageFacts)  # of a page: what it tells machines alone
     metadata: PageMetadata | None = None

@@ -15,10 +15,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from schemas.ingest import WordCounts
 from text.html_elements import line, markdown
 from text.html_tree import ContentTree, behind_limit, content_tree
-from text.loss import CUT, LeftOutText, counted, measured
+from text.loss import CUT, LeftOutText, Words, counted, measured
 
 _TAG = re.compile(r"<(?:[a-zA-Z][a-zA-Z0-9:-]*[\s/>]|/[a-zA-Z]|!)")
 # Tags that are mark-up in a title. A title such as "Vector<int> explained" is text.
@@ -60,7 +59,7 @@ class Text:
         """Whether it is of the beginning of the HTML alone."""
         return any(why == CUT for why, _ in self.left_out)
 
-    def words(self, elsewhere: Mapping[str, int]) -> WordCounts | None:
+    def words(self, elsewhere: Mapping[str, int]) -> Words | None:
         """How many words there are; None of what is no HTML and no part of a page.
 
         Args:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from bs4 import BeautifulSoup, Tag
 from bs4.element import PageElement
 
-from schemas.ingest import WordCounts
 from text.words import count_roughly
 
 HIDDEN = "hidden"  # without a control that opens it, so it is no loss
@@ -32,6 +32,25 @@ class LeftOutText(NamedTuple):
     text: str
 
 
+class KeptText(Protocol):
+    """How many words of a page are indexed, and how many are not, by why."""
+
+    @property
+    def indexed(self) -> int: ...
+
+    @property
+    def left_out(self) -> Mapping[str, int]: ...
+
+
+@dataclass(frozen=True)
+class Words:
+    """How many words of a page there are."""
+
+    visible: int  # without those of `hidden`
+    indexed: int
+    left_out: Mapping[str, int]
+
+
 def counted(left_out: Iterable[LeftOutText]) -> Counter[str]:
     """Words by why they are left out."""
     words: Counter[str] = Counter()
@@ -40,7 +59,7 @@ def counted(left_out: Iterable[LeftOutText]) -> Counter[str]:
     return +words
 
 
-def measured(tree: BeautifulSoup, markdown: str, left_out: Mapping[str, int]) -> WordCounts:
+def measured(tree: BeautifulSoup, markdown: str, left_out: Mapping[str, int]) -> Words:
     """What the index holds of a page.
 
     Args:
@@ -51,27 +70,27 @@ def measured(tree: BeautifulSoup, markdown: str, left_out: Mapping[str, int]) ->
     content = count_roughly(_text(tree))
     indexed = min(content, whole(markdown).indexed)
     lost = +Counter({**left_out, UNWRITTEN: content - indexed})
-    return WordCounts(visible=indexed + lost.total() - lost[HIDDEN], indexed=indexed, left_out=lost)
+    return Words(indexed + lost.total() - lost[HIDDEN], indexed, lost)
 
 
-def whole(markdown: str) -> WordCounts:
+def whole(markdown: str) -> Words:
     """What the index holds of text that loses nothing."""
     count = count_roughly(_TARGET.sub("]", markdown))
-    return WordCounts(visible=count, indexed=count)
+    return Words(count, count, {})
 
 
-def share(words: WordCounts) -> float:
+def share(words: KeptText) -> float:
     """The part of a page's words that is indexed; its frame does not count."""
     lost = sum(count for why, count in words.left_out.items() if why not in FRAME and why != HIDDEN)
     return words.indexed / (words.indexed + lost) if lost else 1.0
 
 
-def is_lacking(words: WordCounts | None) -> bool:
+def is_lacking(words: KeptText | None) -> bool:
     """Whether somebody should look at the page."""
     return words is not None and share(words) < WHOLE
 
 
-def warning(words: WordCounts) -> str | None:
+def warning(words: KeptText) -> str | None:
     """What the editor of a page should know that has lost more than a page should."""
     if not is_lacking(words):
         return None

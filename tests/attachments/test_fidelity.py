@@ -14,9 +14,9 @@ import pytest
 from adapters.extraction.cell_formats import formatted
 from adapters.extraction.documents import Unreadable, read
 from pipelines.ingest.documents.kinds import Kind
-from schemas.ingest import WordCounts
 from tests import office_files as made
 from tests.office_files import wp, wr
+from text.loss import Words
 
 pytestmark = pytest.mark.attachments
 
@@ -210,7 +210,7 @@ def test_charts_and_smart_art_are_read_and_what_has_no_text_is_counted() -> None
         "|  | Pool | Sauna |\n| --- | --- | --- |\n| 2025 | 1.3 |  |\n| 2026 | 2.0 | 3.0 |\n\nApply\n\nEnd."
     )
     assert document.left_out == {"charts": 2, "pictures": 1, "hidden passages": 1, "deletions": 1, "comments": 1}
-    assert document.words == WordCounts(visible=15, indexed=15, left_out={})  # "1.3" is two
+    assert document.words == Words(15, 15, {})  # "1.3" is two
 
 
 def test_what_is_not_in_the_text_is_counted() -> None:
@@ -219,7 +219,7 @@ def test_what_is_not_in_the_text_is_counted() -> None:
     assert read("odt", made.odt(p("a")), 99).left_out == {}
     long = read("docx", made.word(wp(wr("one two three four"))), 8)
     assert (long.words, long.note) == (
-        WordCounts(visible=4, indexed=2, left_out={"over the limit": 2}),
+        Words(4, 2, {"over the limit": 2}),
         "too long, all but its end is searchable; 2 of 4 words are searchable",
     )
 
@@ -401,7 +401,7 @@ def test_hidden_slides_are_left_out(form: Callable[[bytes], bytes]) -> None:
         ("3/3", "Fees\n\n96 euros"),
     ]
     assert document.left_out == {"hidden slides": 1}
-    assert document.words == WordCounts(visible=5, indexed=5, left_out={})
+    assert document.words == Words(5, 5, {})
 
 
 def test_mails_with_odd_attachments() -> None:

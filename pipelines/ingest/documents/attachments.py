@@ -40,9 +40,8 @@ from pipelines.ingest.documents.kinds import (
 from pipelines.runtime import errors, metrics
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.folder import Folder, reason
-from schemas.ingest import WordCounts
 from schemas.page import Attachment, AttachmentPlace, PageDocument
-from text.loss import CUT, UNWRITTEN, is_lacking, whole
+from text.loss import CUT, UNWRITTEN, Words, is_lacking, whole
 
 INSTALL = "make setup-attachments"
 MAX_NAME = 200  # characters
@@ -85,12 +84,12 @@ class Sections:
     seen: int | None = None  # words that its readers see; None: unknown
 
     @property
-    def words(self) -> WordCounts:
+    def words(self) -> Words:
         """Words that its readers see, and those that are in the text."""
         indexed = sum(whole(section.text).indexed for section in self.sections)
         lost = max((self.seen or 0) - indexed, 0)
         why = CUT if self.cut else UNWRITTEN
-        return WordCounts(visible=indexed + lost, indexed=indexed, left_out={why: lost} if lost else {})
+        return Words(indexed + lost, indexed, {why: lost} if lost else {})
 
     @property
     def note(self) -> str | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pipelines.ingest.documents.facts import VisiblePage, facts_of
 from pipelines.ingest.documents.structured_data import structured_data_in
-from schemas.ingest import Reading
+from schemas.ingest import Reading, WordCounts
 from schemas.page import FieldName, PageDocument
 from schemas.page_metadata import PageMetadata
 from text.html import one_line, read
@@ -50,4 +50,5 @@ def convert(page: PageDocument, lang: str = "") -> Converted:
         "keywords": ", ".join(filter(None, map(one_line, page.keywords))),
         "content": "\n\n".join(filter(None, (content.markdown, facts.markdown))),
     }
-    return Converted(fields, Reading(reader=READER, words=words), tuple(filter(None, notes)), metadata)
+    reading = Reading(reader=READER, words=WordCounts.model_validate(words, from_attributes=True) if words else None)
+    return Converted(fields, reading, tuple(filter(None, notes)), metadata)
