@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 REFRESH = 10.0  # seconds until an operator's new example is used
 PATIENCE = 3.0  # seconds that choosing may take
-COMPARE_PATIENCE = 10.0  # seconds that an operator waits to be told what is like a new one
+COMPARE_PATIENCE = 10.0  # seconds that an operator waits for the examples like a new one
 KEPT_VECTORS = 4_000  # of examples; 6 MB with the bundled embedder
 SITES = 1_000  # whose examples are kept in mind
 BATCH = 16  # examples embedded at a time

@@ -27,11 +27,11 @@ from schemas.query import Question
 logger = structlog.get_logger(__name__)
 
 CHAT_OFF = "chat-off"
-PATIENCE = timedelta(seconds=20)  # of a question while a service is away; then its visitor is told
+PATIENCE = timedelta(seconds=20)  # of a question while a service is away; then its visitor gets an error
 
 
 class TooLate(Retryable):
-    """The question's deadline has passed: nobody waits for the answer any more."""
+    """The question's deadline has passed: its visitor waits no more."""
 
     code = "timeout"
 
@@ -52,9 +52,9 @@ def with_deadline(
     log: LogReader,
     outcomes: Outcomes,
 ) -> Handler:
-    """The handler, but what a service that is away does to a question is told to its visitor while they still wait.
+    """The handler; where a service is away, the visitor gets an error while they still wait.
 
-    The stage itself would retry for much longer, and then keep a dead letter of what nobody wants to know any more.
+    The stage itself would retry for much longer, and then keep a dead letter of a question that is too old.
     """
 
     async def handle(record: Record, sender: Sender) -> None:
@@ -80,7 +80,7 @@ def apology(kind: KnownKind, site_prompts: SitePrompts, log: LogReader, outcomes
         try:
             known = kind.decode(record.value)
         except WireError:
-            return  # nobody can be told
+            return  # whose question it was is unknown
         await _end(record, known, letter.code, sender, site_prompts, log, outcomes)
 
     return tell

@@ -27,7 +27,7 @@ class Masks:
         return self._privacy.of(site) is not None
 
     def logs(self, site: str) -> bool:
-        """Whether the site keeps what became of its questions."""
+        """Whether the site keeps the outcomes of its questions."""
         rules = self._privacy.of(site)
         return rules is not None and rules.log_questions != "off"
 
@@ -45,7 +45,7 @@ class Masks:
         """The text without what identifies a person; None where the site keeps no words.
 
         Args:
-            public: texts of the website; the addresses and numbers in them are nobody's secret.
+            public: texts of the website; the addresses and numbers in them are public.
         """
         known = self._sites.get(site)
         if text is None or known is None or not self.logs_words(site):

@@ -96,7 +96,7 @@ def _written(text: str, tools: Iterable[ToolCall]) -> str:
 
 
 def _bounded(call: ModelCall, room: int) -> ModelCall:
-    # At the end of a sentence or a word: of half a telephone number nobody would know that it has to be masked.
+    # At the end of a sentence or a word: of half a telephone number it is unknown that it has to be masked.
     reply = cut(call.reply, room)
     left = room - len(reply)
     texts: list[str] = []

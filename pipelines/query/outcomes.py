@@ -1,8 +1,8 @@
-"""Outcomes: what became of a question is said once, after its visitor has had the last event.
+"""Outcomes: the outcome of a question is sent once, after its visitor has had the last event.
 
 answer.events: done ─▶ Outcomes.say ─▶ query.outcomes ─▶ log
 
-Nobody waits for it, and still none is lost: the question's message counts as done when the outcome is confirmed. A
+No visitor waits for it, and still none is lost: the question's message counts as done when the outcome is confirmed. A
 worker that dies between the two leaves an answer that is complete; who takes the question over finds it in the log of
 events, and says the same outcome (pipelines.query.publish.begin). It may so be said twice, under one id.
 """
@@ -37,7 +37,7 @@ MOST_DOUBTED = 40  # doubted sentences of an answer that are kept
 
 
 class Outcomes:
-    """Says what became of questions, where their site wants that kept. One per stage."""
+    """Sends the outcomes of questions, where their site wants that kept. One per stage."""
 
     def __init__(self, settings: QuerySettings, privacy: SitePrivacy | None = None) -> None:
         self._label = settings.label
@@ -53,7 +53,7 @@ class Outcomes:
         """
         Args:
             made: how the answer came about; None: not known here.
-            again: the answer had ended before this try, and was counted by whoever ended it.
+            again: the answer had ended before this try, and was counted then.
 
         Raises: Retryable: not confirmed.
         """
@@ -134,7 +134,7 @@ def question_of(known: Known) -> Question:
 
 
 def outcome(known: Known, end: Answered | Failed, first_word_at: datetime | None) -> Outcome:
-    """What became of a question, its words as they are."""
+    """The outcome of a question, its words as they are."""
     request = question_of(known)
     rephrased = None if isinstance(known, Question) else known
     retrieved = known if isinstance(known, Retrieved) else None

@@ -15,7 +15,7 @@ from schemas.query import Question
 
 
 class ModelError(PagewireError):
-    """The model gave no answer. What becomes of the question then: pipelines.query.answer.answering."""
+    """The model gave no answer. How the question goes on: pipelines.query.answer.answering."""
 
     code = "model-failed"
 
@@ -110,7 +110,7 @@ class NoToolCalls(BadRequest):
 
 
 class NotTried(Permanent):
-    """A trial wants what is not there; only whoever tries it out is told."""
+    """A trial wants what is not there; only the operator who tries it out gets the error."""
 
 
 class IndexNotTried(NotTried):

@@ -34,7 +34,7 @@ QUESTIONS = 10_000  # whose tokens are known at a time
 
 
 def estimated(messages: Sequence[ChatMessage], tools: Sequence[ToolSpec] = ()) -> int:
-    """Tokens of a prompt, where nobody counts them."""
+    """Tokens of a prompt, where no server counts them."""
     described = sum(len(f"{tool.name}{tool.description}{tool.parameters}") for tool in tools)
     return sum(MESSAGE + written(len(message.content.encode())) for message in messages) + written(described)
 

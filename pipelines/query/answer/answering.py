@@ -246,7 +246,7 @@ class Answering:
         )
 
     async def _write(self, task: Task, made: _Made, to: Publication, stopped: asyncio.Event) -> str | None:
-        """Publish the text. Returns: the code of what the visitor must be told instead."""
+        """Publish the text. Returns: the code of the error that the visitor gets instead."""
         if task.retrieved.courtesy is not None:
             made.certainty = "courtesy"
             return await self._reply(task, task.retrieved.courtesy, made, to, stopped)

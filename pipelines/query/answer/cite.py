@@ -37,7 +37,7 @@ _OPENS, _BETWEEN = rf"(?:{_LEFT}|[(（])", r"[ ,;，；、]{0,3}"  # of markers 
 _MARKER = re.compile(rf"{_ONE}|{_OPENS} ?{_ONE}(?:{_BETWEEN}{_ONE}){{0,8}} ?(?:{_RIGHT}|[)）])")
 _UNFINISHED = re.compile(rf"{_BEGUN}|{_OPENS} ?(?:{_ONE}{_BETWEEN}){{0,9}}(?:{_BEGUN})?")
 _RANGE = re.compile(r"(\d+)(?:\s*[–-]\s*(\d+))?")
-# Not text.markdown: the statement is still being written, so nobody knows yet what its line will be.
+# Not text.markdown: the statement is still being written, so its line is not known yet.
 _LEAD = re.compile(r"(?:[\s>#*+•_,;:-]|\d{1,3}[.)](?:\s|\Z))*")  # of a statement: bullets, what joins it
 _WORDLESS = re.compile(r"\W*")
 _NO_SPACE_BEFORE = frozenset(".,;:!?…)]}»”。，！？、")

@@ -1,4 +1,4 @@
-"""Entities: `AT&amp;T` in a model's text is AT&T. Pages were read so as well, and nobody wants to read the other.
+"""Entities: `AT&amp;T` in a model's text is AT&T. Pages were read so as well.
 
     "12&nbsp;eu" "ros, see `a &amp; b`" ─▶ "12\\u00a0eu" "ros, see `a &amp; b`"
 

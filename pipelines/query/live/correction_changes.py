@@ -74,7 +74,7 @@ Trials = Callable[[str, str, Correction, CorrectionSet, Glossary], Awaitable[Cor
 
 
 class CorrectionChanges:
-    """Reads and changes corrections. `groups`: the access groups of whoever reads or changes them."""
+    """Reads and changes corrections. `groups`: the access groups of their reader or editor."""
 
     def __init__(
         self,

@@ -142,7 +142,7 @@ def _word(given: Any, place: str) -> str:
 
 
 def _no_circle(glossary: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
-    """A term may be another's name, but then that other must not be, in the end, its own: nobody could say which of
+    """A term may be another's name, but then that other must not be, in the end, its own: it would be unknown which of
     them the website uses. Raises: PromptError: names the circle."""
     known = {term.casefold(): term for term in glossary}
     named = {

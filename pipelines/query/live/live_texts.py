@@ -61,7 +61,7 @@ class LiveTexts:
 
     @property
     def seen(self) -> bool:
-        """Whether the store was ever read: until then nobody here knows what was changed."""
+        """Whether the store was ever read: until then it is unknown here what was changed."""
         return self._state is not None
 
     async def look(self) -> bool:

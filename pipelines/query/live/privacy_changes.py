@@ -19,7 +19,7 @@ from schemas.text_version import NewText, TextChange, TextHistory, TextVersion
 
 
 class WouldDelete(Permanent):
-    """The change deletes what visitors said, and nobody has said that this is meant."""
+    """The change deletes what visitors said, and the order does not say that this is meant."""
 
     code = "would-delete"
 
@@ -93,7 +93,7 @@ class PrivacyChanges:
             raise WouldDelete(
                 f"site {state.site}: {said(lost)}; say that you are sure (`sure`, at the command --yes), and it is done"
             )
-        # What was looked at here is what the loss was told of.
+        # The loss is that of the version which was looked at here.
         await work(TextChange(note=change.note, over=state.live if change.over is None else change.over))
         return await self.state(state.site)
 

@@ -1,4 +1,4 @@
-"""Site texts: what a site says in fixed words, and which of them are its own, for whoever looks after it.
+"""Site texts: what a site says in fixed words, and which of them are its own, for its operators.
 
 pagewire.yaml (glossary, contact), the site's folder `prompts`, our own files ─┐
 versions that were made live while the system runs ────────────────────────────┴─▶ SiteTexts

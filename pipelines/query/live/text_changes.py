@@ -3,8 +3,8 @@
     put, remove, restore, roll back ─▶ does it fit? is live what the editor saw? ─▶ version n + 1 ─▶ live_texts.py
     propose ────────────────────────▶ does it fit? ──────────────────────────────▶ version n + 1, a candidate: not live
 
-Who makes a version takes its number, and a number is given once. So of two who change one text at once the second is
-told, and whoever dies in between has changed it or not: there is no half of it.
+Who makes a version takes its number, and a number is given once. So of two who change one text at once the second gets
+an error, and a gateway that dies in between has changed it or not: there is no half of it.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class GapReports:
         rights: tell which pages found for a question may be named.
         group: groups vectors, in another process.
         now: the time that questions are logged by.
-        one_at_a_time: shared with whoever else makes reports.
+        one_at_a_time: shared with the other makers of reports.
     """
 
     def __init__(

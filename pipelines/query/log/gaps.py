@@ -100,7 +100,7 @@ def wordings(asked: Iterable[GroupableQuestion]) -> list[Wording]:
 
 def misses(one: GroupableQuestion) -> frozenset[Miss]:
     """What was wrong with the answer. Who likes a page or an answer was helped by it, however unsure it was; what an
-    editor has said is as it should be, if nobody dislikes it."""
+    editor has said is as it should be, if no visitor dislikes it."""
     found: set[Miss] = set()
     if one.became == "refused" and not one.corrected:
         found.add("refused")

@@ -1,7 +1,7 @@
 """Reports that take a while: made in the background, kept for some minutes, one at a time.
 
 asked for ─▶ there, or one of this site under way? ─ no ─▶ a task makes it, once those of other sites before it are done
-                └ yes ─▶ whoever asks waits with the others, or asks again
+                └ yes ─▶ the caller waits with the others, or asks again
 
 A site has one under way, whatever its readers ask for: a heap of theirs would keep the readers of all others waiting.
 """
@@ -43,8 +43,8 @@ class KeptReports(Generic[R]):
     """One kind of them. One per process; close it last.
 
     Args:
-        one_at_a_time: whoever holds it makes a report: each takes a core and up to some 300 MB.
-        now: the time that is told of a report under way.
+        one_at_a_time: held while a report is made: each takes a core and up to some 300 MB.
+        now: the time that a report under way shows.
     """
 
     def __init__(self, one_at_a_time: asyncio.Lock, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
@@ -94,7 +94,7 @@ class KeptReports(Generic[R]):
     def _done(self, place: tuple[str, Hashable], task: asyncio.Task[R]) -> None:
         work = self._works[place]
         work.ready_at = monotonic()
-        if task.cancelled() or task.exception() is not None:  # whoever waits is told; who comes later tries again
+        if task.cancelled() or task.exception() is not None:  # those who wait get the error; a later call tries again
             del self._works[place]
 
     def _forget(self) -> None:

@@ -177,7 +177,7 @@ class SurenessProfile:
     page: Calibration  # ... that its page does
     least_unit: float  # to show the unit
     least_page: float  # to show what fits best on the page
-    background: Background | None = None  # None: nobody measured it
+    background: Background | None = None  # None: not measured
 
 
 @dataclass(frozen=True)
