@@ -94,7 +94,6 @@ class Example(_Strict):
     verbatim: bool = Field(default=False, description="It was written for no prompt: braces in it name no variable.")
 
     def used(self) -> set[str]:
-        """The variables that it sets or uses."""
         if self.verbatim:
             return set(self.variables)
         return set(self.variables) | _used([*self.variables.values(), self.output])
@@ -141,8 +140,7 @@ class Prompt:
     ) -> tuple[ChatMessage, ...]:
         """System message, the worked examples (by default all in `lang`), user message.
 
-        Raises:
-            PromptError: a value is missing, or is for no variable.
+        Raises: PromptError: a value is missing, or is for no variable.
         """
         _compare(self.path, "value for variable", set(values), set(self.variables))
         found = [ChatMessage("system", _fill(self.system, values))]
@@ -162,8 +160,7 @@ def load(name: str, overrides: Path | None = None) -> Prompt:
 
     If the site has only examples of the prompt, they replace ours language by language.
 
-    Raises:
-        PromptError: names the file and the fault.
+    Raises: PromptError: names the file and the fault.
     """
     ours = _ours(name)
     theirs = overrides / f"{name}.yaml" if overrides else None
@@ -186,8 +183,7 @@ def tried(text: str, own: Prompt) -> Prompt:
     It comes over HTTP, so anchors, aliases, tags and deep nesting are refused before it is parsed: with them, a short
     text can keep YAML's parser busy for hours or crash it.
 
-    Raises:
-        PromptError: names the fault.
+    Raises: PromptError: names the fault.
     """
     path = Path(own.path.name)
     _plain(path, text)
@@ -197,11 +193,7 @@ def tried(text: str, own: Prompt) -> Prompt:
 
 
 def plain(name: str, text: str) -> Any:
-    """A parsed YAML document from HTTP, with the checks of a tried prompt.
-
-    Raises:
-        PromptError: names the fault.
-    """
+    """A parsed YAML document from HTTP, with the checks of a tried prompt. Raises: PromptError: names the fault."""
     path = Path(name)
     _plain(path, text)
     documents = _loaded(path, text)
@@ -219,8 +211,7 @@ def written(name: str, overrides: Path | None = None) -> str:
 def sentences(name: str, overrides: Path | None = None) -> dict[str, dict[str, str]]:
     """Sentences by name and language; those of the site's folder replace ours.
 
-    Raises:
-        PromptError: a malformed file, an unknown name, or a sentence without English.
+    Raises: PromptError: a malformed file, an unknown name, or a sentence without English.
     """
     path = HERE / f"{name}.yaml"
     found = {key: dict(said) for key, said in _parse(path, _Sentences, _one(path)).root.items()}
@@ -291,7 +282,6 @@ def _plain(path: Path, text: str) -> None:
 
 
 def _examples(folder: Path, name: str, variables: set[str]) -> dict[str, tuple[Example, ...]]:
-    """A folder's examples of a prompt, by language."""
     found: dict[str, tuple[Example, ...]] = {}
     for file in sorted(folder.glob(f"{name}.*.yaml")):
         set_ = _parse(file, _Examples, _one(file))

@@ -36,14 +36,6 @@ class Phrases:
         said = self.canned["nothing-found"]
         return lang in said or lang.partition("-")[0] in said
 
-    def nothing_found(self, lang: str) -> str:
-        """The reply that the site has no page on the question."""
-        return _in(lang, self.canned["nothing-found"])
-
-    def lead_in(self, lang: str) -> str:
-        """The sentence before a quotation from the pages."""
-        return _in(lang, self.canned["lead-in"])
-
     def error(self, code: str, lang: str) -> str:
         """The sentence for an error's code; a general one for unknown codes."""
         return _in(lang, self.errors.get(code, self.errors["error"]))

@@ -25,8 +25,7 @@ class DoubledKey(yaml.MarkedYAMLError):
 class UniqueKeys(SafeLoader):
     """YAML's safe loader, but it refuses duplicate keys, which would silently replace each other.
 
-    Raises:
-        DoubledKey: names the key and its line.
+    Raises: DoubledKey: names the key and its line.
     """
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
@@ -43,8 +42,7 @@ def check_plain(text: str) -> None:
     """Refuse anchors, aliases, tags and deep nesting: with them, a short text can keep YAML's parser busy for hours or
     exhaust its stack. Call it before the text is loaded.
 
-    Raises:
-        NotPlain: it has one of these, or is not YAML.
+    Raises: NotPlain: it has one of these, or is not YAML.
     """
     depth = 0
     try:
@@ -66,9 +64,7 @@ def load_safe(text: str) -> Any:
 def load_plain(text: str) -> Any:
     """Parse one untrusted YAML document.
 
-    Raises:
-        NotPlain: see `check_plain`.
-        ValueError, OverflowError: it has an invalid date or number.
+    Raises: NotPlain: see `check_plain`; ValueError, OverflowError: it has an invalid date or number.
     """
     check_plain(text)
     try:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from schemas.base import Message, SiteId, Wire
+from schemas.base import Message, SiteId, Wire, optional
 from schemas.query import Became, FoundPage, Gate, Grade, RequestId, SearchMode, Source, Sure
 from schemas.query import PendingCall as PendingCall
 from schemas.query import PromptMessage as PromptMessage
@@ -124,14 +124,9 @@ class TrialFindings(Wire):
     found: tuple[FoundPage, ...] = Field(default=(), description="The pages found, the best first, cited or not.")
 
 
-class Answered(Wire):
-    """The whole answer, so that a reader may skip all other events."""
+class AnswerMarks(Wire):
+    """What a reader should know of an answer besides its text."""
 
-    type: Literal["answer"] = "answer"
-    text: str
-    citations: tuple[Citation, ...]
-    sources: tuple[Source, ...] = Field(description="All sources, `cited` true on those the answer uses.")
-    extractive: bool = Field(description="True when no model wrote it: the text quotes the pages.")
     certainty: Certainty | None = Field(
         default=None,
         description="Where no model wrote it: an answer is `said`, a `place` on a page is shown, or `pages` are named; "
@@ -144,17 +139,9 @@ class Answered(Wire):
     )
     handover: bool = Field(
         default=False,
-        description="Whether to offer the form by which a visitor leaves a message for a person: somebody was asked "
-        "for, or no page answers. Never where the site has not set it up.",
-    )
-    stopped: bool = Field(default=False, description="True when the visitor stopped it: the text is what came before.")
-    cut: bool = Field(
-        default=False,
-        description="True when the limit of what its model may write ended it: the last whole sentence, and …",
-    )
-    left_out: int = Field(
-        default=0,
-        description="Sentences that the model wrote and the sources it cites do not bear out: not in the text.",
+        description="Whether to offer the form by which a visitor leaves a message for a person (`POST "
+        "/v1/sites/{site}/handovers`): somebody was asked for, or no page answers. Never where the site has not set it "
+        "up.",
     )
     doubted: tuple[Doubted, ...] = Field(
         default=(),
@@ -166,10 +153,27 @@ class Answered(Wire):
     tables: tuple[WholeTable, ...] = Field(
         default=(), description="Whole tables of which only some rows are quoted; none that is very long."
     )
-    pending: PendingCall | None = Field(
-        default=None,
-        exclude_if=lambda call: call is None,
-        description="Where the answer asks for what a tool still needs: the call. Absent elsewhere.",
+
+
+class Answered(AnswerMarks):
+    """The whole answer, so that a reader may skip all other events."""
+
+    type: Literal["answer"] = "answer"
+    text: str
+    citations: tuple[Citation, ...]
+    sources: tuple[Source, ...] = Field(description="All sources, `cited` true on those the answer uses.")
+    extractive: bool = Field(description="True when no model wrote it: the text quotes the pages.")
+    stopped: bool = Field(default=False, description="True when the visitor stopped it: the text is what came before.")
+    cut: bool = Field(
+        default=False,
+        description="True when the limit of what its model may write ended it: the last whole sentence, and …",
+    )
+    left_out: int = Field(
+        default=0,
+        description="Sentences that the model wrote and the sources it cites do not bear out: not in the text.",
+    )
+    pending: PendingCall | None = optional(
+        description="Where the answer asks for what a tool still needs: the call. Absent elsewhere."
     )
     strategy: str = Field(default="", description="What was asked to answer: a strategy's name, or `quote`.")
     trace: tuple[Step, ...] = Field(default=(), description="The steps, in order; of very many only the first.")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, ConfigDict, Field
 
-from schemas.base import Wire, form
+from schemas.base import Wire, form, optional
 
 Via = Literal["http", "console", "command"]
 ActOutcome = Literal["done", "failed"]
@@ -66,9 +66,7 @@ class AuditEntry(Wire):
     action: str = Field(description="What was done, for example `keys.revoke`.")
     site: str | None = Field(default=None, description="Null: it concerns all sites.")
     target: str = Field(default="", description="What it was done to: a key's name, a letter, a generation, ...")
-    client: str = Field(
-        default="", exclude_if=lambda name: not name, description="How the agent calls itself that did it over MCP."
-    )
+    client: str = optional("", description="How the agent calls itself that did it over MCP.")
     outcome: ActOutcome
     code: str = Field(default="", description="Why it failed, as in problem documents.")
     trace_id: str = Field(default="", description="Finds the request in the logs; empty for commands.")

@@ -66,6 +66,11 @@ Revision = Annotated[
 ]
 
 
+def optional(default: Any = None, **more: Any) -> Any:
+    """A field that is only written where it differs from its default: earlier versions read what does not use it."""
+    return Field(default=default, exclude_if=lambda value: value == default, **more)
+
+
 def is_site_id(text: str) -> bool:
     """Whether it is a valid site id."""
     return _SITE.fullmatch(text) is not None

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from schemas.answer import Citation
-from schemas.base import GivenLang, SiteId
+from schemas.base import GivenLang, SiteId, optional
 from schemas.labels import LabelFilter
 from schemas.query import Source
 
@@ -109,17 +109,13 @@ class ChatCompletion(BaseModel):
     usage: CompletionUsage
 
 
-def _absent(value: Any) -> bool:
-    return value is None
-
-
 class CompletionDelta(BaseModel):
     """A piece of the message; the last one carries `sources` and `citations`."""
 
-    role: Literal["assistant"] | None = Field(default=None, exclude_if=_absent)
-    content: str | None = Field(default=None, exclude_if=_absent)
-    sources: tuple[Source, ...] | None = Field(default=None, exclude_if=_absent)
-    citations: tuple[Citation, ...] | None = Field(default=None, exclude_if=_absent)
+    role: Literal["assistant"] | None = optional()
+    content: str | None = optional()
+    sources: tuple[Source, ...] | None = optional()
+    citations: tuple[Citation, ...] | None = optional()
 
 
 class ChunkChoice(BaseModel):
@@ -137,7 +133,7 @@ class CompletionChunk(BaseModel):
     created: int
     model: SiteId
     choices: tuple[ChunkChoice, ...]
-    usage: CompletionUsage | None = Field(default=None, exclude_if=_absent)
+    usage: CompletionUsage | None = optional()
 
 
 class CompletionModel(BaseModel):

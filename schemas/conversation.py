@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from schemas.answer import Certainty, Citation, Doubted, GeneratedBy, QuestionMeaning, WholeTable
-from schemas.base import Lang, PageId, SiteId, Wire
+from schemas.answer import AnswerMarks, Citation
+from schemas.base import Lang, PageId, SiteId, Wire, optional
 from schemas.labels import Labels
 from schemas.page import FieldName
 from schemas.page_metadata import PageStamp
@@ -30,7 +30,7 @@ class CitedSource(PageStamp):
     url: str
     field: FieldName
     ord: int = Field(ge=0)
-    kind: SourceKind = Field(default="page", exclude_if=lambda kind: kind == "page", description="As in the answer.")
+    kind: SourceKind = optional("page", description="As in the answer.")
 
 
 Rating = Literal["up", "down"]
@@ -49,7 +49,7 @@ class Feedback(FeedbackOrder):
     at: AwareDatetime
 
 
-class AskedTurn(Wire):
+class AskedTurn(AnswerMarks):
     """A question and its outcome."""
 
     request_id: RequestId
@@ -63,16 +63,6 @@ class AskedTurn(Wire):
     citations: tuple[Citation, ...] = ()
     sources: tuple[CitedSource, ...] = Field(default=(), description="Those the answer cites.")
     extractive: bool = False
-    certainty: Certainty | None = Field(
-        default=None, description="As in the answer; null also where an earlier version did not say."
-    )
-    generated_by: GeneratedBy | None = Field(
-        default=None, description="Who made the answer's text; null: an earlier version did not say."
-    )
-    doubted: tuple[Doubted, ...] = Field(default=(), description="Sentences that its sources do not bear out.")
-    handover: bool = Field(default=False, description="Whether to offer the form for a message to a person.")
-    narrower: tuple[QuestionMeaning, ...] = Field(default=(), description="As the answer offered them.")
-    tables: tuple[WholeTable, ...] = Field(default=(), description="Whole tables of which it quotes some rows.")
     error: str | None = Field(default=None, description="Why there is no answer: a code, for programs.")
     feedback: Feedback | None = None
     withheld: bool = Field(
@@ -86,42 +76,33 @@ class StoredTurn(AskedTurn):
     deadline: AwareDatetime = Field(description="After this no stage works on the answer any more.")
     position: str = Field(description="A place in `answer.events` before the answer.")
     groups: tuple[str, ...] = Field(default=(), description="Access groups whose pages the answer could tell of.")
-    labels: Labels = Field(
-        default_factory=dict,
-        exclude_if=lambda labels: not labels,
-        description="Of the pages that it was to be answered from.",
-    )
+    labels: Labels = optional({}, description="Of the pages that it was to be answered from.")
     guessed: bool = Field(default=False, description="Its language was neither given nor shown by its words.")
     removed: bool = Field(default=False, description="Taken back: shown no more.")
-    pending: PendingCall | None = Field(
-        default=None,
-        exclude_if=lambda call: call is None,
-        description="The call of a tool for which the answer asks.",
-    )
+    pending: PendingCall | None = optional(description="The call of a tool for which the answer asks.")
     replaces: RequestId | None = Field(
         default=None, description="The turn that this one asks again; shown where nothing comes of this one."
     )
 
 
-class Conversation(Wire):
-    """As it is stored, under its owner."""
-
+class _Titled(Wire):
     conversation_id: RequestId
-    site: SiteId
-    owner: str
     title: str
     created_at: AwareDatetime
     updated_at: AwareDatetime
+
+
+class Conversation(_Titled):
+    """As it is stored, under its owner."""
+
+    site: SiteId
+    owner: str
     turns: tuple[StoredTurn, ...]
 
 
-class ConversationSummary(Wire):
+class ConversationSummary(_Titled):
     """A line of a list."""
 
-    conversation_id: RequestId
-    title: str
-    created_at: AwareDatetime
-    updated_at: AwareDatetime
     turns: int = Field(description="Questions that are shown.")
 
 
@@ -134,13 +115,9 @@ class ConversationList(Wire):
     older: tuple[ConversationSummary, ...] = ()
 
 
-class ConversationDetail(Wire):
+class ConversationDetail(_Titled):
     """A conversation as its visitor sees it."""
 
-    conversation_id: RequestId
-    title: str
-    created_at: AwareDatetime
-    updated_at: AwareDatetime
     turns: tuple[AskedTurn, ...]
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import AwareDatetime, Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from schemas.base import GivenLang, Lang, PageId, Revision, SiteId, Wire, form
 from schemas.outcome import Became
 from schemas.query import RequestId
-from schemas.text_version import MAX_SENTENCE, TextChange, TextName, Version
+from schemas.text_version import MAX_SENTENCE, TextChange, TextName, VersionNote
 
 MAX_QUESTIONS = 20  # of one correction
 MAX_ASKED = 300  # characters of one of them
@@ -130,14 +130,10 @@ class NewCorrection(_Said, TextChange):
         return self
 
 
-class ListedCorrection(Wire):
+class ListedCorrection(VersionNote):
     """A correction, with what has become of it."""
 
     id: TextName
-    version: Version
-    by: str
-    at: AwareDatetime
-    note: str = ""
     correction: Correction = Field(
         description="Without its page's title and address and without its text, if the reader may not read the page."
     )
@@ -156,13 +152,9 @@ class CorrectionList(Wire):
     corrections: tuple[ListedCorrection, ...] = Field(description="The newest first.")
 
 
-class CorrectionVersion(Wire):
+class CorrectionVersion(VersionNote):
     """One version of a correction; null where it was taken back."""
 
-    version: Version
-    by: str
-    at: AwareDatetime
-    note: str = ""
     of: int | None = None
     correction: Correction | None
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
-from schemas.base import Revision, Wire
+from schemas.base import Revision, Wire, optional
 from schemas.ingest import ChunkCounts, Reading
 from schemas.labels import Labels
 from schemas.page import ChangeRef, FieldName
@@ -16,7 +16,7 @@ Token = tuple[int, int]  # sequence number and primary term
 
 
 TOPICS = ("changes", "chunks", "embeddings")
-Partition = Field(default=None, exclude_if=lambda number: number is None, description="... and the partition.")
+Partition = optional(description="... and the partition.")
 
 
 class Origin(Wire):
@@ -88,15 +88,14 @@ class Head(Wire):
         default=Origin(), description="The latest offsets of older changes and earlier copies that lost to this one."
     )
     settled_at: AwareDatetime = Field(description="When the index showed it.")
-    digest: str = Field(default="", exclude_if=lambda digest: not digest, description="As in ingest.embeddings.")
-    reading: Reading | None = Field(default=None, exclude_if=lambda reading: reading is None)
-    labels: Labels = Field(default_factory=dict, exclude_if=lambda labels: not labels)
-    ahead: bool = Field(
-        default=False,
-        exclude_if=lambda ahead: not ahead,
+    digest: str = optional("", description="As in ingest.embeddings.")
+    reading: Reading | None = optional()
+    labels: Labels = optional({})
+    ahead: bool = optional(
+        False,
         description="Applied before its products came to ingest.embeddings; `deleted` with an upsert: not shown yet.",
     )
-    narrowed: Narrowed | None = Field(default=None, exclude_if=lambda narrowed: narrowed is None)
+    narrowed: Narrowed | None = optional()
     token: Token | None = Field(default=None, exclude=True, description="Which write of the record this was read from.")
 
     @property

@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
-from schemas.answer import Certainty, Citation, Doubted, GeneratedBy, QuestionMeaning, Step, Usage, WholeTable
-from schemas.base import GivenLang, Lang, PageId, Revision, Wire
+from schemas.answer import AnswerMarks, Citation, Step, Usage
+from schemas.base import GivenLang, Lang, PageId, Revision, Wire, optional
 from schemas.labels import LabelFilter, Labels
 from schemas.page import FieldName, Group, PageDocument
 from schemas.page_metadata import PageStamp
@@ -88,7 +88,7 @@ class SearchHit(PageStamp):
     cosine: float | None = None
     revision: Revision
     snippet: Snippet = Snippet()
-    labels: Labels = Field(default_factory=dict, exclude_if=lambda labels: not labels, description="Of its page.")
+    labels: Labels = optional({}, description="Of its page.")
 
 
 class SearchResult(Wire):
@@ -178,8 +178,8 @@ class ListedPage(Wire):
     title: str
     url: str
     revision: Revision
-    description: str = Field(default="", exclude_if=lambda text: not text, description="What the page says of itself.")
-    labels: Labels = Field(default_factory=dict, exclude_if=lambda labels: not labels)
+    description: str = optional("", description="What the page says of itself.")
+    labels: Labels = optional({})
 
 
 class PageList(Wire):
@@ -252,7 +252,7 @@ class Welcome(Wire):
     )
 
 
-class ChatResponse(Wire):
+class ChatResponse(AnswerMarks):
     """The whole answer, for clients that do not stream."""
 
     request_id: RequestId
@@ -265,35 +265,11 @@ class ChatResponse(Wire):
     sources: tuple[Source, ...]
     citations: tuple[Citation, ...]
     extractive: bool
-    certainty: Certainty | None = Field(
-        default=None,
-        description="Where no model wrote it: an answer is `said`, a `place` on a page is shown, or `pages` are named; "
-        "`courtesy`: nothing was asked; null of a model's answer.",
-    )
-    generated_by: GeneratedBy | None = Field(
-        default=None,
-        description="`model`, `quotation` of a page, or `site`: fixed words, or what an editor has corrected.",
-    )
-    handover: bool = Field(
-        default=False,
-        description="Whether to offer the form by which a visitor leaves a message for a person (`POST "
-        "/v1/sites/{site}/handovers`).",
-    )
     stopped: bool = Field(description="The visitor stopped it: the answer is what came before.")
     cut: bool = Field(description="The limit of what its model may write ended it: the last whole sentence, and …")
     left_out: int = Field(
         default=0,
         description="Sentences that the model wrote and the sources it cites do not bear out: not in the answer.",
-    )
-    doubted: tuple[Doubted, ...] = Field(
-        default=(),
-        description="Sentences that the sources do not bear out either, in the answer with a note behind each.",
-    )
-    narrower: tuple[QuestionMeaning, ...] = Field(
-        default=(), description="Where many pages speak of it: what may be meant, the nearest first; never one alone."
-    )
-    tables: tuple[WholeTable, ...] = Field(
-        default=(), description="Whole tables of which only some rows are quoted; none that is very long."
     )
     found: tuple[FoundPage, ...] = Field(
         default=(), description="With `ranked`: the pages of what the search alone finds, the best first."

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AwareDatetime, Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
 
-from schemas.base import Message, Revision, Wire
+from schemas.base import Message, Revision, Wire, optional
 from schemas.labels import Labels, label_tokens
 from schemas.page import AttachmentPlace, ChangeRef, FieldName, PageMeta
 from schemas.page_metadata import PageStamp
@@ -65,9 +65,7 @@ class Chunk(Wire):
     field: FieldName
     ord: int = Field(ge=0, description="Position within the field, from 0.")
     text: str
-    place: AttachmentPlace | None = Field(
-        default=None, exclude_if=lambda place: place is None, description="Absent in the page's own text."
-    )
+    place: AttachmentPlace | None = optional(description="Absent in the page's own text.")
 
 
 class Chunker(Wire):
@@ -119,7 +117,7 @@ class PageChunks(Message):
     chunker: Chunker
     chunks: tuple[Chunk, ...] = ()
     notes: tuple[str, ...] = Field(default=(), description="What an editor should know, for example what was left out.")
-    reading: Reading | None = Field(default=None, exclude_if=lambda reading: reading is None)
+    reading: Reading | None = optional()
 
     @property
     def digest(self) -> str:
@@ -149,19 +147,9 @@ class ChunkUnit(Wire):
     start: int = Field(ge=0, description="In the page's content, or in the text at its place in an attachment.")
     text: str = Field(description="Markdown, as it stands there; it may end in the next chunk.")
     kind: UnitKind
-    headings: tuple[str, ...] = Field(
-        default=(), exclude_if=lambda headings: not headings, description="Above it, the outermost first; plain text."
-    )
-    intro: str = Field(
-        default="",
-        exclude_if=lambda intro: not intro,
-        description="Markdown: the sentence that introduces its list or table.",
-    )
-    header: str = Field(
-        default="",
-        exclude_if=lambda header: not header,
-        description="Markdown: of a row, its table's header row; of a definition, its term.",
-    )
+    headings: tuple[str, ...] = optional((), description="Above it, the outermost first; plain text.")
+    intro: str = optional("", description="Markdown: the sentence that introduces its list or table.")
+    header: str = optional("", description="Markdown: of a row, its table's header row; of a definition, its term.")
     block: int = Field(
         ge=0, description="Start of the list or table that it is part of; its own where it is part of none."
     )
@@ -172,10 +160,8 @@ class EmbeddedChunk(Chunk):
 
     embed_hash: str = Field(description="Hash of embedded text, chunker and model: equal means reusable.")
     vector: Vector
-    units: tuple[ChunkUnit, ...] = Field(default=(), exclude_if=lambda units: not units)
-    unit_vectors: CompactVectors = Field(
-        default=b"", exclude_if=lambda vectors: not vectors, description="One per unit (schemas.compact)."
-    )
+    units: tuple[ChunkUnit, ...] = optional(())
+    unit_vectors: CompactVectors = optional(b"", description="One per unit (schemas.compact).")
 
     @model_validator(mode="after")
     def _a_vector_per_unit(self) -> Self:
@@ -199,26 +185,21 @@ class PageEmbeddings(Message):
     part: int = Field(ge=0)
     parts: int = Field(ge=1)
     superseded: bool = Field(default=False, description="Overwrites a part that a newer revision no longer has.")
-    ahead: bool = Field(
-        default=False,
-        exclude_if=lambda ahead: not ahead,
+    ahead: bool = optional(
+        False,
         description="What need not wait for an embedder: a delete, or who may see the page. It has a key of its own.",
     )
     counts: dict[FieldName, int] = Field(default_factory=dict, description="Chunks per field.")
-    digest: str = Field(
-        default="",
-        exclude_if=lambda digest: not digest,
-        description="Of the whole page as it was cut (PageChunks.digest): two saves may have the same revision.",
+    digest: str = optional(
+        "", description="Of the whole page as it was cut (PageChunks.digest): two saves may have the same revision."
     )
     embedded: int = Field(default=0, description="Chunks of the page that cost a model call.")
     reused: int = Field(default=0, description="Chunks whose vector was known already.")
     notes: tuple[str, ...] = ()
-    reading: Reading | None = Field(default=None, exclude_if=lambda reading: reading is None)
+    reading: Reading | None = optional()
     chunks: tuple[EmbeddedChunk, ...] = ()
     chunks_offset: int = Field(default=0, ge=0, description="Where the page's chunks stand in ingest.chunks.")
-    chunks_in: int | None = Field(
-        default=None, exclude_if=lambda number: number is None, description="In which partition of it."
-    )
+    chunks_in: int | None = optional(description="In which partition of it.")
 
     @property
     def making(self) -> str:

@@ -25,11 +25,7 @@ def page_key(site: str, lang: str, page_id: str) -> str:
 
 
 def parse_page_key(key: str) -> PageAddress:
-    """Undo `page_key`.
-
-    Raises:
-        ValueError: not three parts.
-    """
+    """Undo `page_key`. Raises: ValueError: not three parts."""
     parts = key.split(":")
     if len(parts) != 3:
         raise ValueError(f"not a page key (site:lang:page): {key!r}")

@@ -34,8 +34,7 @@ def _value(written: str) -> str:
 def _normalised(given: Any) -> Any:
     """A string stands for a list of one; repeated values and keys without a value are left out.
 
-    Raises:
-        ValueError: there are too many values, before any of them is looked at.
+    Raises: ValueError: there are too many values, before any of them is looked at.
     """
     if not isinstance(given, Mapping):
         return given

@@ -8,21 +8,11 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, ConfigDict, Field
 
 from schemas.answer import DoubtKind, GeneratedBy
-from schemas.base import Lang, Message, PageId, SiteId, Wire
+from schemas.base import Lang, Message, PageId, SiteId, Wire, optional
 from schemas.conversation import Feedback
 from schemas.page import FieldName
 from schemas.query import Became as Became
-from schemas.query import (
-    CorrectedBy,
-    CourtesyKind,
-    Gate,
-    Grade,
-    ModelCall,
-    QuestionVector,
-    RequestId,
-    SearchMode,
-    Sure,
-)
+from schemas.query import CorrectedBy, CourtesyKind, Gate, Grade, ModelCall, QuestionVector, RequestId, SearchMode, Sure
 
 
 class OutcomeSource(Wire):
@@ -70,14 +60,12 @@ class Outcome(Wire):
         description="Whether who asked has access groups, so that pages of `hits` may be for some only; null: an "
         "earlier version logged it, which did not say.",
     )
-    via: str = Field(default="", exclude_if=lambda via: not via, description="As in the question.")
-    client: str = Field(default="", exclude_if=lambda name: not name, description="As in the question.")
-    asker: str = Field(default="", exclude_if=lambda asker: not asker, description="As in the question.")
+    via: str = optional("", description="As in the question.")
+    client: str = optional("", description="As in the question.")
+    asker: str = optional("", description="As in the question.")
     corrections: tuple[str, ...] = Field(default=(), description="Ids of the editors' corrections that were used.")
     corrected: CorrectedBy | None = Field(default=None, description="How one of them has decided the answer.")
-    tools: tuple[str, ...] = Field(
-        default=(), exclude_if=lambda tools: not tools, description="Tools of the site that the answer cites, by name."
-    )
+    tools: tuple[str, ...] = optional((), description="Tools of the site that the answer cites, by name.")
     strategy: str = Field(default="", description="A strategy's name, or `quote`; empty: it failed before.")
     extractive: bool = Field(default=False, description="True when no model wrote the answer.")
     generated_by: GeneratedBy | None = Field(
@@ -100,16 +88,13 @@ class Outcome(Wire):
         description="What its visitor read, masked but for what the pages say; null as `question`, and where the "
         "visitor may read pages that not everybody may.",
     )
-    calls: tuple[ModelCall, ...] = Field(
-        default=(),
-        exclude_if=lambda calls: not calls,
+    calls: tuple[ModelCall, ...] = optional(
+        (),
         description="Of models, in order, masked as `answer`, and not kept where that is not; only of a site with "
         "`log_prompts`.",
     )
-    doubted: tuple[DoubtedSentence, ...] = Field(
-        default=(),
-        exclude_if=lambda doubted: not doubted,
-        description="Sentences of all tries to answer that the sources do not bear out; kept as `calls`.",
+    doubted: tuple[DoubtedSentence, ...] = optional(
+        (), description="Sentences of all tries to answer that the sources do not bear out; kept as `calls`."
     )
     vector: QuestionVector | None = Field(
         default=None,
@@ -261,24 +246,13 @@ class QuestionRow(Wire):
     @classmethod
     def of(cls, logged: LoggedQuestion) -> QuestionRow:
         outcome, feedback, verdict = logged.outcome, logged.feedback, logged.verdict
+        same = {name: getattr(outcome, name) for name in cls.model_fields.keys() & Outcome.model_fields.keys()}
         return cls(
+            **same,
             request_id=logged.request_id,
             conversation=logged.conversation,
-            asked_at=outcome.asked_at,
-            asked_in=outcome.asked_in,
-            lang=outcome.lang,
-            question=outcome.question,
-            rephrased=outcome.rephrased,
-            became=outcome.became,
-            grade=outcome.grade,
             pages=cited_pages(outcome),
-            restricted=outcome.restricted,
-            strategy=outcome.strategy,
-            model=outcome.model,
             tokens=outcome.prompt_tokens + outcome.completion_tokens,
-            first_token_ms=outcome.first_token_ms,
-            stopped=outcome.stopped,
-            failed=outcome.failed,
             feedback=feedback.rating if feedback else None,
             comment=feedback.comment if feedback else None,
             faithfulness=verdict.faithfulness if verdict else None,

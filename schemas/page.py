@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
-from schemas.base import GivenLang, Lang, Message, PageId, Revision, SiteId, Wire
+from schemas.base import GivenLang, Lang, Message, PageId, Revision, SiteId, Wire, optional
 from schemas.keys import page_key
 from schemas.labels import MAX_LABELS, Labels
 from schemas.page_metadata import PageMetadata, PageStamp
@@ -27,10 +27,8 @@ class Attachment(Wire):
     data_base64: str | None = None
     media_type: str = "application/octet-stream"
     title: str = ""
-    link: Annotated[str, StringConstraints(max_length=4_000)] = Field(
-        default="",
-        exclude_if=lambda link: not link,
-        description="Where visitors open it; default: its `url`, else that of the page.",
+    link: Annotated[str, StringConstraints(max_length=4_000)] = optional(
+        "", description="Where visitors open it; default: its `url`, else that of the page."
     )
 
     @model_validator(mode="after")
@@ -51,39 +49,40 @@ class PageDocument(Wire):
     description: ShortText = ""
     keywords: tuple[ShortText, ...] = Field(default=(), max_length=1_000)
     content: str = Field(default="", description="HTML.")
-    left_out: dict[Annotated[str, StringConstraints(max_length=100)], Annotated[int, Field(ge=0)]] = Field(
-        default_factory=dict,
-        max_length=20,
-        exclude_if=lambda left_out: not left_out,
-        description="Of a web page, words that are not in `content`, by why, for its receipt.",
+    left_out: dict[Annotated[str, StringConstraints(max_length=100)], Annotated[int, Field(ge=0)]] = optional(
+        {}, max_length=20, description="Of a web page, words that are not in `content`, by why, for its receipt."
     )
     revision: Revision | None = Field(default=None, description="Default: milliseconds, strictly growing per page.")
     changed_at: AwareDatetime | None = None
-    metadata: PageMetadata | None = Field(
-        default=None,
-        exclude_if=lambda metadata: metadata is None,
-        description="What the page says of itself for machines; default: what its `content` has of it.",
+    metadata: PageMetadata | None = optional(
+        description="What the page says of itself for machines; default: what its `content` has of it."
     )
     attachments: tuple[Attachment, ...] = Field(default=(), max_length=200)
     groups: tuple[Group, ...] | None = Field(
         default=None, max_length=1_000, description="Access groups that may see the page; null = everybody."
     )
-    labels: Labels = Field(
-        default_factory=dict,
-        exclude_if=lambda labels: not labels,
+    labels: Labels = optional(
+        {},
         description=f"Keys with values to filter searches by, for example `kind: [form]`; {MAX_LABELS} values at most.",
     )
 
 
-class PageChange(Message):
-    """One accepted change of one page: the source of truth, from which all else is derived."""
-
+class _Change(Wire):
     op: Op
     site: SiteId
     lang: Lang
     page_id: PageId
     revision: Revision
     accepted_at: AwareDatetime
+
+    @property
+    def page_key(self) -> str:
+        return page_key(self.site, self.lang, self.page_id)
+
+
+class PageChange(_Change, Message):
+    """One accepted change of one page: the source of truth, from which all else is derived."""
+
     source: str = Field(description="Who handed it over: `push`, `import`, or a connector's name.")
     page: PageDocument | None = Field(default=None, description="The page; null for a delete.")
 
@@ -93,26 +92,12 @@ class PageChange(Message):
             raise ValueError("an upsert carries a page, a delete carries none")
         return self
 
-    @property
-    def page_key(self) -> str:
-        return page_key(self.site, self.lang, self.page_id)
 
-
-class ChangeRef(Wire):
+class ChangeRef(_Change):
     """A reference to the change that a later message belongs to; passed on from the chunk stage to the receipt."""
 
-    op: Op
-    site: SiteId
-    lang: Lang
-    page_id: PageId
-    revision: Revision
-    accepted_at: AwareDatetime
     partition: int = Field(ge=0, description="Where the change stands in cms.changes, ...")
     offset: int = Field(ge=0, description="... so that the index stage can put it back on top of the log.")
-
-    @property
-    def page_key(self) -> str:
-        return page_key(self.site, self.lang, self.page_id)
 
 
 class AttachmentPlace(Wire):
@@ -129,4 +114,4 @@ class PageMeta(PageStamp):
     title: str
     url: str
     groups: tuple[str, ...] | None = None
-    labels: Labels = Field(default_factory=dict, exclude_if=lambda labels: not labels)
+    labels: Labels = optional({})

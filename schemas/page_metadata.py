@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from schemas.base import Wire, form
+from schemas.base import Wire, form, optional
 
 # A type of schema.org. A later version may give others than `_KINDS` of structured_data.py has.
 PageKind = Annotated[str, form(r"^[A-Za-z]{0,40}$", "letters, 40 at most")]
@@ -21,17 +21,12 @@ IsoDate = Annotated[
 ]
 
 
-def _optional(default: Any = "", **more: Any) -> Any:
-    """A field that is only written where it has a value."""
-    return Field(default=default, exclude_if=lambda value: value == default, **more)
-
-
 class PageStamp(Wire):
     """What a page is and of when, as its sources show it."""
 
-    page_kind: PageKind = _optional(description="What the page is (schema.org); empty: it does not say so.")
-    published_at: AwareDatetime | None = _optional(None)
-    changed_at: AwareDatetime | None = _optional(None, description="As the page says, else as its CMS does.")
+    page_kind: PageKind = optional("", description="What the page is (schema.org); empty: it does not say so.")
+    published_at: AwareDatetime | None = optional()
+    changed_at: AwareDatetime | None = optional(description="As the page says, else as its CMS does.")
 
 
 class PageQuestion(Wire):
@@ -46,43 +41,43 @@ class PageEvent(Wire):
 
     name: Line
     start: IsoDate
-    end: IsoDate | None = _optional(None)
-    place: Line = _optional()
+    end: IsoDate | None = optional()
+    place: Line = optional("")
 
 
 class PageProduct(Wire):
     """A product with its price."""
 
     name: Line
-    price: Annotated[Decimal, Field(ge=0, max_digits=14, decimal_places=4)] | None = _optional(None)
-    currency: Annotated[str, form(r"^(?:[A-Z]{3})?$", "three capital letters (ISO 4217), or empty")] = _optional(
-        description="ISO 4217."
+    price: Annotated[Decimal, Field(ge=0, max_digits=14, decimal_places=4)] | None = optional()
+    currency: Annotated[str, form(r"^(?:[A-Z]{3})?$", "three capital letters (ISO 4217), or empty")] = optional(
+        "", description="ISO 4217."
     )
-    availability: Availability = _optional()
+    availability: Availability = optional("")
 
 
 class DayHours(Wire):
     """Hours of one day; without times it is closed."""
 
     day: Day
-    opens: ClockTime | None = _optional(None)
-    closes: ClockTime | None = _optional(None)
+    opens: ClockTime | None = optional()
+    closes: ClockTime | None = optional()
 
 
 class OpeningHours(Wire):
     """Regular opening hours of a place. Days that are not in there are not known."""
 
-    name: Line = _optional(description="Of the place.")
-    url: Annotated[str, StringConstraints(max_length=4_000)] = _optional(description="Its own page.")
+    name: Line = optional("", description="Of the place.")
+    url: Annotated[str, StringConstraints(max_length=4_000)] = optional("", description="Its own page.")
     hours: tuple[DayHours, ...] = Field(max_length=50)
 
 
 class PageMetadata(PageStamp):
     """What a page says of itself for machines."""
 
-    author: Line = _optional()
-    breadcrumbs: tuple[Line, ...] = _optional((), max_length=20, description="Names of the pages above, the top first.")
-    faq: tuple[PageQuestion, ...] = _optional((), max_length=50)
-    events: tuple[PageEvent, ...] = _optional((), max_length=50)
-    products: tuple[PageProduct, ...] = _optional((), max_length=50)
-    opening: tuple[OpeningHours, ...] = _optional((), max_length=10)
+    author: Line = optional("")
+    breadcrumbs: tuple[Line, ...] = optional((), max_length=20, description="Names of the pages above, the top first.")
+    faq: tuple[PageQuestion, ...] = optional((), max_length=50)
+    events: tuple[PageEvent, ...] = optional((), max_length=50)
+    products: tuple[PageProduct, ...] = optional((), max_length=50)
+    opening: tuple[OpeningHours, ...] = optional((), max_length=10)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, Field
 
 from schemas.base import SiteId, Wire
-from schemas.text_version import TextChange, Version
+from schemas.text_version import TextChange, VersionNote
 
 MAX_DAYS = 36_500  # a hundred years; Elasticsearch and we can count back from today so far
 
@@ -44,15 +44,11 @@ class PrivacyOrder(PrivacyChange):
     outcomes: Days | None = Field(default=None, description=_OUTCOMES)
 
 
-class PrivacyVersion(Wire):
+class PrivacyVersion(VersionNote):
     """One stored change."""
 
-    version: Version = Field(description="They are counted for each site, from 1.")
     rules: PrivacyRules | None = Field(description="Null: from here on pagewire.yaml counts.")
     of: int | None = Field(default=None, description="The version that it brings back; 0: pagewire.yaml.")
-    by: str = Field(description="Name of the key, or the machine's user.")
-    at: AwareDatetime
-    note: str = ""
 
 
 class PrivacyLoss(Wire):

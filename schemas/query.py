@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from schemas.base import Lang, Message, PageId, Revision, SiteId, Wire, form
+from schemas.base import Lang, Message, PageId, Revision, SiteId, Wire, form, optional
 from schemas.compact import compact, expand
 from schemas.flow import MAX_HITS as MAX_HITS
 from schemas.flow import FlowParts
@@ -61,26 +61,32 @@ class Turn(Wire):
     answer: str
     lang: Lang | None = Field(default=None, description="It was answered in; null: who asks has not said so.")
     pages: tuple[str, ...] = Field(default=(), description="Keys of the pages that the answer cites, in its order.")
-    pending: PendingCall | None = Field(
-        default=None,
-        exclude_if=lambda call: call is None,
-        description="The call of a tool for which the answer asks.",
-    )
+    pending: PendingCall | None = optional(description="The call of a tool for which the answer asks.")
 
 
 class Tuned(FlowParts, Wire):
     """Settings of answering that replace those of pagewire.yaml; null: as in pagewire.yaml."""
 
     strategy: str | None = Field(default=None, description="A strategy's name; `quote`: no model writes the answer.")
-    model: str | None = Field(default=None, description="Asked by the steps of the answer.")
+    model: str | None = Field(
+        default=None, description="A model that `pagewire.yaml` names; asked by the steps of the answer."
+    )
     temperature: float | None = Field(default=None, description="Of the same steps.")
     examples: int | None = Field(default=None, ge=0, description="Worked answers in the prompt, at most.")
     think: bool | None = Field(
-        default=None, description="Whether the model thinks over the sources first; null: as its strategy does."
+        default=None,
+        description="Whether the model thinks over the sources, step by step, before it writes; default: as the "
+        "strategy does, of which `chain-of-thought` does and all others do not.",
     )
-    rerank: bool | None = Field(default=None, description="Whether the configured reranker reads the hits again.")
+    rerank: bool | None = Field(
+        default=None, description="Whether the configured reranker reads the hits again; default: where there is one."
+    )
     sure_threshold: float | None = Field(
-        default=None, gt=0, lt=1, description="Least chance of evidence that is shown where no model writes."
+        default=None,
+        gt=0,
+        lt=1,
+        description="Least chance that the best sentence, or its page, answers, for it to be shown where no model "
+        "writes; higher refuses more.",
     )
 
     def over(self, other: Tuned) -> Tuned:
@@ -141,18 +147,13 @@ class Question(Message):
     history: tuple[Turn, ...] = ()
     replaced: str = Field(default="", description="The answer that was not wanted, when the question is asked again.")
     groups: tuple[str, ...] = Field(default=(), description="The visitor's access groups.")
-    labels: Labels = Field(
-        default_factory=dict,
-        exclude_if=lambda labels: not labels,
-        description="The answer comes from pages that have, of each key, one of the values.",
-    )
+    labels: Labels = optional({}, description="The answer comes from pages that have, of each key, one of the values.")
     logged_as: str | None = Field(
         default=None,
         description="A hash of the conversation's id, under which its outcome is logged; null: not at all.",
     )
-    asker: str = Field(
-        default="",
-        exclude_if=lambda asker: not asker,
+    asker: str = optional(
+        "",
         description="A hash of the visitor and of this question's words: it says whether one visitor has asked the "
         "same twice, and nothing else. Empty: the site shows no visitor what others have asked.",
     )
@@ -174,12 +175,8 @@ class Question(Message):
         default=None, description="No event of its answer stands before it in `answer.events`; null: not known."
     )
     importing: bool = Field(default=False, description="Many pages of the site are being read in while it is asked.")
-    via: str = Field(
-        default="", exclude_if=lambda via: not via, description="`mcp`, `nlweb`; empty: by a chat or a program."
-    )
-    client: str = Field(
-        default="", exclude_if=lambda name: not name, description="How the program calls itself that asks by `via`."
-    )
+    via: str = optional("", description="`mcp`, `nlweb`; empty: by a chat or a program.")
+    client: str = optional("", description="How the program calls itself that asks by `via`.")
     asked_at: AwareDatetime
     deadline: AwareDatetime = Field(description="After this the visitor gets an error; stages stop working on it.")
 
@@ -253,22 +250,21 @@ class ModelCall(Wire):
     not_kept: int = Field(default=0, ge=0, description="Characters of messages and reply that are left out here.")
 
 
-class Rephrased(Message):
-    """`query.rephrased`: the question that is searched and answered."""
-
+class _Understood(Message):
     request: Question
     question: str
-    earlier: Earlier | None = Field(default=None, description="Null: the question stands alone.")
     mode: SearchMode
     courtesy: CourtesyKind | None = Field(default=None, description="Of a courtesy; null: something is asked.")
     person: bool = Field(default=False, description="Somebody to talk to is asked for; `courtesy` is `about` then.")
-    calls: tuple[ModelCall, ...] = Field(
-        default=(),
-        exclude_if=lambda calls: not calls,
-        description="Of models, so far; only of a site with `log_prompts`.",
-    )
+    calls: tuple[ModelCall, ...] = optional((), description="Of models, so far; only of a site with `log_prompts`.")
     usage: Usage = Field(default=Usage(), description="So far.")
     timings_ms: dict[str, float] = Field(default_factory=dict)
+
+
+class Rephrased(_Understood):
+    """`query.rephrased`: the question that is searched and answered."""
+
+    earlier: Earlier | None = Field(default=None, description="Null: the question stands alone.")
 
 
 SourceKind = Literal["page", "tool"]
@@ -294,10 +290,8 @@ class Source(PageStamp):
     cosine: float | None = Field(default=None, description="Cosine of the best hit; null if found by keywords alone.")
     revision: Revision
     cited: bool = False
-    kind: SourceKind = Field(
-        default="page",
-        exclude_if=lambda kind: kind == "page",
-        description="`tool`: what a tool of the site has worked out; `title` names it, `page_id` is no page's.",
+    kind: SourceKind = optional(
+        "page", description="`tool`: what a tool of the site has worked out; `title` names it, `page_id` is no page's."
     )
 
 
@@ -383,14 +377,9 @@ class Corrected(Wire):
     text: str = Field(default="", description="What visitors read; empty: the answer comes from the page.")
 
 
-class Retrieved(Message):
+class Retrieved(_Understood):
     """`query.retrieved`: the sources an answer may use."""
 
-    request: Question
-    question: str
-    mode: SearchMode
-    courtesy: CourtesyKind | None = Field(default=None, description="Of a courtesy; null: something is asked.")
-    person: bool = Field(default=False, description="Somebody to talk to is asked for; `courtesy` is `about` then.")
     grade: Grade
     sources: tuple[Source, ...]
     gate: Gate | None = None
@@ -406,8 +395,3 @@ class Retrieved(Message):
     found: tuple[FoundPage, ...] = Field(
         default=(), description="Of a trial, or with `ranked`: the pages found, the best first."
     )
-    calls: tuple[ModelCall, ...] = Field(
-        default=(), exclude_if=lambda calls: not calls, description="As in `query.rephrased`."
-    )
-    usage: Usage = Field(default=Usage(), description="So far.")
-    timings_ms: dict[str, float] = Field(default_factory=dict)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
-from schemas.base import SiteId, Wire
+from schemas.base import SiteId, Wire, optional
 from schemas.quality_gate import KeptGateReport
 
 RebuildSource = Literal["changes", "chunks", "embeddings"]
@@ -36,9 +36,8 @@ class Rebuild(Wire):
     model: str
     dims: int
     chunker: str
-    shared: bool = Field(
-        default=False,
-        exclude_if=lambda shared: not shared,  # so versions that do not know it read the others as before
+    shared: bool = optional(
+        False,  # so versions that do not know it read the others as before
         description="It is a part of an index that small sites share.",
     )
     state: RebuildState = "building"
@@ -57,10 +56,8 @@ class Rebuild(Wire):
     created_at: AwareDatetime
     updated_at: AwareDatetime
     promoted_at: AwareDatetime | None = None
-    gate: KeptGateReport | None = Field(
-        default=None,
-        exclude_if=lambda gate: gate is None,  # so versions that do not know it read the others as before
-        description="What the quality gate found, by `pagewire rebuild --gate`; absent: it was not asked.",
+    gate: KeptGateReport | None = optional(  # so versions that do not know it read the others as before
+        description="What the quality gate found, by `pagewire rebuild --gate`; absent: it was not asked."
     )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from schemas.base import SiteId, Wire
 from schemas.query import Tuned
-from schemas.text_version import EditedKind, TextName, Version
+from schemas.text_version import EditedKind, TextName, VersionNote
 
 SentenceKind = Literal["canned", "errors"]
 _LIVE = "set while the system runs, by its number"
@@ -61,15 +61,11 @@ class GlossaryTerm(Wire):
     names: Mapping[str, tuple[str, ...]] = Field(description="By language; the first of several is said.")
 
 
-class ChangedText(Wire):
+class ChangedText(VersionNote):
     """A text whose live version was set while the system runs."""
 
     kind: EditedKind
     name: TextName
-    version: Version
-    by: str = Field(description="Name of the key that set it.")
-    at: AwareDatetime
-    note: str = ""
 
 
 class SiteTexts(Wire):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
@@ -50,22 +50,31 @@ class NewText(TextChange):
     )
 
 
-class TextVersion(Wire):
+class VersionNote(Wire):
+    """Who made a version, when, and why."""
+
+    version: Version = Field(description="They are counted for each text, from 1.")
+    by: str = Field(description="Name of the key, or the machine's user.")
+    at: AwareDatetime
+    note: str = ""
+
+    def noted(self) -> dict[str, Any]:
+        """These fields, for another view of the version."""
+        return {name: getattr(self, name) for name in VersionNote.model_fields}
+
+
+class TextVersion(VersionNote):
     """One stored version of a text."""
 
     site: SiteId
     kind: TextKind
     name: TextName
-    version: Version = Field(description="They are counted for each text, from 1.")
     text: str | None = Field(description="Null: from here on the site's files are in force.")
     candidate: bool = Field(default=False, description="It was kept to be tried, and was not live itself.")
     of: int | None = Field(
         default=None, ge=0, description="The version whose words it brings back, or puts to use; 0: those of the files."
     )
     back: bool = Field(default=False, description="It was a step back, to what was live before.")
-    by: str = Field(description="Name of the key, or the machine's user.")
-    at: AwareDatetime
-    note: str = ""
 
 
 class TextHistory(Wire):

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 
 from schemas.answer import AnswerEvent
 from schemas.base import Message
-from schemas.counts import Counts
 from schemas.ingest import PageChunks, PageEmbeddings, ReceiptEvent
 from schemas.outcome import OutcomeEvent, VerdictEvent
 from schemas.page import PageChange
 from schemas.page_order import PageBuilt, PageOrder
 from schemas.query import Question, Rephrased, Retrieved, Stop
-from schemas.worker import PauseNote
+from schemas.worker import Counts, PauseNote
 
 HOUR = 3_600_000  # milliseconds
 DAY = 24 * HOUR
@@ -127,24 +126,7 @@ PAUSES = Topic(
     dead_letters=False,
 )
 
-TOPICS: tuple[Topic, ...] = (
-    CHANGES,
-    CHUNKS,
-    EMBEDDINGS,
-    RECEIPTS,
-    ORDERS,
-    RESULTS,
-    REQUESTS,
-    REPHRASED,
-    RETRIEVED,
-    ANSWERS,
-    OUTCOMES,
-    VERDICTS,
-    STOPS,
-    PAUSES,
-    RATES,
-    BUDGETS,
-)
+TOPICS: tuple[Topic, ...] = tuple(each for each in vars().values() if isinstance(each, Topic))
 
 
 def dead_letter_topic(topic: Topic) -> Topic:

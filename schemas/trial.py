@@ -8,10 +8,9 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from schemas.answer import TrialFindings
 from schemas.base import GivenLang, Lang, SiteId, Wire, form
-from schemas.flow import FlowParts
 from schemas.http import ChatResponse
 from schemas.page import Group
-from schemas.query import MAX_PROMPT, MAX_QUESTION, ShotChoice, Turn
+from schemas.query import MAX_PROMPT, MAX_QUESTION, ShotChoice, Tuned, Turn
 
 MAX_TRIALS = 3  # at once: as many as fit side by side on a screen
 MAX_EXAMPLES = 8  # worked answers in a prompt; twice as many as questions of visitors get
@@ -30,33 +29,15 @@ IndexChoice = Annotated[str, form(r"^[a-z0-9][a-z0-9-]{0,99}$", "small letters, 
 Temperature = Annotated[float, Field(ge=0, le=2), AfterValidator(lambda value: round(value, 1))]
 
 
-class AnswerSettings(FlowParts, Wire):
+class AnswerSettings(Tuned):
     """Settings of answering that can be tried and then made live; default: as in pagewire.yaml."""
 
     strategy: TrialStrategy | None = Field(
         default=None, description="How a model comes to the answer; `quote`: no model writes it."
     )
-    model: str | None = Field(
-        default=None, description="A model that `pagewire.yaml` names; asked by the steps of the answer."
-    )
     temperature: Temperature | None = Field(default=None, description="Of the same steps, in tenths.")
     examples: int | None = Field(
         default=None, ge=0, le=MAX_EXAMPLES, description="Worked answers in the prompt, at most."
-    )
-    think: bool | None = Field(
-        default=None,
-        description="Whether the model thinks over the sources, step by step, before it writes; default: as the "
-        "strategy does, of which `chain-of-thought` does and all others do not.",
-    )
-    rerank: bool | None = Field(
-        default=None, description="Whether the configured reranker reads the hits again; default: where there is one."
-    )
-    sure_threshold: float | None = Field(
-        default=None,
-        gt=0,
-        lt=1,
-        description="Least chance that the best sentence, or its page, answers, for it to be shown where no model "
-        "writes; higher refuses more.",
     )
 
 

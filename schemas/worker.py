@@ -1,10 +1,10 @@
-"""A worker's notes about itself, for the status."""
+"""Notes of a process about itself: a paused stage, for the status, and counts (`limits.rates`, `limits.budgets`)."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, NonNegativeInt, PositiveInt
 
 from schemas.base import Message
 
@@ -26,3 +26,12 @@ class PauseNote(Message):
     since: AwareDatetime
     at: AwareDatetime
     over: bool = Field(default=False, description="It goes on.")
+
+
+class Counts(Message):
+    """A process's own counts of a period so far, for changed names. The greatest count of a name is the newest."""
+
+    process: str = Field(description="A random name, new at each start.")
+    period: NonNegativeInt = Field(description="Which one since 1970, of so many seconds each.")
+    seconds: PositiveInt = Field(description="Of a period.")
+    counts: dict[str, NonNegativeInt] = Field(description="Name -> count. Names of visitors and addresses are hashed.")

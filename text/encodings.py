@@ -51,8 +51,7 @@ def decoded(data: bytes, said: str | None = None, *, page: bool = False) -> str:
         said: the encoding in the server's header, in any spelling; unknown ones are ignored.
         page: the data is HTML, which may declare its encoding.
 
-    Raises:
-        UnknownEncoding: the data is no text, or its encoding cannot be detected.
+    Raises: UnknownEncoding: the data is no text, or its encoding cannot be detected.
     """
     marked = next((encoding for mark, encoding in _MARKS if data.startswith(mark)), None)
     named = [marked] if marked else [_known(said), _known(_in_page(data)) if page else None, "utf-8-sig"]

@@ -341,7 +341,7 @@ def _counted(reading: _Reading, start: int, end: int, numbers: frozenset[Fractio
     """A number with its unit, which follows it, or precedes it for some currencies."""
     text = reading.text
     for lexicon in reading.lexicons:
-        scale = _next_word(text, end)
+        scale = _NEXT.match(text, end)
         power = lexicon.scales.get(scale.group("word").casefold().rstrip(".")) if scale else None
         if scale and power:
             numbers, end = frozenset(n * power for n in numbers), scale.end()
@@ -362,10 +362,6 @@ def _counted(reading: _Reading, start: int, end: int, numbers: frozenset[Fractio
 
 _NEXT = re.compile(r"[ \u00a0\u202f-]?(?P<word>[^\W\d_]+\.?)")
 _SIGN = re.compile(r"[ \u00a0\u202f]?(?P<word>[%€$£¥₹₺₴₪฿]|°C)")
-
-
-def _next_word(text: str, at: int) -> re.Match[str] | None:
-    return _NEXT.match(text, at)
 
 
 def _unit_after(text: str, end: int, lexicon: Measures) -> tuple[MeasureUnit | None, int]:

@@ -87,7 +87,6 @@ def read(content: str) -> Text:
 
 
 def to_markdown(content: str) -> str:
-    """The Markdown that `read` gives."""
     return read(content).markdown
 
 

@@ -332,7 +332,6 @@ def _ends_section(el: Tag | None) -> bool:
 
 
 def _headed(el: PageElement) -> bool:
-    """Whether it begins with a heading."""
     while isinstance(el, Tag) and el.name not in _HEADINGS:
         inside = next((child for child in el.children if isinstance(child, Tag) or str(child).strip()), None)
         if inside is None:

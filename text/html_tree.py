@@ -105,7 +105,6 @@ _FURNITURE = dict.fromkeys(
 
 
 def is_hidden(attributes: Mapping[str, str]) -> bool:
-    """Whether an element is hidden by its own attributes."""
     return (
         attributes.get("hidden", "until-found") != "until-found"
         or attributes.get("aria-hidden") == "true"
@@ -133,7 +132,6 @@ def behind_limit(text: str) -> str:
 
 
 def first_tags(text: str, count: int) -> str:
-    """HTML up to its tag number `count`."""
     return "<".join(text.split("<", count + 1)[: count + 1])
 
 
@@ -159,7 +157,7 @@ def content_tree(text: str) -> ContentTree:
 
 def _name_sections(soup: BeautifulSoup) -> None:
     """Move the text of each control as a heading above the section that it opens. Other controls are removed."""
-    panels = [tag for tag in soup.find_all(_is_panel) if next(tag.stripped_strings, None)]
+    panels = [tag for tag in soup.find_all(lambda tag: "panel" in tag.attrs) if next(tag.stripped_strings, None)]
     by_name = {name: tag for tag in panels for name in (str(tag["panel"]), *str(tag["label"]).split()) if name}
     tabs = soup.find_all("button", tab="True")
     in_order = [tag for tag in panels if tag["tabpanel"] == "True"]
@@ -213,13 +211,8 @@ def _name_tabs(soup: BeautifulSoup, tabs: Tag, targets: Mapping[str, Tag], level
 
 
 def _is_headed(section: Tag) -> bool:
-    """Whether its text begins with a heading."""
     first = next((text for text in section.strings if text.strip()), None)
     return first is not None and first.find_parent(_HEADINGS) is not None
-
-
-def _is_panel(tag: Tag) -> bool:
-    return "panel" in tag.attrs
 
 
 class ContentTree(BeautifulSoup):
@@ -299,7 +292,6 @@ class ContentTree(BeautifulSoup):
                 tag.name = "div"
 
     def handle_data(self, data: str) -> None:
-        """Add text, unless it is in a dropped element."""
         if not self._dropping:
             if self._seam == "in" and _are_apart(self._last, data[:1]) and not self._is_code():
                 super().handle_data(" ")
@@ -348,7 +340,6 @@ class ContentTree(BeautifulSoup):
         return any(opened in _HEADINGS or opened in ("dt", "summary") for opened, _ in self._open[-3:])
 
     def _is_opened(self, attributes: Mapping[str, str]) -> bool:
-        """Whether a control of the page opens the hidden element."""
         names = words_of(attributes.get("class", "")) | words_of(attributes.get("id", ""))
         if names & _FOLDED_TOOLS:
             return False
@@ -386,16 +377,16 @@ class ContentTree(BeautifulSoup):
 
     def _attributes(self, name: str, attributes: Mapping[str, str]) -> dict[str, str]:
         """The attributes that the tree needs, and results that markdownify would have to search the tree for."""
-        parent = self.currentTag
-        return self._of_name(name, attributes, parent) | self._of_panel(attributes)
-
-    def _of_panel(self, attributes: Mapping[str, str]) -> dict[str, str]:
-        """Attributes of a section that a control opens."""
+        named = self._of_name(name, attributes, self.currentTag)
         own_id, role = attributes.get("id", ""), attributes.get("role", "")
         target = {"target": own_id} if own_id in self._linked else {}
         if role != "tabpanel" and own_id not in self._opened:
-            return target
-        return {"panel": own_id, "label": attributes.get("aria-labelledby", ""), "tabpanel": str(role == "tabpanel")}
+            return named | target
+        return named | {
+            "panel": own_id,
+            "label": attributes.get("aria-labelledby", ""),
+            "tabpanel": str(role == "tabpanel"),
+        }
 
     def _of_name(self, name: str, attributes: Mapping[str, str], parent: Tag | None) -> dict[str, str]:
         match name:

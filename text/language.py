@@ -28,7 +28,6 @@ _UNLIKELY = frozenset(("an", "eo", "la", "oc", "sa", "vo", "wa"))
 
 @cache
 def stopwords() -> Mapping[str, frozenset[str]]:
-    """Stop words by language."""
     return {lang: frozenset(words(said)) for lang, said in table("stopwords").items()}
 
 

@@ -22,11 +22,7 @@ LONGEST = 60  # letters; longer words only match themselves
 
 
 class Likeness:
-    """Indexes the words of texts, to find similar ones.
-
-    Args:
-        words: folded (text.words).
-    """
+    """Indexes the words of texts, to find similar ones. `words`: folded (text.words)."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words = frozenset(words)

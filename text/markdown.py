@@ -161,7 +161,6 @@ def cells(row: str) -> list[str]:
 
 
 def to_html(markdown: str) -> str:
-    """A Markdown document as HTML."""
     return str(_renderer().render(markdown))
 
 
@@ -232,7 +231,6 @@ def _lines(
 
 
 def _is_rule(line: str) -> bool:
-    """Whether the line is a rule or a table's separator."""
     return ("---" in line and not line.strip(" \t\n|:-")) or _SEPARATOR.match(line) is not None
 
 

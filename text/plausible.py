@@ -1,7 +1,7 @@
 """Detects gibberish: "asdkj qwpoe" cannot be words in any language.
 
 By trigrams: `trigrams.txt` lists those of our stop words, and those in at least two names of countries, languages,
-currencies, cities, months and days in many languages (Unicode's CLDR). `python -m text.plausible` makes it. Nearly all
+currencies, cities, months and days in many languages (Unicode's CLDR). `python -m bench.trigrams` makes it. Nearly all
 words of real questions have at least two fifths of their trigrams in the list, and few random ones more than a third.
 Words with an inner capital, fewer than four letters, or in a script without trigrams never count as gibberish: they may
 be names.
@@ -10,13 +10,11 @@ be names.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-from prompts.loader import table
 from text.folding import normalized
 
 LISTED = Path(__file__).with_name("trigrams.txt")
@@ -26,10 +24,9 @@ LEAST_STRUCK = 0.8  # the same for a word of neighbouring keys
 SHORTEST = 4  # letters
 ROWS = ("qwertyuiop", "qwertzuiopü", "azertyuiop", "asdfghjklöä", "qsdfghjklm", "zxcvbnm", "yxcvbnm", "wxcvbn",
         "йцукенгшщзхъ", "фывапролджэ", "фівапролджє", "ячсмитьбю")  # fmt: skip
-LANGUAGES = "en de fr es it pt nl pl ro hu cs tr sv da nb fi hr sk sl et lv lt ca eu sq vi id is ga uk ru bg sr mk be"
 
 _ACCENT = re.compile("[\u0300-\u036f]")
-_LETTERS = re.compile("[a-zа-яёіїєґўђјљњћџѓќѕ]+")
+LETTERS = re.compile("[a-zа-яёіїєґўђјљњћџѓќѕ]+")
 _WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -45,8 +42,8 @@ def gibberish(said: str) -> bool:
     for word in _WORD.findall(said):
         if word[1:] != word[1:].lower():
             continue  # an abbreviation
-        plain = _folded(word)
-        if not _LETTERS.fullmatch(plain):
+        plain = folded(word)
+        if not LETTERS.fullmatch(plain):
             return False
         if len(plain) < SHORTEST:
             continue
@@ -59,7 +56,7 @@ def gibberish(said: str) -> bool:
 
 
 def _known(word: str) -> float:
-    found = list(_runs(word))
+    found = list(runs_of(word))
     return sum(run in _trigrams() for run in found) / len(found)
 
 
@@ -70,12 +67,12 @@ def _struck(word: str) -> bool:
     )
 
 
-def _runs(word: str) -> Iterator[str]:
+def runs_of(word: str) -> Iterator[str]:
     edged = f" {word} "
     return (edged[i : i + 3] for i in range(len(edged) - 2))
 
 
-def _folded(word: str) -> str:
+def folded(word: str) -> str:
     return _ACCENT.sub("", normalized("NFKD", word.casefold())).translate(str.maketrans("łđøæ", "ldoa"))
 
 
@@ -83,43 +80,3 @@ def _folded(word: str) -> str:
 def _trigrams() -> frozenset[str]:
     lines = LISTED.read_text(encoding="utf-8").splitlines()
     return frozenset(line[0] + line[i : i + 2] for line in lines for i in range(1, len(line), 2))
-
-
-def listed() -> str:
-    """The content of `trigrams.txt`: a line for each first letter, with the pairs that follow it."""
-    from babel import Locale  # imported here: it is large, and only needed to make the list
-
-    counts: Counter[str] = Counter()
-    for name in LANGUAGES.split():
-        data = Locale.parse(name)
-        texts = [*data.territories.values(), *data.languages.values(), *data.currencies.values()]
-        texts += [text for part in ("months", "days", "time_zones") for text in _texts(data._data[part])]
-        words = {word for text in texts for word in _LETTERS.findall(_folded(text)) if len(word) > 2}
-        counts.update(run for word in words for run in set(_runs(word)))
-    counts.update(
-        {
-            run: 2
-            for said in table("stopwords").values()
-            for word in _LETTERS.findall(_folded(said))
-            for run in _runs(word)
-        }
-    )
-    kept: dict[str, list[str]] = {}
-    for run in sorted(run for run, count in counts.items() if count > 1):
-        kept.setdefault(run[0], []).append(run[1:])
-    return "".join(f"{first}{''.join(pairs)}\n" for first, pairs in kept.items())
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for each in value:
-            yield from _texts(each)
-    elif hasattr(value, "values"):
-        for each in value.values():
-            yield from _texts(each)
-
-
-if __name__ == "__main__":
-    LISTED.write_text(listed(), encoding="utf-8")

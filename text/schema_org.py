@@ -35,7 +35,6 @@ def term(value: Any) -> str:
 
 
 def nested(node: Node, name: str) -> Iterator[Node]:
-    """The nodes of a property."""
     value = node.get(name)
     return (one for one in (value[:VALUES] if isinstance(value, list) else [value]) if isinstance(one, dict))
 

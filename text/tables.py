@@ -270,7 +270,6 @@ def _header(rows: Sequence[_Row]) -> set[int]:
 
 
 def _bold(rows: Sequence[_Row], own: Sequence[int]) -> bool:
-    """Whether all cells of the first row are bold, and those of no other row."""
     bold = [all(_BOLD.fullmatch(cell.text) for cell in rows[n].cells) for n in own]
     return bold[0] and len(rows[own[0]].cells) > 1 and not any(bold[1:])
 

@@ -6,7 +6,8 @@
     - Children: nothing                        "It is not transferable."  -          -     with the sentence before
 
 A unit is a sentence, a list item, a table's row or a definition of a definition list. A sentence that depends on the
-previous one ("After that ...") is joined with it, a question ("In a hurry?") with its answer, days with their hours.
+previous one ("After that ...") is joined with it, a question ("In a hurry?") with its answer, days with their hours:
+the names of days come from Unicode's CLDR (babel), other forms and the words of a range from `prompts/days.yaml`.
 Searches use a unit's `sense`, which includes the page's title and headings.
 """
 
@@ -18,10 +19,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby, zip_longest
 
-from prompts.loader import table
+from babel import Locale, UnknownLocaleError
+
+from prompts.loader import sentences, table
 from text.markdown import Kind, cells, inline, plain, valid
 from text.sentences import Sentence, ended, split
-from text.weekdays import LONGEST, only_days, only_hours
 from text.words import words
 
 LONGEST_INTRO = 300  # characters of the introduction of a list or a table
@@ -155,7 +157,7 @@ def _completed(alone: Iterator[Unit], text: str, lang: str) -> Iterator[Unit]:
 
 def _needs_hours(days: Unit, unit: Unit, lang: str) -> bool:
     """Whether `days` has no hours yet, or has some in a paragraph of their own, and `unit` is further ones."""
-    if len(days.text) > LONGEST:
+    if len(days.text) > LONGEST_DAYS:
         return False
     first, _, hours = days.text.partition("\n")
     return only_days(days.text, lang) or bool(hours and only_days(first, lang) and only_hours(plain(unit.text)))
@@ -184,10 +186,48 @@ def _joined(alone: Iterator[Unit], text: str, lang: str) -> Iterator[Unit]:
 
 @cache
 def _openers() -> dict[str, re.Pattern[str]]:
-    """By language: the beginnings of dependent sentences."""
     return {lang: re.compile("|".join(map(_opener, said.split(",")))) for lang, said in table("leaning").items()}
 
 
 def _opener(said: str) -> str:
     """A pattern for an opener, where `*` is any word."""
     return " ".join(r"\S+" if part == "*" else re.escape(" ".join(words(part))) for part in said.split()) + " "
+
+
+LONGEST_DAYS = 80  # characters of a text that only names days
+LONGEST_HOURS = 40
+_BETWEEN = "and|und|et|y|e|i|en|ve|și|si|és|es|та|и|on|am|le|les|los|las|il|la|de|od|do|du|dal|ab|from|von|van|z"
+_UNSPACED = frozenset({"zh", "ja", "th", "lo", "my", "km"})
+_LONG_WORD = re.compile(r"[^\W\d_]{5}|[€$£%¥]")
+_NUMBER = re.compile(r"\d+")
+
+
+def only_days(text: str, lang: str) -> bool:
+    if len(text) > LONGEST_DAYS:
+        return False
+    pattern = _days_pattern(lang.partition("-")[0].lower())
+    folded = text.casefold()
+    names = any(found["day"] for found in pattern.finditer(folded))
+    return names and not any(ch.isalnum() for ch in pattern.sub("", folded))
+
+
+def only_hours(text: str) -> bool:
+    """Whether the text is a span of hours: "14.00-18.00 Uhr"."""
+    return len(text) <= LONGEST_HOURS and len(_NUMBER.findall(text)) >= 2 and not _LONG_WORD.search(text)
+
+
+@cache
+def _days_pattern(lang: str) -> re.Pattern[str]:
+    try:
+        days = Locale.parse(lang).days
+    except (UnknownLocaleError, ValueError):
+        return _days_pattern("en")
+    lists = sentences("days")
+    forms = lists["weekdays"].get(lang, "").replace(",", " ").split()
+    phrases = [each.strip() for key in ("daily", "weekend", "working") for each in lists[key].get(lang, "").split(",")]
+    cldr = (days[use].get(width, {}) for use in ("format", "stand-alone") for width in ("wide", "abbreviated", "short"))
+    named = {name.rstrip(".").casefold() for each in cldr for name in each.values()} | {*forms, *phrases}
+    links = {*_BETWEEN.split("|"), *(each.strip() for each in lists["to"].get(lang, "").split(","))}
+    day, link = ("|".join(map(re.escape, sorted(filter(None, some), key=len, reverse=True))) for some in (named, links))
+    either = f"(?P<day>{day})|{link}"
+    return re.compile(either if lang in _UNSPACED else rf"(?<!\w)(?:{either})(?!\w)")

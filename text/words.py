@@ -80,7 +80,6 @@ _STEMMERS = _Stemmers()
 
 
 def count_words(text: str) -> int:
-    """The number of words in `text`."""
     return sum(
         len(_in_dictionary(match.group())) if match.lastgroup else 1
         for match in _WORD.finditer(text.translate(INVISIBLE))

@@ -28,8 +28,7 @@ from pipelines.operate.chat_switches import ChatSwitches
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.clock import clock_of
 from pipelines.query.answer.handler import answer_handler
-from pipelines.query.answer.judging import Judge, ModelJudge, RerankerJudge
-from pipelines.query.answer.ports import Entails
+from pipelines.query.answer.judging import Entails, Judge, ModelJudge, RerankerJudge
 from pipelines.query.answer.stops import Stops
 from pipelines.query.answer.strategies.base import StrategyContext
 from pipelines.query.answer.strategies.courtesy import Courtesy
@@ -38,7 +37,7 @@ from pipelines.query.answer.strategies.registry import strategies
 from pipelines.query.examples import Examples
 from pipelines.query.extractive.courtesy import recognized
 from pipelines.query.extractive.days import asked_day
-from pipelines.query.giving_up import apology, asked, rephrased, retrieved, while_chat_on, with_deadline
+from pipelines.query.giving_up import apology, while_chat_on, with_deadline
 from pipelines.query.live.corrections import SiteCorrections
 from pipelines.query.live.live_texts import LiveTexts
 from pipelines.query.live.site_privacy import SitePrivacy
@@ -47,7 +46,7 @@ from pipelines.query.live.tuning import SiteTuning
 from pipelines.query.log.handler import log_handler, verdict_handler
 from pipelines.query.log.retention import Retention
 from pipelines.query.masks import Masks
-from pipelines.query.outcomes import Known, Outcomes
+from pipelines.query.outcomes import KnownKind, Outcomes
 from pipelines.query.ports import ChatModels
 from pipelines.query.rephrase.handler import rephrase_handler
 from pipelines.query.rephrase.rewrite import Rewriter
@@ -58,10 +57,10 @@ from pipelines.query.search.search import Searcher
 from pipelines.query.spending import Spending
 from pipelines.query.translate import Translator
 from pipelines.runtime.errors import PagewireError, SettingsError
-from pipelines.runtime.record import Record
 from pipelines.runtime.settings import JudgeName
 from pipelines.runtime.stage import Handler, Stage
 from prompts.loader import load
+from schemas.query import Question, Rephrased, Retrieved
 from schemas.topics import ANSWERS, OUTCOMES, REPHRASED, REQUESTS, RETRIEVED, STOPS, VERDICTS
 from text import words
 from text.language import identified, spoken
@@ -114,10 +113,10 @@ def rephrase_stage(
 
     return Stage(
         name="rephrase",
-        routes={REQUESTS: guard(handler, asked)},
+        routes={REQUESTS: guard(handler, Question)},
         patient=False,
         step_limit=STEP_LIMIT,
-        on_dead=apology(asked, site_prompts, log, outcomes),
+        on_dead=apology(Question, site_prompts, log, outcomes),
         setup=setup,
         teardown=partial(_close, log, live_texts, chat),
     )
@@ -156,10 +155,10 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models, switch:
 
     return Stage(
         name="retrieve",
-        routes={REPHRASED: guard(handler, rephrased)},
+        routes={REPHRASED: guard(handler, Rephrased)},
         patient=False,
         step_limit=STEP_LIMIT,
-        on_dead=apology(rephrased, site_prompts, log, outcomes),
+        on_dead=apology(Rephrased, site_prompts, log, outcomes),
         setup=setup,
         teardown=teardown,
     )
@@ -215,13 +214,13 @@ def answer_stage(
     handler = answer_handler(answering, log, stops, outcomes)
     return Stage(
         name="answer",
-        routes={RETRIEVED: guard(handler, retrieved)},
+        routes={RETRIEVED: guard(handler, Retrieved)},
         patient=False,
         step_limit=STEP_LIMIT,
         at_once=ANSWERS_AT_ONCE,
         # An answer ends itself at the question's deadline; a cancelled one starts again from the beginning.
         try_timeout=settings.question_timeout + LAST_WORDS,
-        on_dead=apology(retrieved, site_prompts, log, outcomes),
+        on_dead=apology(Retrieved, site_prompts, log, outcomes),
         setup=setup,
         teardown=teardown,
     )
@@ -271,12 +270,12 @@ def log_stage(settings: Settings, elastic: Elastic) -> Stage:
 
 def _guard(
     settings: Settings, site_prompts: SitePrompts, log: KafkaLogReader, outcomes: Outcomes, switch: ChatSwitches
-) -> Callable[[Handler, Callable[[Record], Known]], Handler]:
+) -> Callable[[Handler, KnownKind], Handler]:
     """The handler with a deadline, and with a check whether the site's chat is on."""
 
-    def guarded(handler: Handler, read: Callable[[Record], Known]) -> Handler:
-        patient = with_deadline(handler, read, settings, site_prompts, log, outcomes)
-        return while_chat_on(patient, read, switch.went_off, site_prompts, log, outcomes)
+    def guarded(handler: Handler, kind: KnownKind) -> Handler:
+        patient = with_deadline(handler, kind, site_prompts, log, outcomes)
+        return while_chat_on(patient, kind, switch.went_off, site_prompts, log, outcomes)
 
     return guarded
 
@@ -332,4 +331,4 @@ def judges(
         found["model"] = ModelJudge(models, site_prompts).entailed
     if reranker is not None:
         found["reranker"] = RerankerJudge(reranker).entailed
-    return {name: Judge(each, settings.judge_least) for name, each in found.items()}
+    return {name: Judge(each) for name, each in found.items()}

@@ -132,7 +132,6 @@ class _Listener:
             await self._waiting
 
     def take(self) -> list[Record]:
-        """Take all records."""
         taken, self._records = self._records, []
         return taken
 
@@ -175,16 +174,14 @@ class Asker:
     async def stop(self, site: str, request_id: str) -> None:
         """Request that the worker stops writing this answer of `site`; the answer ends with the text so far.
 
-        Raises:
-            Retryable: the broker does not take it.
+        Raises: Retryable: the broker does not take it.
         """
         await self._sender.send(STOPS, request_id, Stop(request_id=request_id, site=site))
 
     async def ask(self, question: Question) -> AsyncGenerator[Followed, None]:
         """Put the question into the log and follow its answer, from `accepted` to `done`.
 
-        Raises:
-            Retryable: the broker does not take it.
+        Raises: Retryable: the broker does not take it.
         """
         request_id = question.request_id
         partition = self._tail.partition_of(request_id)

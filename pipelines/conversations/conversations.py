@@ -103,11 +103,9 @@ class ConversationStore(Protocol):
 
     async def of_answer(self, owner: ConversationOwner, request_id: str) -> VersionedConversation | None:
         """The owner's conversation with this answer."""
-        ...
 
     async def with_answer(self, site: str, request_id: str) -> VersionedConversation | None:
         """The site's conversation with this answer, of any owner: for operators."""
-        ...
 
     async def put(self, kept: VersionedConversation, *, at_once: bool = False) -> None:
         """Write if the stored version is still the one that was read.
@@ -115,18 +113,14 @@ class ConversationStore(Protocol):
         Args:
             at_once: lists show the change when this returns, otherwise within a second.
 
-        Raises:
-            ConversationChanged: the stored version is another one.
+        Raises: ConversationChanged: the stored version is another one.
         """
-        ...
 
     async def delete(self, owner: ConversationOwner, conversation_id: str) -> bool:
         """Delete it; returns whether it existed."""
-        ...
 
     async def list(self, owner: ConversationOwner, limit: int) -> list[ConversationSummary]:
         """The owner's conversations, newest first."""
-        ...
 
 
 class Conversations:
@@ -265,11 +259,10 @@ class Conversations:
 
     async def rename(self, owner: ConversationOwner, conversation_id: str, title: str) -> ConversationDetail:
         """Raises: UnknownConversation, Retryable."""
-
-        def titled(conversation: Conversation) -> Conversation:
-            return conversation.model_copy(update={"title": title})
-
-        return shown(await self._change(owner, conversation_id, titled, at_once=True), owner.groups)
+        renamed = await self._change(
+            owner, conversation_id, lambda it: it.model_copy(update={"title": title}), at_once=True
+        )
+        return shown(renamed, owner.groups)
 
     async def requests(self, owner: ConversationOwner, conversation_id: str) -> tuple[str, ...]:
         """Request ids of all its questions, also of hidden ones. Raises: UnknownConversation, Retryable."""
@@ -286,8 +279,7 @@ class Conversations:
     async def last(self, owner: ConversationOwner, conversation_id: str) -> StoredTurn:
         """The last visible turn, with the answer if the owner may read it.
 
-        Raises:
-            UnknownConversation, NoTurn, Retryable.
+        Raises: UnknownConversation, NoTurn, Retryable.
         """
         turn = last_turn((await self._get(owner, conversation_id)).conversation)
         if turn is None:
@@ -297,15 +289,11 @@ class Conversations:
     async def undo(self, owner: ConversationOwner, conversation_id: str) -> tuple[ConversationDetail, StoredTurn]:
         """Remove the last question and its answer; returns the rest, and the removed turn.
 
-        Raises:
-            UnknownConversation, NoTurn, Retryable.
+        Raises: UnknownConversation, NoTurn, Retryable.
         """
         turn = await self.last(owner, conversation_id)
-
-        def without(conversation: Conversation) -> Conversation:
-            return without_turn(conversation, turn.request_id)
-
-        return shown(await self._change(owner, conversation_id, without, at_once=True), owner.groups), turn
+        rest = await self._change(owner, conversation_id, lambda it: without_turn(it, turn.request_id), at_once=True)
+        return shown(rest, owner.groups), turn
 
     async def rate(
         self, owner: ConversationOwner, request_id: str, feedback: Feedback, conversation_id: str | None = None
@@ -315,8 +303,7 @@ class Conversations:
         Args:
             conversation_id: of the answer, as for `stopped` and `accepted`; None: it is searched for.
 
-        Raises:
-            UnknownAnswer, Retryable.
+        Raises: UnknownAnswer, Retryable.
         """
         kept = await self._with_answer(owner, request_id, conversation_id)
         return await self._change_answer(owner, kept, lambda it: changed_turn(it, request_id, feedback=feedback))
@@ -335,8 +322,7 @@ class Conversations:
     ) -> tuple[Accepted, str]:
         """The answer's first event, which is not in the log, and the position of the others.
 
-        Raises:
-            UnknownAnswer, Retryable.
+        Raises: UnknownAnswer, Retryable.
         """
         conversation = (await self._with_answer(owner, request_id, conversation_id)).conversation
         turn = next(turn for turn in conversation.turns if turn.request_id == request_id)

@@ -34,6 +34,7 @@ log = structlog.get_logger(__name__)
 EVERY = 3.0  # seconds between two looks for messages that are due
 LEASE = timedelta(minutes=3)  # in which no other worker delivers a message; longer than SEND_TIMEOUT
 SEND_TIMEOUT = 60.0  # seconds for one attempt
+MOST_TRIES = 55  # the pauses after 54 attempts are GIVE_UP together
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=30), timedelta(hours=1)  # after the first failure; then doubled
 GIVE_UP = timedelta(hours=48)  # after the message came, or was redelivered: a weekend's outage of a mail server
 AT_ONCE = 50  # sites in a look
@@ -78,31 +79,25 @@ class HandoverStore(Protocol):
 
     async def put(self, kept: VersionedHandover) -> VersionedHandover:
         """Store it, seen by the next look, if the stored version is still `kept.version`. Raises: HandoverChanged."""
-        ...
 
     async def get(self, site: str, reference: str) -> VersionedHandover | None: ...
 
     async def due(self, now: datetime, limit: int) -> Sequence[VersionedHandover]:
         """Of each site the waiting message that is due for the longest time."""
-        ...
 
     async def of_site(
         self, site: str, state: HandoverState | None, limit: int, after: str | None = None
     ) -> tuple[Sequence[StoredHandover], str | None]:
         """The newest first, and where to read on."""
-        ...
 
     async def delete(self, site: str, reference: str) -> bool:
         """False: there is none."""
-        ...
 
     async def erase(self, owner: ConversationOwner, conversation_id: str | None = None) -> int:
         """Delete those of an owner, or those that took one of its conversations along. Returns their number."""
-        ...
 
     async def expire(self, before: Mapping[str, datetime]) -> Mapping[str, int]:
         """Delete older ones, by site, whatever their state. Returns their numbers by site."""
-        ...
 
 
 # Delivers a message of a site (connectors.handover). The receiver knows a repeat by its id. Raises: Retryable;
@@ -203,10 +198,6 @@ class Deliveries:
             if site not in self._busy:
                 self._busy[site] = asyncio.create_task(self._deliver(kept), name=f"handovers {site}")
 
-    async def settled(self) -> None:
-        """Wait for the deliveries under way; for tests."""
-        await asyncio.gather(*self._busy.values())
-
     async def _deliver(self, kept: VersionedHandover) -> None:
         handover, tries = kept.handover, kept.stored.tries + 1
         try:
@@ -243,7 +234,6 @@ class Deliveries:
 
 
 def _after(tries: int, failure: PagewireError | None, now: datetime) -> dict[str, object]:
-    """What an attempt changes."""
     if failure is None:
         return {"state": "delivered", "next_at": None, "done_at": now, "reason": ""}
     reason = str(failure)[:MAX_REASON]
@@ -256,18 +246,6 @@ def _pause(tries: int) -> timedelta:
     """After so many failed attempts, 1 and more."""
     doubled: timedelta = FIRST_PAUSE * 2 ** min(tries - 1, 20)
     return min(doubled, LONGEST_PAUSE)
-
-
-def _most_tries() -> int:
-    """Attempts until GIVE_UP has passed."""
-    waited, tries = timedelta(), 1
-    while waited < GIVE_UP:
-        waited += _pause(tries)
-        tries += 1
-    return tries
-
-
-MOST_TRIES = _most_tries()
 
 
 def _reference() -> str:

@@ -26,8 +26,7 @@ class Replay:
     async def of_key(self, key: bytes, partition: int, start: int) -> AsyncGenerator[Record, None]:
         """Records of `key` from `start` up to the tail's current position.
 
-        Raises:
-            Retryable: the log cannot be read.
+        Raises: Retryable: the log cannot be read.
         """
         here = self._position(partition)
         while start < here:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -45,10 +45,8 @@ class Proposal(Protocol):
     def question(self) -> str: ...
 
 
-class Propose(Protocol):
-    async def __call__(self, site: str, lang: str) -> Sequence[Proposal]:
-        """What pages for everybody propose, the best first. Raises: Retryable."""
-        ...
+# What a site's pages for everybody propose in a language, the best first. Raises: Retryable.
+Propose = Callable[[str, str], Awaitable[Sequence[Proposal]]]
 
 
 @dataclass

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 
-from schemas.answer import Answered, Event, Failed, QuestionRephrased, SourcesFound
+from schemas.answer import Answered, AnswerMarks, Event, Failed, QuestionRephrased, SourcesFound
 from schemas.conversation import (
     AskedTurn,
     CitedSource,
@@ -79,7 +79,6 @@ def first_title(question: str) -> str:
 
 
 def untitled(conversation: Conversation) -> bool:
-    """Whether its title is still the first question."""
     return conversation.title == first_title(conversation.turns[0].question)
 
 
@@ -155,23 +154,15 @@ def completed(conversation: Conversation, request_id: str, outcome: TurnOutcome)
         answer=answered.text,
         citations=answered.citations,
         sources=tuple(
-            CitedSource.model_validate(source.model_dump(include=set(CitedSource.model_fields)))
-            for source in answered.sources
-            if source.cited
+            CitedSource.model_validate(each, from_attributes=True) for each in answered.sources if each.cited
         ),
         extractive=answered.extractive,
-        certainty=answered.certainty,
-        generated_by=answered.generated_by,
-        doubted=answered.doubted,
-        handover=answered.handover,
-        narrower=answered.narrower,
-        tables=answered.tables,
         pending=answered.pending,
+        **{name: getattr(answered, name) for name in AnswerMarks.model_fields},
     )
 
 
 def changed_turn(conversation: Conversation, request_id: str, **update: object) -> Conversation:
-    """The conversation with a changed turn."""
     turns = tuple(
         turn.model_copy(update=update) if turn.request_id == request_id else turn for turn in conversation.turns
     )
@@ -274,7 +265,6 @@ def shown(conversation: Conversation, groups: Iterable[str] = ()) -> Conversatio
 
 
 def summary(conversation: Conversation) -> ConversationSummary:
-    """Its line in a list."""
     return ConversationSummary(
         **conversation.model_dump(include={"conversation_id", "title", "created_at", "updated_at"}),
         turns=len(visible(conversation)),

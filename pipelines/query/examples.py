@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from time import monotonic
-from typing import NamedTuple
 
 import numpy as np
 import structlog
@@ -35,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 REFRESH = 10.0  # seconds until an operator's new example is used
 PATIENCE = 3.0  # seconds that choosing may take
-COMPARE_PATIENCE = 10.0  # seconds that an operator waits to be told what is like a new one
+COMPARE_PATIENCE = 10.0  # seconds that an operator waits for the examples like a new one
 KEPT_VECTORS = 4_000  # of examples; 6 MB with the bundled embedder
 SITES = 1_000  # whose examples are kept in mind
 BATCH = 16  # examples embedded at a time
@@ -95,12 +94,6 @@ KINDS: Mapping[ExampleKind, ExampleStyle] = {
     # A model that sees only answers finds one where there is none.
     "answer": ExampleStyle(4, lambda example: example.declines, _answer),
 }
-
-
-class _Compared(NamedTuple):
-    example: Example
-    likeness: float
-    floor: float | None  # of an operator's: below it, it is about something else
 
 
 class Examples:
@@ -176,18 +169,14 @@ class Examples:
         pool = [*filed, *live]
         texts = [_compared(e.variables.get("conversation", ""), e.variables.get("question", "")) for e in pool]
         matrix = np.stack(await self._vectors.of(model, texts))
-        if question:
-            asked = _compared("", question)
-        else:
-            asked = _compared(conversation(request.history[-1:], 2), request.question)
-        likeness = (matrix @ await model.query(asked)).tolist()
-        floors = [None] * len(filed) + [model.profile.example_floor] * len(live)
-        newest = {
-            tuple(words(text)): _Compared(example, like, floor)
-            for example, text, like, floor in zip(pool, texts, likeness, floors, strict=True)
-        }
-        near = [one for one in newest.values() if one.floor is None or one.likeness >= one.floor]
-        return [one.example for one in sorted(near, key=lambda one: -one.likeness)]
+        said = "" if question else conversation(request.history[-1:], 2)
+        likeness = (matrix @ await model.query(_compared(said, question or request.question))).tolist()
+        # Below its floor an operator's example is about something else.
+        floors = [-np.inf] * len(filed) + [model.profile.example_floor] * len(live)
+        each = zip(pool, texts, likeness, floors, strict=True)
+        newest = {tuple(words(text)): (example, like, floor) for example, text, like, floor in each}
+        best = sorted(newest.values(), key=lambda one: -one[1])
+        return [example for example, like, floor in best if like >= floor]
 
 
 class ExampleVectors:
@@ -220,8 +209,7 @@ class ExampleComparison:
     async def like(self, new: WorkedExample) -> LikeExamples:
         """Those of its kind and language that would be used for its question, and those that ask in the same words.
 
-        Raises:
-            Retryable: the examples cannot be read. Without a model the words alone are compared.
+        Raises: Retryable: the examples cannot be read. Without a model the words alone are compared.
         """
         language = new.lang.partition("-")[0]
         others = [

@@ -78,11 +78,7 @@ FLOWS: Mapping[FlowName, Flow] = {
 
 
 def resolved(*layers: Mapping[str, Any]) -> Flow:
-    """The flow of a question.
-
-    Args:
-        layers: parts by name (`FlowParts.parts`), the last one goes before the others.
-    """
+    """The flow of a question. `layers`: parts by name (`FlowParts.parts`), the last one goes before the others."""
     found = FLOWS["pagewire"]
     for layer in layers:
         base = FLOWS[layer["flow"]] if "flow" in layer else found

@@ -13,26 +13,25 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from pipelines.query.live.site_prompts import SitePrompts
-from pipelines.query.outcomes import Known, Outcomes, question_of
+from pipelines.query.outcomes import Known, KnownKind, Outcomes, question_of
 from pipelines.query.ports import NotTried
 from pipelines.query.publish import fail
-from pipelines.query.settings import QuerySettings
 from pipelines.runtime.bus import LogReader
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Handler, OnDead, Sender
 from schemas.base import WireError
-from schemas.query import Question, Rephrased, Retrieved
+from schemas.query import Question
 
 logger = structlog.get_logger(__name__)
 
 CHAT_OFF = "chat-off"
-PATIENCE = timedelta(seconds=20)  # of a question while a service is away; then its visitor is told
+PATIENCE = timedelta(seconds=20)  # of a question while a service is away; then its visitor gets an error
 
 
 class TooLate(Retryable):
-    """The question's deadline has passed: nobody waits for the answer any more."""
+    """The question's deadline has passed: its visitor waits no more."""
 
     code = "timeout"
 
@@ -40,8 +39,7 @@ class TooLate(Retryable):
 def in_time(request: Question) -> None:
     """Before work is put into a question: it may have waited, or have been redelivered.
 
-    Raises:
-        TooLate: `with_deadline` gives it up.
+    Raises: TooLate: `with_deadline` gives it up.
     """
     if datetime.now(UTC) > request.deadline:
         raise TooLate("the deadline of the question has passed")
@@ -49,52 +47,48 @@ def in_time(request: Question) -> None:
 
 def with_deadline(
     handler: Handler,
-    read: Callable[[Record], Known],
-    settings: QuerySettings,
+    kind: KnownKind,
     site_prompts: SitePrompts,
     log: LogReader,
     outcomes: Outcomes,
 ) -> Handler:
-    """The handler, but what a service that is away does to a question is told to its visitor while they still wait.
+    """The handler; where a service is away, the visitor gets an error while they still wait.
 
-    The stage itself would retry for much longer, and then keep a dead letter of what nobody wants to know any more.
+    The stage itself would retry for much longer, and then keep a dead letter of a question that is too old.
     """
 
     async def handle(record: Record, sender: Sender) -> None:
         try:
             await handler(record, sender)
         except NotTried as err:  # a trial's own doing: no dead letter, and said to who tries it out as it is
-            await fail(record, question_of(read(record)), sender, log, err.code, str(err))
+            await fail(record, question_of(kind.decode(record.value)), sender, log, err.code, str(err))
         except Retryable as err:
-            known = read(record)
+            known = kind.decode(record.value)
             request = question_of(known)
             if datetime.now(UTC) < min(request.asked_at + PATIENCE, request.deadline):
                 raise
             logger.warning("a question is given up", code=err.code, error=str(err), attempt=record.attempt)
-            words = site_prompts.of(request.site).phrases.error(err.code, request.lang)
-            await outcomes.say(known, await fail(record, request, sender, log, err.code, words), sender)
+            await _end(record, known, err.code, sender, site_prompts, log, outcomes)
 
     return handle
 
 
-def apology(read: Callable[[Record], Known], site_prompts: SitePrompts, log: LogReader, outcomes: Outcomes) -> OnDead:
+def apology(kind: KnownKind, site_prompts: SitePrompts, log: LogReader, outcomes: Outcomes) -> OnDead:
     """End the visitor's answer in plain words when their question ended as a dead letter."""
 
     async def tell(record: Record, letter: DeadLetter, sender: Sender) -> None:
         try:
-            known = read(record)
+            known = kind.decode(record.value)
         except WireError:
-            return  # nobody can be told
-        request = question_of(known)
-        words = site_prompts.of(request.site).phrases.error(letter.code, request.lang)
-        await outcomes.say(known, await fail(record, request, sender, log, letter.code, words), sender)
+            return  # whose question it was is unknown
+        await _end(record, known, letter.code, sender, site_prompts, log, outcomes)
 
     return tell
 
 
 def while_chat_on(
     handler: Handler,
-    read: Callable[[Record], Known],
+    kind: KnownKind,
     went_off: Callable[[str], asyncio.Event],
     site_prompts: SitePrompts,
     answers: LogReader,
@@ -104,19 +98,33 @@ def while_chat_on(
 
     async def handle(record: Record, sender: Sender) -> None:
         try:
-            known = read(record)
+            known = kind.decode(record.value)
         except WireError:  # a dead letter, chat or no chat
             await handler(record, sender)
             return
-        request = question_of(known)
-        off = went_off(request.site)
+        site = question_of(known).site
+        off = went_off(site)
         if not off.is_set() and await _before(off, handler(record, sender)):
             return
-        logger.info("a question is not answered: the chat is switched off", site=request.site)
-        words = site_prompts.of(request.site).phrases.error(CHAT_OFF, request.lang)
-        await outcomes.say(known, await fail(record, request, sender, answers, CHAT_OFF, words), sender)
+        logger.info("a question is not answered: the chat is switched off", site=site)
+        await _end(record, known, CHAT_OFF, sender, site_prompts, answers, outcomes)
 
     return handle
+
+
+async def _end(
+    record: Record,
+    known: Known,
+    code: str,
+    sender: Sender,
+    site_prompts: SitePrompts,
+    log: LogReader,
+    outcomes: Outcomes,
+) -> None:
+    """End the visitor's answer in plain words, and say the outcome."""
+    request = question_of(known)
+    words = site_prompts.of(request.site).phrases.error(code, request.lang)
+    await outcomes.say(known, await fail(record, request, sender, log, code, words), sender)
 
 
 async def _before(event: asyncio.Event, work: Awaitable[None]) -> bool:
@@ -132,15 +140,3 @@ async def _before(event: asyncio.Event, work: Awaitable[None]) -> bool:
         working.cancel()
         waiting.cancel()
         await asyncio.gather(working, waiting, return_exceptions=True)
-
-
-def asked(record: Record) -> Question:
-    return Question.decode(record.value)
-
-
-def rephrased(record: Record) -> Rephrased:
-    return Rephrased.decode(record.value)
-
-
-def retrieved(record: Record) -> Retrieved:
-    return Retrieved.decode(record.value)

@@ -24,11 +24,10 @@ class Masks:
         self._privacy = privacy or SitePrivacy(sites)
 
     def knows(self, site: str) -> bool:
-        """Whether it is known here what the site keeps."""
         return self._privacy.of(site) is not None
 
     def logs(self, site: str) -> bool:
-        """Whether the site keeps the outcome of its questions."""
+        """Whether the site keeps the outcomes of its questions."""
         rules = self._privacy.of(site)
         return rules is not None and rules.log_questions != "off"
 
@@ -46,7 +45,7 @@ class Masks:
         """The text without what identifies a person; None where the site keeps no words.
 
         Args:
-            public: texts of the website; the addresses and numbers in them are nobody's secret.
+            public: texts of the website; the addresses and numbers in them are public.
         """
         known = self._sites.get(site)
         if text is None or known is None or not self.logs_words(site):

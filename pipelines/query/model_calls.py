@@ -31,13 +31,11 @@ class Call:
     _tools: tuple[ToolCall, ...] = ()
 
     def add(self, text: str, tools: Iterable[ToolCall] = ()) -> None:
-        """A piece of the reply, and tools that it calls."""
         self._reply.append(text)
         self._tools += tuple(tools)
 
     @property
     def kept(self) -> ModelCall:
-        """All of it."""
         return ModelCall(
             step=self.step,
             model=self.model,
@@ -98,7 +96,7 @@ def _written(text: str, tools: Iterable[ToolCall]) -> str:
 
 
 def _bounded(call: ModelCall, room: int) -> ModelCall:
-    # At the end of a sentence or a word: of half a telephone number nobody would know that it has to be masked.
+    # At the end of a sentence or a word: of half a telephone number it is unknown that it has to be masked.
     reply = cut(call.reply, room)
     left = room - len(reply)
     texts: list[str] = []

@@ -1,8 +1,8 @@
-"""Outcomes: what became of a question is said once, after its visitor has had the last event.
+"""Outcomes: the outcome of a question is sent once, after its visitor has had the last event.
 
 answer.events: done ─▶ Outcomes.say ─▶ query.outcomes ─▶ log
 
-Nobody waits for it, and still none is lost: the question's message counts as done when the outcome is confirmed. A
+No visitor waits for it, and still none is lost: the question's message counts as done when the outcome is confirmed. A
 worker that dies between the two leaves an answer that is complete; who takes the question over finds it in the log of
 events, and says the same outcome (pipelines.query.publish.begin). It may so be said twice, under one id.
 """
@@ -10,9 +10,9 @@ events, and says the same outcome (pipelines.query.publish.begin). It may so be 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import get_args
+from typing import Any, get_args
 
 from pipelines.query.live.site_privacy import SitePrivacy
 from pipelines.query.masks import Masks
@@ -24,11 +24,12 @@ from pipelines.runtime.metrics import ANSWER_SECONDS, ANSWERS, FIRST_WORD_SECOND
 from pipelines.runtime.stage import Sender
 from schemas.answer import Answered, Failed
 from schemas.outcome import Became, Outcome, OutcomeEvent, OutcomeSource
-from schemas.query import ModelCall, Question, Rephrased, Retrieved, Source
+from schemas.query import ModelCall, Question, Rephrased, Retrieved
 from schemas.topics import OUTCOMES
 from text.language import language_of
 
 Known = Question | Rephrased | Retrieved  # what the stages have found out of a question so far
+KnownKind = type[Question] | type[Rephrased] | type[Retrieved]
 
 
 ANSWER_CHARS = 8_000  # of an answer, that are kept
@@ -36,7 +37,7 @@ MOST_DOUBTED = 40  # doubted sentences of an answer that are kept
 
 
 class Outcomes:
-    """Says what became of questions, where their site wants that kept. One per stage."""
+    """Sends the outcomes of questions, where their site wants that kept. One per stage."""
 
     def __init__(self, settings: QuerySettings, privacy: SitePrivacy | None = None) -> None:
         self._label = settings.label
@@ -52,10 +53,9 @@ class Outcomes:
         """
         Args:
             made: how the answer came about; None: not known here.
-            again: the answer had ended before this try, and was counted by whoever ended it.
+            again: the answer had ended before this try, and was counted then.
 
-        Raises:
-            Retryable: not confirmed.
+        Raises: Retryable: not confirmed.
         """
         request = question_of(known)
         if isinstance(told.end, Answered) and not isinstance(known, Retrieved):
@@ -134,7 +134,7 @@ def question_of(known: Known) -> Question:
 
 
 def outcome(known: Known, end: Answered | Failed, first_word_at: datetime | None) -> Outcome:
-    """What became of a question, its words as they are."""
+    """The outcome of a question, its words as they are."""
     request = question_of(known)
     rephrased = None if isinstance(known, Question) else known
     retrieved = known if isinstance(known, Retrieved) else None
@@ -154,7 +154,7 @@ def outcome(known: Known, end: Answered | Failed, first_word_at: datetime | None
         grade=retrieved.grade if retrieved else None,
         gate=retrieved.gate if retrieved else None,
         sure=retrieved.sure if retrieved else None,
-        hits=_hits(sources),
+        hits=tuple(OutcomeSource.model_validate(s, from_attributes=True) for s in sources if s.kind == "page"),
         restricted=bool(request.groups),
         via=request.via,
         client=request.client,
@@ -162,26 +162,24 @@ def outcome(known: Known, end: Answered | Failed, first_word_at: datetime | None
         corrections=retrieved.corrected.ids if retrieved and retrieved.corrected else (),
         corrected=retrieved.corrected.kind if retrieved and retrieved.corrected else None,
         tools=tuple(dict.fromkeys(each.page_id for each in sources if each.kind == "tool" and each.cited)),
-        strategy=answered.strategy if answered else "",
-        extractive=answered.extractive if answered else False,
-        generated_by=answered.generated_by if answered else None,
-        handover=answered.handover if answered else False,
-        model=answered.usage.model if answered else None,
-        prompt_tokens=answered.usage.prompt_tokens if answered else 0,
-        completion_tokens=answered.usage.completion_tokens if answered else 0,
         timings_ms=timings,
         first_token_ms=max(0.0, first) if first is not None else None,  # the clocks of two machines
-        stopped=answered.stopped if answered else False,
-        cut=answered.cut if answered else False,
-        left_out=answered.left_out + len(answered.doubted) if answered else 0,
-        failed=end.code if isinstance(end, Failed) else None,
-        answer=answered.text[:ANSWER_CHARS] if answered else None,
         vector=retrieved.vector if retrieved else None,
+        **(_of_answer(end) if isinstance(end, Answered) else {"failed": end.code}),
     )
 
 
+def _of_answer(end: Answered) -> dict[str, Any]:
+    same = ("strategy", "extractive", "generated_by", "handover", "stopped", "cut")
+    return {
+        **{name: getattr(end, name) for name in same},
+        **dict(end.usage),
+        "left_out": end.left_out + len(end.doubted),
+        "answer": end.text[:ANSWER_CHARS],
+    }
+
+
 def became(retrieved: Retrieved | None, end: Answered | Failed) -> Became:
-    """What its visitor got."""
     if retrieved is None or isinstance(end, Failed):
         return "failed"
     if retrieved.courtesy is not None:
@@ -189,21 +187,3 @@ def became(retrieved: Retrieved | None, end: Answered | Failed) -> Became:
     if end.pending is None and not any(source.cited for source in end.sources):
         return "answered" if end.stopped else "refused"  # who stops an answer was about to get one
     return "page" if end.certainty == "place" else "answered"
-
-
-def _hits(sources: Iterable[Source]) -> tuple[OutcomeSource, ...]:
-    return tuple(
-        OutcomeSource(
-            page_id=source.page_id,
-            lang=source.lang,
-            title=source.title,
-            url=source.url,
-            field=source.field,
-            ord=source.ord,
-            score=source.score,
-            cosine=source.cosine,
-            cited=source.cited,
-        )
-        for source in sources
-        if source.kind == "page"
-    )

@@ -15,21 +15,18 @@ from schemas.query import Question
 
 
 class ModelError(PagewireError):
-    """The model gave no answer. The question goes on in pipelines.query.answer.answering."""
+    """The model gave no answer. How the question goes on: pipelines.query.answer.answering."""
 
     code = "model-failed"
 
 
 class RateLimited(ModelError, Retryable):
-    """The model's server has too much to do.
-
-    Args:
-        retry_after: seconds it asks us to wait; None: it does not say.
-    """
+    """The model's server has too much to do."""
 
     code = "model-busy"
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
+        """`retry_after`: seconds it asks us to wait; None: it does not say."""
         super().__init__(message)
         self.retry_after = retry_after
 
@@ -113,7 +110,7 @@ class NoToolCalls(BadRequest):
 
 
 class NotTried(Permanent):
-    """A trial wants what is not there; only whoever tries it out is told."""
+    """A trial wants what is not there; only the operator who tries it out gets the error."""
 
 
 class IndexNotTried(NotTried):
@@ -182,7 +179,6 @@ class ChatModel(Protocol):
         tools: Sequence[ToolSpec] = (),
     ) -> AsyncGenerator[Delta, None]:
         """The answer in pieces; the last Delta, and only that, has `usage`. Closing the iterator stops the model."""
-        ...
 
     async def complete(
         self,
@@ -192,7 +188,6 @@ class ChatModel(Protocol):
         tools: Sequence[ToolSpec] = (),
     ) -> Completion:
         """The answer at once."""
-        ...
 
 
 class ChatModels(Protocol):
@@ -205,7 +200,6 @@ class ChatModels(Protocol):
             question: the request's id, whose tokens are counted together.
             own: goes before what is set for the step.
         """
-        ...
 
 
 class ExamplePicker(Protocol):
@@ -217,4 +211,3 @@ class ExamplePicker(Protocol):
         Args:
             question: understandable by itself; default: the request's, with what was said before it.
         """
-        ...

@@ -44,7 +44,6 @@ class Publication:
 
     @property
     def published(self) -> Published:
-        """What has become of it, once it has ended."""
         return Published(self._end, self._first_word_at)
 
     async def restart(self) -> None:
@@ -72,7 +71,7 @@ class Publication:
 
 
 def earliest(request: Question) -> int:
-    """Before this (milliseconds since 1970) nobody has written of the request."""
+    """Before this (milliseconds since 1970) no event of the request was written."""
     return round(request.asked_at.timestamp() * 1000) - CLOCK_SKEW_MS
 
 

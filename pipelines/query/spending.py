@@ -34,7 +34,7 @@ QUESTIONS = 10_000  # whose tokens are known at a time
 
 
 def estimated(messages: Sequence[ChatMessage], tools: Sequence[ToolSpec] = ()) -> int:
-    """Tokens of a prompt, where nobody counts them."""
+    """Tokens of a prompt, where no server counts them."""
     described = sum(len(f"{tool.name}{tool.description}{tool.parameters}") for tool in tools)
     return sum(MESSAGE + written(len(message.content.encode())) for message in messages) + written(described)
 
@@ -75,7 +75,6 @@ class Spending:
                 TOKENS_SPENT.labels(settings.label(site)).set(0)
 
     def over(self, site: str) -> bool:
-        """Whether this day's tokens of the site are spent."""
         return self._today(site).over
 
     def spent(self, site: str) -> int:
@@ -89,8 +88,7 @@ class Spending:
             question: the request's id; empty: of none.
             reading: tokens of the prompt. writing: that it is meant to write at most.
 
-        Raises:
-            TokensSpent, QuestionSpent: it does not fit any more.
+        Raises: TokensSpent, QuestionSpent: it does not fit any more.
         """
         today, limits = self._today(site), self._settings.sites.get(site)
         if limits is None:

@@ -18,7 +18,7 @@ from text.sentences import cut
 
 log = structlog.get_logger(__name__)
 
-PATIENCE = 15.0  # seconds; nobody waits, but a call takes a place of `llm_at_once`
+PATIENCE = 15.0  # seconds; no visitor waits, but a call takes a place of `llm_at_once`
 OUTPUT_TOKENS = 60
 TITLE_CHARS = 60
 ASKED_CHARS = 1_000  # of the question, that are read

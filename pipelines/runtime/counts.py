@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from uuid import uuid4
 
-from schemas.counts import Counts
+from schemas.worker import Counts
 
 DAY = 86_400  # seconds
 KEPT = 1  # periods before and after the current one: clocks differ, and messages take their time

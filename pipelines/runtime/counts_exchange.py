@@ -19,8 +19,8 @@ from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.record import Record
 from schemas.base import WireError
-from schemas.counts import Counts
 from schemas.topics import Topic
+from schemas.worker import Counts
 
 log = structlog.get_logger(__name__)
 

@@ -31,7 +31,6 @@ from schemas.answer import (
 from schemas.base import Message, Wire
 from schemas.compact import compact
 from schemas.conversation import CitedSource, Conversation, ConversationSummary, Feedback, StoredTurn
-from schemas.counts import Counts
 from schemas.example import ExampleSource, WorkedExample
 from schemas.head import Head, Narrowed, Origin
 from schemas.ingest import (
@@ -93,7 +92,7 @@ from schemas.query import (
     Turn,
 )
 from schemas.rebuild import Rebuild, RebuildFailure
-from schemas.worker import PauseNote
+from schemas.worker import Counts, PauseNote
 from tests.making import NOON, change
 
 REQUEST, CONVERSATION = "request-0001", "conversation-1"

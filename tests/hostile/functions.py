@@ -40,8 +40,7 @@ from pipelines.ingest.documents import convert, facts
 from pipelines.ingest.documents.structured_data import structured_data_in
 from pipelines.ingest.unit_plan import plan_units, sense
 from pipelines.query.answer.cite import CitationParser
-from pipelines.query.answer.code import CodeSpans
-from pipelines.query.answer.entities import EntityReader
+from pipelines.query.answer.entities import CodeSpans, EntityReader
 from pipelines.query.answer.grounding import Grounds
 from pipelines.query.answer.links import LinkFilter
 from pipelines.query.answer.prompt import chat
@@ -347,7 +346,7 @@ CALLS: Mapping[str, Call] = {
         ChunkUnit(start=0, text=text, kind="row", headings=(text,), intro=text, header=text, block=0), text
     ),
     "pipelines.query.answer.cite.CitationParser.feed": lambda text: CitationParser(SOURCES).feed(text),
-    "pipelines.query.answer.code.CodeSpans.feed": lambda text: CodeSpans().feed(text),
+    "pipelines.query.answer.entities.CodeSpans.feed": lambda text: CodeSpans().feed(text),
     "pipelines.query.answer.entities.EntityReader.feed": lambda text: EntityReader().feed(text),
     "pipelines.query.answer.grounding.Grounds.doubt": _doubted,
     "pipelines.query.answer.links.LinkFilter.feed": _written,

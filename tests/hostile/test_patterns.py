@@ -23,7 +23,7 @@ from schemas.query import Source
 from tests.hostile import patterns
 from tests.hostile.clock import quiet_seconds, seconds
 from tests.hostile.patterns import Found, Made, attacks
-from text import figures, units, weekdays
+from text import figures, units
 from text.measures import measures
 
 SIZE = 1_000  # characters
@@ -102,7 +102,7 @@ MADE: Mapping[Made, Maker] = {
     Made("text.figures", "_date_pattern"): Maker(
         lambda: figures._date_pattern.__wrapped__(tuple(measures("de").months))
     ),
-    Made("text.weekdays", "_pattern"): Maker(lambda: weekdays._pattern.__wrapped__("de")),
+    Made("text.units", "_days_pattern"): Maker(lambda: units._days_pattern.__wrapped__("de")),
     Made("text.units", "_openers"): Maker(units._openers.__wrapped__, "match"),
 }
 

@@ -47,7 +47,7 @@ async def test_what_a_site_keeps_stands_beside_its_texts(store: TextStore) -> No
     assert await live.look()
     assert live.seen
     rules = privacy.of(site)
-    assert (rules and rules.log_questions, prompts.of(site).phrases.lead_in("en")) == ("off", "A")
+    assert (rules and rules.log_questions, prompts.of(site).phrases.say("lead-in", "en")) == ("off", "A")
     state = await changes.roll_back(site, PrivacyChange(sure=True), "ben")
     assert (state.rules, [one.version for one in state.versions]) == (state.filed, [2, 1])
 
@@ -93,7 +93,7 @@ async def test_versions_are_kept_found_and_never_overwritten(store: TextStore) -
     await changes.put(contact, NewText(text="Call."), "anna")
     await changes.put(Place(other, "canned", "lead-in.en"), NewText(text="X"), "anna")
     assert await live.look()
-    assert [prompts.of(each).phrases.lead_in("en") for each in (site, other)] == ["B", "X"]
+    assert [prompts.of(each).phrases.say("lead-in", "en") for each in (site, other)] == ["B", "X"]
     assert {(one.name, one.version, one.text) for one in await store.live(site)} == {
         ("lead-in.en", 2, "B"),
         ("en", 1, "Call."),
@@ -111,7 +111,7 @@ async def test_versions_are_kept_found_and_never_overwritten(store: TextStore) -
     assert not await store.add(history.versions[1].model_copy(update={"text": "overwritten"}))
     await changes.remove(lead_in, TextChange(over=2), "ben")
     assert await live.look()
-    assert prompts.of(site).phrases.lead_in("en") == "The website says:"
+    assert prompts.of(site).phrases.say("lead-in", "en") == "The website says:"
     with pytest.raises(TextChanged):
         await changes.put(lead_in, NewText(text="D", over=2), "anna")
     async with asyncio.TaskGroup() as group:

@@ -11,8 +11,7 @@ import pytest
 import pytest_asyncio
 
 from adapters.reranker import FolderReranker, make_reranker
-from pipelines.query.answer.judging import RerankerJudge
-from pipelines.query.answer.ports import Claim
+from pipelines.query.answer.judging import Claim, RerankerJudge
 from pipelines.runtime.errors import Permanent
 from tests.asking import question, source
 from tests.onnx import tiny

@@ -7,20 +7,20 @@ export interface Accepted {
 }
 
 export interface Answered {
+  certainty: "said" | "place" | "pages" | "courtesy" | null;
+  generated_by: "model" | "quotation" | "site" | null;
+  handover: boolean;
+  doubted: Doubted[];
+  narrower: QuestionMeaning[];
+  tables: WholeTable[];
   type: "answer";
   text: string;
   citations: Citation[];
   sources: Source[];
   extractive: boolean;
-  certainty: "said" | "place" | "pages" | "courtesy" | null;
-  generated_by: "model" | "quotation" | "site" | null;
-  handover: boolean;
   stopped: boolean;
   cut: boolean;
   left_out: number;
-  doubted: Doubted[];
-  narrower: QuestionMeaning[];
-  tables: WholeTable[];
   pending: PendingCall | null;
   strategy: string;
   trace?: Step[];
@@ -30,6 +30,12 @@ export interface Answered {
 }
 
 export interface AskedTurn {
+  certainty: "said" | "place" | "pages" | "courtesy" | null;
+  generated_by: "model" | "quotation" | "site" | null;
+  handover: boolean;
+  doubted: Doubted[];
+  narrower: QuestionMeaning[];
+  tables: WholeTable[];
   request_id: string;
   question: string;
   lang: string;
@@ -41,12 +47,6 @@ export interface AskedTurn {
   citations: Citation[];
   sources: CitedSource[];
   extractive: boolean;
-  certainty: "said" | "place" | "pages" | "courtesy" | null;
-  generated_by: "model" | "quotation" | "site" | null;
-  doubted: Doubted[];
-  handover: boolean;
-  narrower: QuestionMeaning[];
-  tables: WholeTable[];
   error: string | null;
   feedback: Feedback | null;
   withheld: boolean;

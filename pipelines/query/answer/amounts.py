@@ -48,7 +48,7 @@ def unfigured(text: str, langs: Sequence[str], taken: Sequence[Figure]) -> Itera
                     vague=vague,
                 )
     for match in _pattern("parts", tuple(langs)).finditer(text):
-        number, unit = _parts(tuple(langs))[_spaced(match.group())]
+        number, unit = _parts(tuple(langs))[" ".join(match.group().casefold().split())]
         if _open(match.start(), match.end(), covered):
             insort(covered, match.span())
             yield Figure(
@@ -98,7 +98,7 @@ def nearly(claimed: Figure, text: str, langs: Sequence[str], others: Iterable[Fi
     for other in others:
         if other.kind != "number" or not _comparable(claimed, other):
             continue
-        if about and any(_rounded(a, b) for a in _values(claimed) for b in _values(other)):
+        if about and any(abs(a - b) <= ROUNDED * max(a, b) for a in _values(claimed) for b in _values(other)):
             return True
         there = other_text[max(0, other.start - BEFORE) : other.start]
         step = (
@@ -132,14 +132,6 @@ def _comparable(one: Figure, other: Figure) -> bool:
 
 def _values(figure: Figure) -> Iterator[Fraction]:
     return (number * (figure.unit.factor if figure.unit else 1) for number in figure.numbers)
-
-
-def _rounded(claimed: Fraction, exact: Fraction) -> bool:
-    return abs(claimed - exact) <= ROUNDED * max(claimed, exact)
-
-
-def _spaced(text: str) -> str:
-    return " ".join(text.casefold().split())
 
 
 @cache

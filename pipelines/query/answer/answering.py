@@ -149,11 +149,9 @@ class Answering:
         Args:
             stopped: set when the visitor wants no more: then the answer ends with what there is of it.
 
-        Returns:
-            How the answer came about.
+        Returns: How the answer came about.
 
-        Raises:
-            Retryable: the broker is away.
+        Raises: Retryable: the broker is away.
         """
         with recorded() as calls:
             reasons = await self._answer(retrieved, to, stopped)
@@ -248,7 +246,7 @@ class Answering:
         )
 
     async def _write(self, task: Task, made: _Made, to: Publication, stopped: asyncio.Event) -> str | None:
-        """Publish the text. Returns: the code of what the visitor must be told instead."""
+        """Publish the text. Returns: the code of the error that the visitor gets instead."""
         if task.retrieved.courtesy is not None:
             made.certainty = "courtesy"
             return await self._reply(task, task.retrieved.courtesy, made, to, stopped)
@@ -347,7 +345,7 @@ class Answering:
 
     async def _own_words(self, request: Question) -> OwnWords:
         phrases, lang = self._phrases(request), request.lang
-        ours = (phrases.lead_in(lang), phrases.say("closest", lang), phrases.say("missing", lang))
+        ours = (phrases.say("lead-in", lang), phrases.say("closest", lang), phrases.say("missing", lang))
         return OwnWords(*[await self._said(text, request) for text in ours])
 
     async def _said(self, text: str, request: Question) -> str:
@@ -400,7 +398,6 @@ class Answering:
 
 
 def _findings(retrieved: Retrieved, answered: Answered, made: _Made) -> TrialFindings:
-    """What whoever tries something out wants to see besides the answer."""
     return TrialFindings(
         became=became(retrieved, answered),
         gate=retrieved.gate,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from pipelines.query.answer.code import CodeSpans
+from pipelines.query.answer.entities import CodeSpans
 from schemas.answer import Citation
 from schemas.query import Source
 from text.markdown import plain
@@ -37,7 +37,7 @@ _OPENS, _BETWEEN = rf"(?:{_LEFT}|[(（])", r"[ ,;，；、]{0,3}"  # of markers 
 _MARKER = re.compile(rf"{_ONE}|{_OPENS} ?{_ONE}(?:{_BETWEEN}{_ONE}){{0,8}} ?(?:{_RIGHT}|[)）])")
 _UNFINISHED = re.compile(rf"{_BEGUN}|{_OPENS} ?(?:{_ONE}{_BETWEEN}){{0,9}}(?:{_BEGUN})?")
 _RANGE = re.compile(r"(\d+)(?:\s*[–-]\s*(\d+))?")
-# Not text.markdown: the statement is still being written, so nobody knows yet what its line will be.
+# Not text.markdown: the statement is still being written, so its line is not known yet.
 _LEAD = re.compile(r"(?:[\s>#*+•_,;:-]|\d{1,3}[.)](?:\s|\Z))*")  # of a statement: bullets, what joins it
 _WORDLESS = re.compile(r"\W*")
 _NO_SPACE_BEFORE = frozenset(".,;:!?…)]}»”。，！？、")
@@ -111,7 +111,7 @@ class CitationParser:
                 self._release()
                 self._step(ch)
                 return
-        if ch in "[【［(（\\" and not self._in_code():
+        if ch in "[【［(（\\" and not (self._code.fenced if "\n" in self._gap else self._code.inside):
             self._held = ch
         elif not ch.isspace():
             self._write(ch)
@@ -161,16 +161,14 @@ class CitationParser:
         if "\n" in self._gap and not self._marked:
             self._settle_leading()
         if not self._marked:
-            self._span = None if "\n" in self._gap or self._line_begins() else self._supported()
+            # None: no word of the line is there yet.
+            begins = self.length - self._line_at < LONGEST and _LEAD.fullmatch(self.part(self._line_at))
+            self._span = None if "\n" in self._gap or begins else self._supported()
         self._marked, self._after = True, ""
         if self._span is None:
             self._leading |= dict.fromkeys(known)
         else:
             self._cite(known, *self._span)
-
-    def _line_begins(self) -> bool:
-        """No word of the line is there yet."""
-        return self.length - self._line_at < LONGEST and bool(_LEAD.fullmatch(self.part(self._line_at)))
 
     def _supported(self) -> tuple[int, int]:
         """From the start of the last sentence, or from the marker before if there are words since."""
@@ -198,9 +196,6 @@ class CitationParser:
                 self._origins[n] = Origins(self._sources[n])
             self._known.add((n, start, end))
             self.citations.append(Citation(n=n, start=start, end=end, quote=self._origins[n].of(statement)))
-
-    def _in_code(self) -> bool:
-        return self._code.fenced if "\n" in self._gap else self._code.inside
 
 
 class Origins:

@@ -103,7 +103,6 @@ def sentence(markdown: str, langs: Sequence[str]) -> Sentence:
 
 
 def passage(markdown: str, langs: Sequence[str]) -> Passage:
-    """A whole text."""
     sentences = tuple(sentence(markdown[s.start : s.end], langs) for s in split(markdown, langs[0]))
     said = words(" ".join(s.text for s in sentences))
     spoken = f" {' '.join(said)} "

@@ -12,30 +12,23 @@ from pipelines.runtime.errors import SettingsError
 Clock = Callable[[ZoneInfo], datetime]  # the time there
 
 
-class FileClock:
-    """Stands still at the time that a file names, as ISO 8601, and moves when the file is written again.
+def clock_of(path: Path | None) -> Clock:
+    """The machine's, or one that stands still at the time that a file names, as ISO 8601, until it is written again.
 
     Only who may write on the machine sets it: no visitor can tell us what day it is. Read for every answer, on the
-    loop: it is one line, and not there in production.
+    loop: it is one line, and not there in production. Where the file names no zone, its time is that of the site; an
+    empty file is the machine's clock.
     """
+    if path is None:
+        return datetime.now
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def now(self, zone: ZoneInfo) -> datetime:
-        """The file's time; where it names no zone, it is that of the site. An empty file is the machine's clock.
-
-        Raises:
-            SettingsError: there is no such file, or no time in it.
-        """
+    def filed(zone: ZoneInfo) -> datetime:
+        """Raises: SettingsError: there is no such file, or no time in it."""
         try:
-            said = self._path.read_text(encoding="utf-8").strip()
+            said = path.read_text(encoding="utf-8").strip()
             then = datetime.fromisoformat(said) if said else datetime.now(zone)
         except (OSError, ValueError) as err:
-            raise SettingsError(f"clock: {self._path}: {err}") from err
+            raise SettingsError(f"clock: {path}: {err}") from err
         return then.astimezone(zone) if then.tzinfo else then.replace(tzinfo=zone)
 
-
-def clock_of(path: Path | None) -> Clock:
-    """The machine's, or that of a file."""
-    return FileClock(path).now if path else datetime.now
+    return filed

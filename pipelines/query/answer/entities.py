@@ -1,4 +1,4 @@
-"""Entities: `AT&amp;T` in a model's text is AT&T. Pages were read so as well, and nobody wants to read the other.
+"""Entities: `AT&amp;T` in a model's text is AT&T. Pages were read so as well.
 
     "12&nbsp;eu" "ros, see `a &amp; b`" ─▶ "12\\u00a0eu" "ros, see `a &amp; b`"
 
@@ -13,11 +13,41 @@ import re
 import unicodedata
 from html.entities import html5
 
-from pipelines.query.answer.code import CodeSpans
-
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z\d]{1,31});", re.IGNORECASE)
 _BEGUN = re.compile(r"&(?:#\d{0,7}|#x[0-9a-f]{0,6}|(?:[a-z][a-z\d]{0,31})?)", re.IGNORECASE)
 _MARKS = frozenset("\\`*_[]|~")
+FENCE = "```"
+
+
+class CodeSpans:
+    """Whether a Markdown text, read character by character, is inside of code, where nothing means anything else.
+
+    It is fed a text once, however long it is: what it keeps is about the line that is being read.
+    """
+
+    def __init__(self) -> None:
+        self._within = False  # a fence was opened on a line before
+        self._begins = ""  # the first characters of the line
+        self._odd = False  # backticks on the line
+
+    def feed(self, text: str) -> None:
+        for ch in text:
+            if ch == "\n":
+                self._within, self._begins, self._odd = self.fenced, "", False
+                continue
+            if len(self._begins) < len(FENCE) and (self._begins or not ch.isspace()):
+                self._begins += ch
+            self._odd ^= ch == "`"
+
+    @property
+    def fenced(self) -> bool:
+        """In a block of code, the line that opens it included."""
+        return self._within != (self._begins == FENCE)
+
+    @property
+    def inside(self) -> bool:
+        """There, or between two backticks of a line."""
+        return self.fenced or self._odd
 
 
 class EntityReader:

@@ -29,7 +29,7 @@ SAME_SAYING = 0.6  # share of a clause's words that a passage's must have to spe
 SAME_ENOUGH = 0.1  # less of them than the best one has, and another clause still speaks of it
 SHARED = 2  # words that two clauses about the same thing have in common at least
 NEARER = 2  # words more in common with another figure's clause than with its own
-MOST_FIGURES = 250  # of a sentence or a table's row that are compared; a longer one nobody reads
+MOST_FIGURES = 250  # of a sentence or a table's row that are compared; a longer one is not read
 SHOWN = 40  # characters of what is in doubt for its length
 NAME_ENDING = 4  # letters that the names of two streets have in common: Gartenstraße, Lindenstraße
 SHORTEST_NAME, CASE_ENDING = 4, 2  # letters of a name, and of what a case adds to it
@@ -52,7 +52,7 @@ class Grounds:
     Args:
         question: the visitor's; who repeats its figures claims nothing, but for prices and shares.
         lang: the visitor's language.
-        known: what the model was told beside the sources: the date, the site's name, what a tool has worked out.
+        known: what the model reads beside the sources: the date, the site's name, what a tool has worked out.
     """
 
     def __init__(self, sources: Sequence[Source], question: str, lang: str, known: Iterable[str] = ()) -> None:
@@ -160,7 +160,7 @@ def _of_something_else(said: Sentence, passages: Sequence[Passage], *, words: bo
             rivals = [
                 clause
                 for clause, *any_of in zip(theirs, *alike, strict=True)
-                if not any(any_of) and _has_alike(clause, figure)
+                if not any(any_of) and any(other.family == figure.family for other in clause.figures)
             ]
             other_days = all(home.days and not home.days & mine.days for home in homes)
             # Where a home has another figure of the sentence, the two belong together there as well.
@@ -175,10 +175,6 @@ def _of_something_else(said: Sentence, passages: Sequence[Passage], *, words: bo
 
 def _has(clause: Clause, figure: Figure) -> bool:
     return any(other.bears(figure) for other in clause.figures)
-
-
-def _has_alike(clause: Clause, figure: Figure) -> bool:
-    return any(other.family == figure.family for other in clause.figures)
 
 
 def _nearer(mine: Clause, rivals: Iterable[Clause], homes: Iterable[Clause], least: int) -> bool:

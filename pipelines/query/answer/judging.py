@@ -11,19 +11,19 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import structlog
 
 from pipelines.query.answer.grounding import Doubt
-from pipelines.query.answer.ports import Claim, Entails, Verdicts
 from pipelines.query.answer.prompt import fenced
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.ports import ChatModels
 from pipelines.query.search.ports import Reranker
 from pipelines.query.search.widen import fit
 from prompts.loader import fence
+from schemas.answer import Usage
 from schemas.query import Question, Source
 from text.sentences import split
 from text.words import words
@@ -35,10 +35,33 @@ MOST_CLAIMS = 20  # of one answer
 VERDICT_TOKENS = 8  # of one sentence
 PREMISE_CHARS = 8_000  # of all passages together, as the model reads them
 WINDOW = 1_000  # characters of a passage that a cross-encoder reads at once; it has 512 tokens for both
+LEAST = 0.5  # chance below which a sentence counts as not borne out; a model says 0 or 1
 SECONDS = 4.0  # that a judge may take for an answer; then the rules alone count
 LEAST_TIME = 0.2  # seconds; with less it is not asked
 
 _VERDICT = re.compile(r"^[^\w\n]*(?P<n>\d+)\W+(?P<word>yes|no)\b", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of an answer, and the passages that it cites."""
+
+    sentence: str
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """For each claim the chance, 0..1, that its passages bear it out; None: no verdict. `failed`: why there is none."""
+
+    chances: tuple[float | None, ...]
+    usage: Usage | None = None
+    failed: str = ""
+
+
+# Tells whether passages (the premises) support sentences (the hypotheses): all sentences of one answer at once. It may
+# raise anything; its caller limits its time.
+Entails = Callable[[Sequence[Claim], Question], Awaitable[Verdicts]]
 
 
 # What a sentence is compared with before it is shown: its Markdown and the numbers that it cites give a doubt, or None.
@@ -47,14 +70,9 @@ Check = Callable[[str, Iterable[int]], Doubt | None]
 
 @dataclass(frozen=True)
 class Judge:
-    """A judge, and how far it is listened to.
-
-    Args:
-        least: chance below which a sentence counts as not borne out.
-    """
+    """A judge, and how long it is waited for."""
 
     entails: Entails
-    least: float
     seconds: float = SECONDS
 
     async def refuted(
@@ -83,7 +101,7 @@ class Judge:
             log.warning("not judged", error=type(err).__name__, seconds=round(seconds, 1))
             return frozenset(), Verdicts((), failed=type(err).__name__)
         pairs = zip(claims, verdicts.chances, strict=False)
-        return frozenset(c.sentence for c, chance in pairs if chance is not None and chance < self.least), verdicts
+        return frozenset(c.sentence for c, chance in pairs if chance is not None and chance < LEAST), verdicts
 
 
 class Refuted:

@@ -112,8 +112,13 @@ def with_whole_links(retrieved: Retrieved) -> Retrieved:
     """With links that lead where they lead on their pages, since an answer is read elsewhere."""
     urls = {source.n: source.url for source in retrieved.sources}
 
+    def linked(unit: Evidence, url: str) -> Evidence:
+        return unit.model_copy(
+            update={name: absolute(getattr(unit, name), url) for name in ("text", "intro", "header")}
+        )
+
     def quotable(found: Sequence[Evidence]) -> tuple[Evidence, ...]:
-        return tuple(each if each.kind == "code" else _linked(each, urls.get(each.n, "")) for each in found)
+        return tuple(each if each.kind == "code" else linked(each, urls.get(each.n, "")) for each in found)
 
     return retrieved.model_copy(
         update={
@@ -131,10 +136,6 @@ def with_whole_links(retrieved: Retrieved) -> Retrieved:
 def whole_links(sources: Sequence[Source]) -> tuple[Source, ...]:
     """The same for sources that a strategy has found."""
     return tuple(source.model_copy(update={"text": absolute(source.text, source.url)}) for source in sources)
-
-
-def _linked(unit: Evidence, url: str) -> Evidence:
-    return unit.model_copy(update={name: absolute(getattr(unit, name), url) for name in ("text", "intro", "header")})
 
 
 def absolute(markdown: str, url: str) -> str:

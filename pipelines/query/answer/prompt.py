@@ -69,6 +69,5 @@ def fenced(sources: Sequence[Source], token: str) -> str:
 
 
 def passage(token: str, n: int, title: str, text: str, heading: str = "") -> str:
-    """One of them."""
     head = "\n".join(filter(None, [f"Title: {' '.join(title.split())}", heading]))
     return f'<source-{token} n="{n}">\n{head}\n\n{text}\n</source-{token}>'

@@ -1,8 +1,8 @@
 """Pump: the pieces of an answer, from a model at its own pace to a bus at its own.
 
-strategy ─▶ reader task ─▶ queue, bounded ─▶ neighbouring tokens joined, paced ─▶ whoever publishes them
+strategy ─▶ reader task ─▶ queue, bounded ─▶ neighbouring tokens joined, paced ─▶ the publisher
    ▲                                                │
-   └── closed, and with it the model's connection ◀─┴─ stopped, too late, or nobody takes any more
+   └── closed, and with it the model's connection ◀─┴─ stopped, too late, or no reader is left
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ async def pumped(
     Args:
         seconds: the pieces may take.
 
-    Raises:
-        StrategyFailed: what the pieces raise, or ModelSlow.
+    Raises: StrategyFailed: what the pieces raise, or ModelSlow.
     """
     waiting: asyncio.Queue[Piece | None] = asyncio.Queue()
     room = asyncio.Semaphore(WAITING)

@@ -9,7 +9,7 @@
 | silent, cut off, slow, denied, refused | nothing: the pages are quoted instead |
 | nothing that its sources bear out | nothing: the pages are quoted instead |
 | tokens of the day or of the question spent | nothing: the pages are quoted instead |
-| content filter | nothing: the visitor is told; quoting would go around the filter |
+| content filter | nothing: the visitor gets the error; quoting would go around the filter |
 """
 
 from __future__ import annotations

@@ -75,7 +75,6 @@ class Sifter:
 
     @property
     def founded(self) -> bool:
-        """Whether a sentence without a doubt cites a source."""
         return any(cited for _, cited in self.stated)
 
     @property

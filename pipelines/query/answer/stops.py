@@ -4,7 +4,7 @@
                    ├─ read back at the start: a stop outlives its worker
                    └─ read back for a question that was asked long before the start
 
-Every worker hears of every stop, since none knows who will write which answer, or who will have to write it again.
+Every worker receives every stop, since none knows who will write which answer, or who will have to write it again.
 """
 
 from __future__ import annotations
@@ -66,8 +66,7 @@ class Stops:
 
         Only on the request's own site: who learnt its id elsewhere has no say.
 
-        Raises:
-            Retryable: the log cannot be read.
+        Raises: Retryable: the log cannot be read.
         """
         key, site = request.request_id.encode(), request.site
         stopped = asyncio.Event()

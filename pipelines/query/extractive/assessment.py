@@ -21,7 +21,7 @@ from pipelines.query.live.glossary import Glossary, widened
 from pipelines.query.search.ports import Hit, Reranker, SearchIndex
 from pipelines.query.search.search import Retrieval
 from schemas.query import Gate, Grade, Rephrased, Sure
-from text.umlauts import with_umlauts
+from text.compounds import with_umlauts
 
 Find = Callable[[str], Awaitable[Retrieval]]
 

@@ -74,7 +74,7 @@ Trials = Callable[[str, str, Correction, CorrectionSet, Glossary], Awaitable[Cor
 
 
 class CorrectionChanges:
-    """Reads and changes corrections. `groups`: the access groups of whoever reads or changes them."""
+    """Reads and changes corrections. `groups`: the access groups of their reader or editor."""
 
     def __init__(
         self,
@@ -111,10 +111,7 @@ class CorrectionChanges:
             live=next(iter(live), None),
             versions=tuple(
                 CorrectionVersion(
-                    version=one.version,
-                    by=one.by,
-                    at=one.at,
-                    note=one.note,
+                    **one.noted(),
                     of=one.of,
                     correction=told[one.version].correction if one.version in told else None,
                 )
@@ -122,24 +119,15 @@ class CorrectionChanges:
             ),
         )
 
-    async def tried(
-        self, site: str, new: NewCorrection, groups: Iterable[str], id: str | None = None
-    ) -> CorrectionTrial:
-        """What a correction would do if it were kept. Raises: BadCorrection, UnknownSite, Retryable."""
-        return await self._tried(site, new, list(groups), id)
-
     async def put(
         self, site: str, new: NewCorrection, by: str, groups: Iterable[str], id: str | None = None
     ) -> ListedCorrection:
         """Go by it from now on, in place of the one of this id; without one, of the one about the same question.
 
-        Raises:
-            BadCorrection. TextChanged, TooManyTexts, UnknownSite, Retryable.
+        Raises: BadCorrection. TextChanged, TooManyTexts, UnknownSite, Retryable.
         """
         mine = list(groups)
-        trial = await self._tried(site, new, mine, id)
-        if trial.refused is not None:
-            raise BadCorrection(_why(trial))
+        trial = _kept(await self.tried(site, new, mine, id))
         text = NewText(text=written_correction(trial.correction), note=new.note, over=new.over)
         made = await self._texts.put(_place(site, trial.id), text, by)
         return (await self._listed(site, [made], mine))[0]
@@ -154,19 +142,16 @@ class CorrectionChanges:
         self, site: str, id: str, version: int, change: TextChange, by: str, groups: Iterable[str]
     ) -> CorrectionHistory:
         """Go by a version again. Raises: BadCorrection: it would be refused today. As TextChanges.restore."""
-        history = await self._history(site, id)
-        wanted = next((one for one in history.versions if one.version == version), None)
         return await self._back(
-            site, id, wanted, groups, lambda: self._texts.restore(_place(site, id), version, change, by)
+            site, id, version, groups, lambda: self._texts.restore(_place(site, id), version, change, by)
         )
 
     async def roll_back(
         self, site: str, id: str, change: TextChange, by: str, groups: Iterable[str]
     ) -> CorrectionHistory:
         """Go by what was in force before, nothing perhaps. Raises: as `restore`; NoEarlierText."""
-        history, before = await self._history(site, id), await self._texts.before(_place(site, id))
-        wanted = next((one for one in history.versions if one.version == before), None)
-        return await self._back(site, id, wanted, groups, lambda: self._texts.roll_back(_place(site, id), change, by))
+        before = await self._texts.before(_place(site, id))
+        return await self._back(site, id, before, groups, lambda: self._texts.roll_back(_place(site, id), change, by))
 
     async def _history(self, site: str, id: str) -> TextHistory:
         """Raises: UnknownCorrection: it has no versions."""
@@ -179,18 +164,26 @@ class CorrectionChanges:
         self,
         site: str,
         id: str,
-        wanted: TextVersion | None,
+        version: int | None,
         groups: Iterable[str],
         work: Callable[[], Awaitable[TextVersion]],
     ) -> CorrectionHistory:
+        """Do the work, if the version that comes back would be kept today."""
+        wanted = next((one for one in (await self._history(site, id)).versions if one.version == version), None)
         if wanted is not None and wanted.text is not None:
-            trial = await self._try(site, id, _read(wanted), await self._store.live(site))
-            if trial.refused is not None:
-                raise BadCorrection(_why(trial))
+            try:
+                correction = read_correction(wanted.text)
+            except PromptError as err:
+                raise BadCorrection(str(err)) from None
+            _kept(await self._try(site, id, correction, await self._store.live(site)))
         await work()
         return await self.history(site, id, groups)
 
-    async def _tried(self, site: str, new: NewCorrection, groups: Sequence[str], id: str | None) -> CorrectionTrial:
+    async def tried(
+        self, site: str, new: NewCorrection, groups: Iterable[str], id: str | None = None
+    ) -> CorrectionTrial:
+        """What a correction would do if it were kept. Raises: BadCorrection, UnknownSite, Retryable."""
+        groups = list(groups)
         lang = new.lang or language_of(" ".join(new.questions) or new.word, self._settings.site(site).languages)
         page = await self._page(site, new.page, lang, groups) if new.page else None
         said = new.model_dump(exclude={"lang", "page", "note", "over"})
@@ -253,10 +246,7 @@ class CorrectionChanges:
         return [
             ListedCorrection(
                 id=one.name,
-                version=one.version,
-                by=one.by,
-                at=one.at,
-                note=one.note,
+                **one.noted(),
                 correction=_cleared(correction) if state == "hidden" else correction,
                 state=state,
                 gone_in=gone if state == "in-force" else (),
@@ -310,14 +300,6 @@ def _place(site: str, id: str) -> Place:
     return Place(site, "corrections", id)
 
 
-def _read(version: TextVersion) -> Correction:
-    """Raises: BadCorrection."""
-    try:
-        return read_correction(version.text or "")
-    except PromptError as err:
-        raise BadCorrection(str(err)) from None
-
-
 def _content(page: IndexedPage) -> str:
     return page_content(chunk.text for chunk in page.chunks if chunk.field == "content")
 
@@ -328,12 +310,17 @@ def _cleared(correction: Correction) -> Correction:
     return correction.model_copy(update={"page": page, "text": HIDDEN})
 
 
-def _why(trial: CorrectionTrial) -> str:
+def _kept(trial: CorrectionTrial) -> CorrectionTrial:
+    """Raises: BadCorrection: it would be refused."""
     match trial.refused:
+        case None:
+            return trial
         case "circle":
-            return f"words would mean each other in a circle: {' → '.join(trial.circle)}"
+            raise BadCorrection(f"words would mean each other in a circle: {' → '.join(trial.circle)}")
         case "says-nothing":
-            return f"{trial.correction.names[0]!r} says nothing of what it is about: it would answer anything"
-        case _:
+            name = trial.correction.names[0]
+            raise BadCorrection(f"{name!r} says nothing of what it is about: it would answer anything")
+        case "catches-all":
             some = "; ".join(one.question for one in trial.questions[:5])
-            return f"it would answer {trial.answered} of {trial.logged} questions of the log, such as: {some}"
+            found = f"{trial.answered} of {trial.logged} questions of the log"
+            raise BadCorrection(f"it would answer {found}, such as: {some}")

@@ -49,7 +49,6 @@ class CorrectionSet:
 
     @cached_property
     def asked(self) -> tuple[tuple[str, Kept], ...]:
-        """Each question of a correction, with that correction."""
         return tuple((question, one) for one in self.kept for question in one.said.questions)
 
     @cached_property
@@ -70,7 +69,6 @@ class CorrectionSet:
         return tuple(one for one in self.kept if one.said.kind == "synonym")
 
     def understood(self, text: str) -> tuple[str, ...]:
-        """Ids of the synonyms whose word is in a text."""
         if not self.synonyms:
             return ()
         holds = holding(text)

@@ -12,7 +12,7 @@ while the system runs (text_changes.py) is held to more than the file, for it co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import accumulate
@@ -42,7 +42,9 @@ def called(term: str, glossary: Glossary, lang: str) -> str:
 
 def terms(glossary: Glossary, lang: str, text: str) -> str:
     """For the prompt of an answer: the terms in `text` and what the visitor's language calls them, one a line."""
-    return "\n".join(f"{term}: {called(term, glossary, lang)}" for term in _named(glossary, text))
+    return "\n".join(
+        f"{term}: {called(term, glossary, lang)}" for term in list(filter(holding(text), glossary))[:TERMS]
+    )
 
 
 def terms_back(glossary: Glossary, text: str) -> str:
@@ -75,8 +77,7 @@ def widened(glossary: Glossary, lang: str, text: str) -> str:
 def read_glossary(text: str) -> dict[str, dict[str, tuple[str, ...]]]:
     """A glossary in YAML, as pagewire.yaml has it.
 
-    Raises:
-        PromptError: it is none, is too large, names nothing, or has terms that name each other in a circle.
+    Raises: PromptError: it is none, is too large, names nothing, or has terms that name each other in a circle.
     """
     given = plain("glossary", text)
     if not isinstance(given, dict):
@@ -141,7 +142,7 @@ def _word(given: Any, place: str) -> str:
 
 
 def _no_circle(glossary: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
-    """A term may be another's name, but then that other must not be, in the end, its own: nobody could say which of
+    """A term may be another's name, but then that other must not be, in the end, its own: it would be unknown which of
     them the website uses. Raises: PromptError: names the circle."""
     known = {term.casefold(): term for term in glossary}
     named = {
@@ -157,12 +158,6 @@ def _no_circle(glossary: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
 def _names(those: str | Sequence[str]) -> Sequence[str]:
     """The names that say something."""
     return [name for name in ((those,) if isinstance(those, str) else those) if name.strip()]
-
-
-def _named(glossary: Glossary, text: str) -> Iterator[str]:
-    holds = holding(text)
-    found = [term for term in glossary if holds(term)]
-    yield from found[:TERMS]
 
 
 class WholeWord(str):

@@ -31,23 +31,18 @@ class TextStore(Protocol):
 
     async def state(self) -> str:
         """Another one whenever a version was added; costs next to nothing."""
-        ...
 
     async def live(self, site: str | None = None) -> Sequence[TextVersion]:
         """The newest version of each text that is no candidate; of all sites, or of one."""
-        ...
 
     async def changed(self, kind: TextKind, name: str) -> Set[str]:
         """The sites that have versions of it."""
-        ...
 
     async def versions(self, site: str, kind: TextKind, name: str) -> Sequence[TextVersion]:
         """The newest first."""
-        ...
 
     async def add(self, version: TextVersion) -> bool:
         """False: there is one of this number already."""
-        ...
 
 
 # Receives all live versions: SitePrompts.take, SitePrivacy.take, SiteTuning.take. It passes over those of other kinds.
@@ -66,7 +61,7 @@ class LiveTexts:
 
     @property
     def seen(self) -> bool:
-        """Whether the store was ever read: until then nobody here knows what was changed."""
+        """Whether the store was ever read: until then it is unknown here what was changed."""
         return self._state is not None
 
     async def look(self) -> bool:

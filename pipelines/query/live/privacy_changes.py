@@ -19,7 +19,7 @@ from schemas.text_version import NewText, TextChange, TextHistory, TextVersion
 
 
 class WouldDelete(Permanent):
-    """The change deletes what visitors said, and lacks the confirmation."""
+    """The change deletes what visitors said, and the order does not say that this is meant."""
 
     code = "would-delete"
 
@@ -46,21 +46,18 @@ class PrivacyChanges:
         return loss(state.rules, rules, self._now())
 
     async def put(self, site: str, order: PrivacyOrder, by: str) -> PrivacyState:
-        """Keep so much from now on.
-
-        Raises:
-            WouldDelete. TextChanged, TooManyTexts, UnknownSite, Retryable.
-        """
+        """Keep so much from now on. Raises: WouldDelete. TextChanged, TooManyTexts, UnknownSite, Retryable."""
         state = await self.state(site)
         rules = self.wanted(state, order)
-        new = NewText(text=written_rules(rules), note=order.note, over=_over(order, state))
-        return await self._done(state, rules, order, lambda: self._texts.put(_place(site), new, by))
+        text = written_rules(rules)
+        return await self._done(
+            state, rules, order, lambda told: self._texts.put(_place(site), NewText(text=text, **dict(told)), by)
+        )
 
     async def remove(self, site: str, change: PrivacyChange, by: str) -> PrivacyState:
         """Keep what pagewire.yaml says. Raises: UnknownText: so it is already; as `put`."""
         state = await self.state(site)
-        told = TextChange(note=change.note, over=_over(change, state))
-        return await self._done(state, state.filed, change, lambda: self._texts.remove(_place(site), told, by))
+        return await self._done(state, state.filed, change, lambda told: self._texts.remove(_place(site), told, by))
 
     async def restore(self, site: str, version: int, change: PrivacyChange, by: str) -> PrivacyState:
         """Keep again what a version says. Raises: UnknownText: there is none; as `put`."""
@@ -68,9 +65,12 @@ class PrivacyChanges:
         found = next((one for one in state.versions if one.version == version), None)
         if found is None:
             raise UnknownText(f"the privacy of site {site} has no version {version}")
-        told = TextChange(note=change.note, over=_over(change, state))
-        rules = found.rules or state.filed
-        return await self._done(state, rules, change, lambda: self._texts.restore(_place(site), version, told, by))
+        return await self._done(
+            state,
+            found.rules or state.filed,
+            change,
+            lambda told: self._texts.restore(_place(site), version, told, by),
+        )
 
     async def roll_back(self, site: str, change: PrivacyChange, by: str) -> PrivacyState:
         """Undo the last change; again, the one before. Raises: NoEarlierText; as `put`."""
@@ -79,22 +79,22 @@ class PrivacyChanges:
         if before is None:
             raise NoEarlierText(f"what site {site} keeps was never changed")
         rules = next((one.rules for one in state.versions if one.version == before), None) or state.filed
-        told = TextChange(note=change.note, over=_over(change, state))
-        return await self._done(state, rules, change, lambda: self._texts.roll_back(_place(site), told, by))
+        return await self._done(state, rules, change, lambda told: self._texts.roll_back(_place(site), told, by))
 
     async def _done(
         self,
         state: PrivacyState,
         rules: PrivacyRules,
         change: PrivacyChange,
-        work: Callable[[], Awaitable[TextVersion]],
+        work: Callable[[TextChange], Awaitable[TextVersion]],
     ) -> PrivacyState:
         lost = self.loss(state, rules)
         if lost is not None and not change.sure:
             raise WouldDelete(
                 f"site {state.site}: {said(lost)}; say that you are sure (`sure`, at the command --yes), and it is done"
             )
-        await work()
+        # The loss is that of the version which was looked at here.
+        await work(TextChange(note=change.note, over=state.live if change.over is None else change.over))
         return await self.state(state.site)
 
     def _state(self, site: str, history: TextHistory) -> PrivacyState:
@@ -107,14 +107,7 @@ class PrivacyChanges:
             filed=filed,
             deleted_by=deleted_by(history.versions, filed, self._now()),
             versions=tuple(
-                PrivacyVersion(
-                    version=one.version,
-                    rules=_read(one.text) if one.text is not None else None,
-                    of=one.of,
-                    by=one.by,
-                    at=one.at,
-                    note=one.note,
-                )
+                PrivacyVersion(**one.noted(), of=one.of, rules=_read(one.text) if one.text is not None else None)
                 for one in history.versions
             ),
         )
@@ -132,11 +125,6 @@ def said(lost: PrivacyLoss) -> str:
 
 def _place(site: str) -> Place:
     return Place(site, "privacy", PRIVACY)
-
-
-def _over(change: TextChange, state: PrivacyState) -> int:
-    """What was looked at here is what the loss was told of."""
-    return state.live if change.over is None else change.over
 
 
 def _read(text: str) -> PrivacyRules | None:

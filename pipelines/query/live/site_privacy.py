@@ -56,7 +56,6 @@ class SitePrivacy:
 
 
 def filed_rules(site: Site) -> PrivacyRules:
-    """What pagewire.yaml says."""
     kept = site.retention
     return PrivacyRules(
         log_questions=site.log_questions,

@@ -78,8 +78,7 @@ class PromptSet:
     def changed(self, kind: TextKind, name: str, text: str) -> PromptSet:
         """With a text in place of what is said here.
 
-        Raises:
-            PromptError: it does not fit, or nothing of this name is said.
+        Raises: PromptError: it does not fit, or nothing of this name is said.
         """
         if kind == "prompts":
             if name not in self.prompts:
@@ -112,8 +111,7 @@ class SitePrompts:
     Args:
         folders: of sites that say some things their own way.
 
-    Raises:
-        SettingsError: naming the site, the file and what is wrong with it.
+    Raises: SettingsError: naming the site, the file and what is wrong with it.
     """
 
     def __init__(self, folders: Mapping[str, Path] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Site texts: what a site says in fixed words, and which of them are its own, for whoever looks after it.
+"""Site texts: what a site says in fixed words, and which of them are its own, for its operators.
 
 pagewire.yaml (glossary, contact), the site's folder `prompts`, our own files ─┐
 versions that were made live while the system runs ────────────────────────────┴─▶ SiteTexts
@@ -30,8 +30,7 @@ def site_texts(settings: Configured, name: str, live: Iterable[TextVersion] = ()
     """The files as they are now, and what was made live over them; workers have read the files when they started.
     Takes some 50 ms.
 
-    Raises:
-        UnknownSite. SettingsError: a file of the site is wrong.
+    Raises: UnknownSite. SettingsError: a file of the site is wrong.
     """
     site = settings.site(name)
     site_prompts = SitePrompts({name: site.prompts} if site.prompts else {})

@@ -3,8 +3,8 @@
     put, remove, restore, roll back ─▶ does it fit? is live what the editor saw? ─▶ version n + 1 ─▶ live_texts.py
     propose ────────────────────────▶ does it fit? ──────────────────────────────▶ version n + 1, a candidate: not live
 
-Who makes a version takes its number, and a number is given once. So of two who change one text at once the second is
-told, and whoever dies in between has changed it or not: there is no half of it.
+Who makes a version takes its number, and a number is given once. So of two who change one text at once the second gets
+an error, and a gateway that dies in between has changed it or not: there is no half of it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -113,6 +114,9 @@ class _Known:
         return 0 if found is None or found.text is None else found.version
 
 
+_Wanted = TextVersion | dict[str, Any]  # one that is there already, or what is special of the next one
+
+
 class TextChanges:
     """Reads and changes texts. `now`: the time that all gateways go by."""
 
@@ -125,9 +129,7 @@ class TextChanges:
         """Raises: UnknownSite, UnknownText, SettingsError: a file of the site is wrong. Retryable."""
         known = await self._known(place)
         return TextHistory(
-            site=place.site,
-            kind=place.kind,
-            name=place.name,
+            **vars(place),
             text=known.text,
             live=known.number,
             filed=known.filed,
@@ -145,73 +147,58 @@ class TextChanges:
     async def put(self, place: Place, new: NewText, by: str) -> TextVersion:
         """Say it from now on. What is live already is not made again, so that a request may be repeated.
 
-        Raises:
-            BadText, TextChanged, TooManyTexts; as `history`.
+        Raises: BadText, TextChanged, TooManyTexts; as `history`.
         """
 
-        def made(known: _Known) -> TextVersion:
-            if known.live is not None and known.live.text == new.text:
-                return known.live
-            self._fit(place, new.text, known)
-            _as_seen(place, new, known)
-            return self._next(place, known, by, new.note, text=new.text)
+        def wanted(known: _Known) -> _Wanted:
+            return known.live if known.live is not None and known.live.text == new.text else {"text": new.text}
 
-        return await self._add(place, made)
+        return await self._add(place, new, by, wanted)
 
     async def remove(self, place: Place, change: TextChange, by: str) -> TextVersion:
         """Say from now on what the files say. Raises: UnknownText: they do already; as `put`."""
 
-        def made(known: _Known) -> TextVersion:
+        def wanted(known: _Known) -> _Wanted:
             if not known.number:
                 raise UnknownText(f"{place} of site {place.site} is as the files have it")
-            _as_seen(place, change, known)
-            return self._next(place, known, by, change.note)
+            return {"text": None}
 
-        return await self._add(place, made)
+        return await self._add(place, change, by, wanted)
 
     async def restore(self, place: Place, version: int, change: TextChange, by: str) -> TextVersion:
         """Say again what a version says; of a candidate, put it to use. Raises: UnknownText; as `put`."""
 
-        def made(known: _Known) -> TextVersion:
+        def wanted(known: _Known) -> _Wanted:
             found = known.version(version)
             if found is None:
                 raise UnknownText(f"{place} of site {place.site} has no version {version}")
             if known.live is not None and known.live.of == version:
                 return known.live  # this request, repeated
-            if found.text is not None:
-                self._fit(place, found.text, known)
-            _as_seen(place, change, known)
-            return self._next(place, known, by, change.note, text=found.text, of=version)
+            return {"text": found.text, "of": version}
 
-        return await self._add(place, made)
+        return await self._add(place, change, by, wanted)
 
     async def roll_back(self, place: Place, change: TextChange, by: str) -> TextVersion:
         """Say again what was said before. Raises: NoEarlierText; as `put`."""
 
-        def made(known: _Known) -> TextVersion:
+        def wanted(known: _Known) -> _Wanted:
             before = known.before()
             if before is None:
                 raise NoEarlierText(f"{place} of site {place.site}: nothing was said before what is said now")
             found = known.version(before)
-            text = found.text if found is not None else None
-            if text is not None:
-                self._fit(place, text, known)
-            _as_seen(place, change, known)
-            return self._next(place, known, by, change.note, text=text, of=before, back=True)
+            return {"text": found.text if found is not None else None, "of": before, "back": True}
 
-        return await self._add(place, made)
+        return await self._add(place, change, by, wanted)
 
     async def propose(self, place: Place, new: NewText, by: str) -> TextVersion:
         """Keep it as a candidate. Raises: BadText, TooManyTexts; as `history`."""
 
-        def made(known: _Known) -> TextVersion:
+        def wanted(known: _Known) -> _Wanted:
             newest = known.versions[0] if known.versions else None
-            if newest is not None and newest.candidate and newest.text == new.text:
-                return newest
-            self._fit(place, new.text, known)
-            return self._next(place, known, by, new.note, text=new.text, candidate=True)
+            again = newest is not None and newest.candidate and newest.text == new.text
+            return newest if newest is not None and again else {"text": new.text, "candidate": True}
 
-        return await self._add(place, made)
+        return await self._add(place, new, by, wanted)
 
     def _fit(self, place: Place, text: str, known: _Known) -> None:
         """Raises: BadText."""
@@ -229,14 +216,20 @@ class TextChanges:
         except ValidationError as err:
             raise BadText(problems(err)) from None
 
-    async def _add(self, place: Place, made: Callable[[_Known], TextVersion]) -> TextVersion:
+    async def _add(self, place: Place, change: TextChange, by: str, wanted: Callable[[_Known], _Wanted]) -> TextVersion:
         for _ in range(TRIES):
             known = await self._known(place)
-            version = made(known)
-            if version in known.versions:
-                return version
+            made = wanted(known)
+            if isinstance(made, TextVersion):
+                return made
+            if made["text"] is not None:
+                self._fit(place, made["text"], known)
+            if not made.get("candidate"):
+                _as_seen(place, change, known)
             if not known.number:
                 await self._room(place, known)
+            number = known.versions[0].version + 1 if known.versions else 1
+            version = TextVersion(**vars(place), **made, version=number, by=by, at=self._now(), note=change.note)
             if await self._store.add(version):
                 return version
         raise Retryable(f"{place} of site {place.site} is changed by others all the time; try again")
@@ -259,32 +252,6 @@ class TextChanges:
             await self._store.versions(place.site, place.kind, place.name),
         )
 
-    def _next(
-        self,
-        place: Place,
-        known: _Known,
-        by: str,
-        note: str,
-        *,
-        text: str | None = None,
-        of: int | None = None,
-        back: bool = False,
-        candidate: bool = False,
-    ) -> TextVersion:
-        return TextVersion(
-            site=place.site,
-            kind=place.kind,
-            name=place.name,
-            version=known.versions[0].version + 1 if known.versions else 1,
-            text=text,
-            candidate=candidate,
-            of=of,
-            back=back,
-            by=by,
-            at=self._now(),
-            note=note,
-        )
-
 
 def _files(place: Place, site: Site) -> PromptSet:
     """Raises: SettingsError; not of what no wrong file of prompts must keep from being changed."""
@@ -304,17 +271,13 @@ def _filed(place: Place, settings: Configured, files: PromptSet) -> str | None:
         if place.name not in files.prompts:
             raise wrong
         return written(place.name, site.prompts).strip()
+    if place.name != {"privacy": PRIVACY, "settings": ANSWERS, "glossary": GLOSSARY}.get(place.kind, place.name):
+        raise wrong
     if place.kind == "privacy":
-        if place.name != PRIVACY:
-            raise wrong
         return written_rules(filed_rules(site))
     if place.kind == "settings":
-        if place.name != ANSWERS:
-            raise wrong
         return filed_settings(settings, place.site)
     if place.kind == "glossary":
-        if place.name != GLOSSARY:
-            raise wrong
         return written_glossary(site.glossary) or None
     if not is_language_tag(spoken):
         raise wrong

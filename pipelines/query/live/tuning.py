@@ -44,11 +44,9 @@ class Configured(Protocol):
 
     def site(self, name: str) -> Site:
         """Raises: UnknownSite."""
-        ...
 
     def models(self, site: str) -> tuple[str, ...]:
         """The models that are named for a site."""
-        ...
 
 
 class SiteTuning:

@@ -1,1 +1,1 @@
-"""The log stage: what became of visitors' questions, kept where whoever runs the site can read it."""
+"""The log stage: the outcomes of visitors' questions, kept where operators can read them."""

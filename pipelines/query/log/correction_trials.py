@@ -15,9 +15,9 @@ from pipelines.query.extractive.certainty import names_nothing
 from pipelines.query.extractive.courtesy import recognized
 from pipelines.query.live.corrections import CorrectionSet, SiteCorrections, is_understood, synonym_circle, telling
 from pipelines.query.live.glossary import Glossary
+from pipelines.query.log.gap_reports import vectors_of
 from pipelines.query.log.gaps import Wording, wordings
 from pipelines.query.log.ports import QuestionReader
-from pipelines.query.log.question_vectors import vectors_of
 from pipelines.query.retrieve.alike import LEAST, AskedQuestion, alike
 from pipelines.query.retrieve.corrected import FLOOR, Corrector, centred, speaks
 from pipelines.query.search.ports import SearchEmbedder, SearchEmbedders
@@ -161,15 +161,11 @@ def _shown(wording: Wording, likeness: float) -> TriedQuestion:
 
 def _refused(correction: Correction, answered: int, logged: int) -> RefusedFor | None:
     asked, langs = correction.questions or (correction.word,), (correction.lang.partition("-")[0],)
-    if not all(_says(text, correction.lang) for text in asked):
+    # What needs no search is answered before any correction is looked at.
+    if not all(telling(text, langs) and recognized(text, correction.lang).kind is None for text in asked):
         return "says-nothing"
     if correction.questions and correction.reach != "same" and any(names_nothing(text, langs) for text in asked):
         return "says-nothing"
     if answered > FEWEST and answered > ALL * logged:
         return "catches-all"
     return None
-
-
-def _says(text: str, lang: str) -> bool:
-    """Whether it says what it is about. What needs no search is answered before any correction is looked at."""
-    return bool(telling(text, (lang.partition("-")[0],))) and recognized(text, lang).kind is None

@@ -64,7 +64,6 @@ class AnsweredReader(Protocol):
 
     async def answered(self, site: str, since: datetime, most: int) -> Sequence[AnsweredQuestion]:
         """The newest first. Raises: Retryable."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -177,7 +176,7 @@ class FrequentQuestions:
         return site in self._least
 
     def of(self, site: str) -> Sequence[FrequentQuestion]:
-        """Those that are known. They are read again where these are too old; nobody waits for it."""
+        """Those that are known. They are read again where these are too old; no request waits for it."""
         if not self.shown(site):
             return ()
         kept = self._kept.setdefault(site, _Kept())

@@ -1,6 +1,10 @@
 """Gap reports: made in the background, kept for some minutes, one at a time.
 
 question log ─▶ vectors: kept with the questions, else made now ─▶ grouping, in a process of its own ─▶ report, kept
+
+A vector comes with the question: it was searched by it (schemas.outcome.Outcome.vector), and embedding 10,000 questions
+again takes a minute. Made here are those of questions that were masked, failed before they were searched, are older
+than vectors in the log, or were searched by another model than the live index has.
 """
 
 from __future__ import annotations
@@ -10,15 +14,15 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from time import monotonic
 
+import numpy as np
 import structlog
 
-from pipelines.query.log.gaps import Period, report, wordings
+from pipelines.query.log.gaps import Period, Wording, report, wordings
 from pipelines.query.log.grouping import Numbers
 from pipelines.query.log.kept_reports import KeptReports, UnderWay
 from pipelines.query.log.ports import QuestionReader
-from pipelines.query.log.question_vectors import vectors_of
 from pipelines.query.log.readable import PageRights, ReadableQuestions
-from pipelines.query.search.ports import SearchEmbedders
+from pipelines.query.search.ports import SearchEmbedder, SearchEmbedders
 from pipelines.runtime.embedder import Matrix32
 from schemas.gaps import GapReport
 
@@ -37,7 +41,7 @@ class GapReports:
         rights: tell which pages found for a question may be named.
         group: groups vectors, in another process.
         now: the time that questions are logged by.
-        one_at_a_time: shared with whoever else makes reports.
+        one_at_a_time: shared with the other makers of reports.
     """
 
     def __init__(
@@ -71,8 +75,7 @@ class GapReports:
             groups: whose pages are named beside those for everybody; None: all pages.
             wait: seconds, after which it goes on being made and the caller asks again; None: to its end.
 
-        Raises:
-            Retryable. Permanent: of the embedder.
+        Raises: Retryable. Permanent: of the embedder.
         """
         mine = None if groups is None else frozenset(groups)
         return await self._kept.report(site, (days, until, mine), lambda: self._make(site, days, until, mine), wait)
@@ -105,3 +108,22 @@ class GapReports:
         seconds = round(monotonic() - began, 1)
         log.info("questions grouped", site=site, questions=len(asked), embedded=made, seconds=seconds)
         return found
+
+
+async def vectors_of(model: SearchEmbedder, wordings: Sequence[Wording]) -> tuple[Matrix32, int]:
+    """A row a wording, and how many had to be made. One after the other: visitors' questions go in between.
+
+    Raises: Retryable. Permanent: of the embedder.
+    """
+    rows, made = np.empty((len(wordings), model.dims), dtype=np.float32), 0
+    for place, wording in enumerate(wordings):
+        kept = (one.vector for one in wording.questions if one.vector and one.vector.model == model.fingerprint)
+        known = next((each for each in kept if len(each.data) == model.dims), None)
+        if known is not None:
+            rows[place] = known.vector
+        else:
+            rows[place] = await model.query(wording.text)
+            made += 1
+        if not place % 500:
+            await asyncio.sleep(0)
+    return rows, made

@@ -92,16 +92,15 @@ def wordings(asked: Iterable[GroupableQuestion]) -> list[Wording]:
     for one in asked:
         if one.text:
             same.setdefault(wording_of(one.text) or (one.text,), []).append(one)
-    return [Wording(_most([one.text for one in every]), every[0].lang, tuple(every)) for every in same.values()]
-
-
-def _most(texts: Sequence[str | None]) -> str:
-    return Counter(texts).most_common(1)[0][0] or ""
+    return [
+        Wording(Counter(one.text or "" for one in every).most_common(1)[0][0], every[0].lang, tuple(every))
+        for every in same.values()
+    ]
 
 
 def misses(one: GroupableQuestion) -> frozenset[Miss]:
     """What was wrong with the answer. Who likes a page or an answer was helped by it, however unsure it was; what an
-    editor has said is as it should be, if nobody dislikes it."""
+    editor has said is as it should be, if no visitor dislikes it."""
     found: set[Miss] = set()
     if one.became == "refused" and not one.corrected:
         found.add("refused")
@@ -148,7 +147,8 @@ def report(
         members[number].append(place)
     every = [_Group.of([grouped[n] for n in places], vectors[places], period) for places in members.values()]
     listed = sorted(every, key=_most_missed)[:KEPT]
-    listed += [group for group in sorted(every, key=_most_asked)[:KEPT] if group not in listed]
+    most_asked_first = sorted(every, key=lambda group: (-group.asked, -group.missed, group.wordings[0].text))
+    listed += [group for group in most_asked_first[:KEPT] if group not in listed]
     spoken = telling((group.texts for group in listed), (group.texts for group in every))
     return GapReport(
         site=site,
@@ -170,7 +170,6 @@ def most_missed(made: GapReport, limit: int) -> GapReport:
 
 
 def most_asked(made: GapReport, limit: int) -> GapReport:
-    """All groups of the period, most asked first."""
     asked = [group for group in made.groups if group.asked]
     return _of(made, sorted(asked, key=lambda group: (-group.asked, -group.missed, group.label)), limit)
 
@@ -180,7 +179,6 @@ def _of(made: GapReport, groups: Sequence[QuestionGroup], limit: int) -> GapRepo
 
 
 def counts(asked: Iterable[GroupableQuestion]) -> GapCounts:
-    """Of a period's questions."""
     numbers: Counter[str] = Counter()
     for one in asked:
         missed = misses(one)
@@ -267,10 +265,6 @@ class _Group:
 def _most_missed(group: _Group) -> tuple[object, ...]:
     """Pages that were shown come last: without a model they are ordinary, and most of them the right ones."""
     return (-group.worse, -group.missed, -group.asked, -group.missed_before, group.wordings[0].text)
-
-
-def _most_asked(group: _Group) -> tuple[object, ...]:
-    return (-group.asked, -group.missed, group.wordings[0].text)
 
 
 def _sample(text: str, shown: _Shown) -> GapQuestion:

@@ -6,6 +6,10 @@ Vectors of questions lie in a narrow cone, those of one language in a narrower o
 means the same for every model and site, and a question meets its translation: on the tuned half of `bench gaps` the
 adjusted Rand index is at best .74 without that, .86 with. Average linkage gives the same groups each time, needs no
 number of groups, and does not chain; what else was tried: docs/decisions/021-gaps.md.
+
+Two groups that are each other's nearest become one. The way to such two is a chain: from a group to its nearest, to
+that one's nearest, and so on, in steps that only get shorter (Benzécri, 1982; Müllner, 2011, Modern hierarchical,
+agglomerative clustering algorithms).
 """
 
 from __future__ import annotations
@@ -15,7 +19,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.query.log.linkage import linked
 from pipelines.runtime.embedder import Matrix32
 from schemas.compact import expand
 
@@ -100,3 +103,43 @@ def _joined(vectors: Matrix32, linked: Matrix32, numbers: Numbers, apart: float)
         own = free + begin + np.arange(len(nearest))
         joined[begin : begin + BLOCK] = np.where(near, names[nearest], own)
     return joined
+
+
+AWAY = np.inf  # the distance to itself, and to what is part of another group or complete
+
+
+def linked(distances: NDArray[np.float32], apart: float) -> NDArray[np.int64]:
+    """The group of each, as the number of its first member.
+
+    Args:
+        distances: (n, n), of each to each; left as they are.
+        apart: mean distance of the members of two groups up to which they are one.
+    """
+    # A product of matrices may round the two ways of a pair differently, and a chain would never end.
+    distances = np.maximum(distances, distances.T)
+    np.fill_diagonal(distances, AWAY)
+    groups = np.arange(len(distances))
+    sizes = np.ones(len(distances))
+    unfinished = np.ones(len(distances), dtype=bool)
+    for first in range(len(distances)):
+        chain: list[int] = []
+        while unfinished[first]:
+            chain = chain or [first]
+            last = chain[-1]
+            nearest = int(distances[last].argmin())
+            if not distances[last, nearest] <= apart:
+                # Complete: what others make of each other is no nearer to it than they are.
+                gone = chain.pop()
+            elif len(chain) > 1 and distances[last, nearest] == distances[last, chain[-2]]:
+                kept, gone = sorted((chain.pop(), chain.pop()))
+                means = np.average(distances[[kept, gone]], axis=0, weights=sizes[[kept, gone]])
+                means[kept] = AWAY
+                distances[kept] = distances[:, kept] = means
+                sizes[kept] += sizes[gone]
+                groups[groups == gone] = kept
+            else:
+                chain.append(nearest)
+                continue
+            distances[gone] = distances[:, gone] = AWAY
+            unfinished[gone] = False
+    return groups

@@ -13,14 +13,14 @@ from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Handler, Sender
 from schemas.outcome import Forgotten, Outcome, OutcomeEvent, Rated, VerdictEvent
 
-Keeping = Callable[[], Masks]  # raises Retryable while nobody knows what was changed since the start
+Keeping = Callable[[], Masks]  # raises Retryable while it is unknown what was changed since the start
 
 
 def log_handler(store: OutcomeStore, keeping: Keeping) -> Handler:
-    """What became of a question, and what its visitor says of it, become one document, whose id is the request's.
+    """The outcome of a question and its visitor's feedback become one document, whose id is the request's.
 
     What its site keeps by now counts, too: events may have waited here for days. What is to be forgotten is, always. Of
-    a site that only whoever sent it knows, as a new one while workers are restarted in turn, it is kept as it was sent.
+    a site that only the sender knows, as a new one while workers are restarted in turn, it is kept as it was sent.
     """
 
     async def handle(record: Record, sender: Sender) -> None:

@@ -1,7 +1,7 @@
 """Reports that take a while: made in the background, kept for some minutes, one at a time.
 
 asked for ─▶ there, or one of this site under way? ─ no ─▶ a task makes it, once those of other sites before it are done
-                └ yes ─▶ whoever asks waits with the others, or asks again
+                └ yes ─▶ the caller waits with the others, or asks again
 
 A site has one under way, whatever its readers ask for: a heap of theirs would keep the readers of all others waiting.
 """
@@ -43,8 +43,8 @@ class KeptReports(Generic[R]):
     """One kind of them. One per process; close it last.
 
     Args:
-        one_at_a_time: whoever holds it makes a report: each takes a core and up to some 300 MB.
-        now: the time that is told of a report under way.
+        one_at_a_time: held while a report is made: each takes a core and up to some 300 MB.
+        now: the time that a report under way shows.
     """
 
     def __init__(self, one_at_a_time: asyncio.Lock, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
@@ -66,7 +66,9 @@ class KeptReports(Generic[R]):
         until = None if wait is None else monotonic() + wait
         while True:
             self._forget()
-            work = self._works.get((site, key)) or self._under_way(site) or self._begin(site, key, make)
+            waiting = (work for (of, _), work in self._works.items() if of == site and work.ready_at is None)
+            under_way = next(waiting, None)
+            work = self._works.get((site, key)) or under_way or self._begin(site, key, make)
             done, _ = await asyncio.wait([work.task], timeout=None if until is None else max(0.0, until - monotonic()))
             if not done:
                 return UnderWay(work.began_at)
@@ -79,24 +81,20 @@ class KeptReports(Generic[R]):
             with suppress(asyncio.CancelledError, Exception):
                 await work.task
 
-    def _under_way(self, site: str) -> _Work[R] | None:
-        """The one that is being made for the site, or waits for its turn."""
-        return next((work for (of, _), work in self._works.items() if of == site and work.ready_at is None), None)
-
     def _begin(self, site: str, key: Hashable, make: Callable[[], Awaitable[R]]) -> _Work[R]:
-        task = asyncio.create_task(self._made(make), name=f"a report of {site}")
+        async def made() -> R:
+            async with self._one_at_a_time:
+                return await make()
+
+        task = asyncio.create_task(made(), name=f"a report of {site}")
         work = self._works[site, key] = _Work(key, task, self._now())
         task.add_done_callback(lambda done: self._done((site, key), done))
         return work
 
-    async def _made(self, make: Callable[[], Awaitable[R]]) -> R:
-        async with self._one_at_a_time:
-            return await make()
-
     def _done(self, place: tuple[str, Hashable], task: asyncio.Task[R]) -> None:
         work = self._works[place]
         work.ready_at = monotonic()
-        if task.cancelled() or task.exception() is not None:  # whoever waits is told; who comes later tries again
+        if task.cancelled() or task.exception() is not None:  # those who wait get the error; a later call tries again
             del self._works[place]
 
     def _forget(self) -> None:

@@ -16,11 +16,7 @@ PAGE = 1_000  # questions read at once
 
 
 async def pages(reader: QuestionReader, site: str, wanted: QuestionFilter) -> AsyncGenerator[QuestionList, None]:
-    """All questions that fit, a list at a time; the first also where there are none.
-
-    Raises:
-        Retryable.
-    """
+    """All questions that fit, a list at a time; the first also where there are none. Raises: Retryable."""
     after = None
     while True:
         page = await reader.find(site, wanted, PAGE, after)
@@ -43,7 +39,6 @@ def csv_lines(rows: Iterable[QuestionRow], *, header: bool) -> str:
 
 
 def ndjson_lines(rows: Iterable[QuestionRow]) -> str:
-    """A JSON object a line."""
     return "".join(f"{row.model_dump_json()}\n" for row in rows)
 
 

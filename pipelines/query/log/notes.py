@@ -36,7 +36,9 @@ class Notes:
         """Say what the visitor thinks of an answer, if the site logs questions. Raises: Retryable: not confirmed."""
         if self._masks.logs(site):
             kept = feedback.model_copy(update={"comment": self._masks.kept(site, feedback.comment)})
-            await self._say(site, conversation, request_id, Rated(feedback=kept))
+            said = Rated(feedback=kept)
+            event = OutcomeEvent(site=site, request_id=request_id, conversation=conversation, event=said)
+            await self._sender.send(OUTCOMES, event.key, event)
 
     async def forgotten(self, site: str, conversation: str, requests: Sequence[str], at: datetime) -> None:
         """Erase the words of a conversation's questions, also of those whose outcome is still on its way.
@@ -47,8 +49,7 @@ class Notes:
             conversation: its hash.
             requests: of its questions.
 
-        Raises:
-            Retryable: they are not erased.
+        Raises: Retryable: they are not erased.
         """
         if not requests:
             return
@@ -57,7 +58,3 @@ class Notes:
         await self._store.put(event)
         with suppress(Retryable):  # they are erased; only a replay of this week's topic would not know
             await self._sender.send(OUTCOMES, event.key, event)
-
-    async def _say(self, site: str, conversation: str, request_id: str, said: Rated) -> None:
-        event = OutcomeEvent(site=site, request_id=request_id, conversation=conversation, event=said)
-        await self._sender.send(OUTCOMES, event.key, event)

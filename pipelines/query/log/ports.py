@@ -23,7 +23,6 @@ class Expiring(Protocol):
 
     async def expire(self, before: Mapping[str, datetime]) -> Mapping[str, int]:
         """Delete what is older than its site's time. Returns: how many, by site. Raises: Retryable."""
-        ...
 
 
 class OutcomeStore(Expiring, Protocol):
@@ -34,18 +33,14 @@ class OutcomeStore(Expiring, Protocol):
 
         An outcome that comes after its conversation was forgotten is kept without its words.
 
-        Raises:
-            Retryable. Permanent: the document is refused.
+        Raises: Retryable. Permanent: the document is refused.
         """
-        ...
 
     async def put_verdict(self, event: VerdictEvent) -> None:
         """Add what a judge found of its answer, whichever comes first. Raises: as `put`."""
-        ...
 
     async def forgotten(self, site: str, request_id: str) -> bool:
         """Whether its visitor has deleted the conversation, also where no outcome is known yet. Raises: Retryable."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -88,23 +83,14 @@ class QuestionReader(Protocol):
         Args:
             after: the `next` of an earlier list.
 
-        Raises:
-            BadCursor.
+        Raises: BadCursor.
         """
-        ...
 
     async def get(self, site: str, request_id: str) -> LoggedQuestion | None:
         """Without its vector, which says nothing to people."""
-        ...
 
     async def asked(self, site: str, since: datetime, until: datetime, most: int) -> Sequence[GroupableQuestion]:
-        """Questions of a period, the newest first; no courtesies.
-
-        Args:
-            most: of them.
-        """
-        ...
+        """Questions of a period, the newest first; no courtesies. `most`: of them."""
 
     async def corrections_used(self, site: str) -> Mapping[str, int]:
         """How many questions each correction has answered, by its id."""
-        ...

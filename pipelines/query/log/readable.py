@@ -2,7 +2,7 @@
 
 A question that was asked with access groups may have found pages that not everybody may read. Their ids, titles and
 addresses are shown to those alone who may read the pages today: the live index decides, as it does for the list of
-pages. Of a page that is gone nobody can tell any more, so it is shown to nobody.
+pages. Of a page that is gone this is unknown, so it is not shown.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
 
 import structlog
 
@@ -37,13 +36,6 @@ _LABEL = re.compile(r"^(?:[*_#>\s-]*)(?:[\w' ]{0,24}(?:question|query|frage)[*_]
 _QUOTES = "\"'“”„‘’«»`*_ \t"
 
 
-class HistoryMessage(NamedTuple):
-    """One side's words in a conversation."""
-
-    role: Literal["visitor", "assistant"]
-    text: str
-
-
 @dataclass(frozen=True)
 class Rewriter:
     """What questions are rewritten with."""
@@ -57,22 +49,17 @@ def search_mode(question: str, short_words: int) -> SearchMode:
     return "keyword" if count_words(question) < short_words else "semantic"
 
 
-def recent(history: Sequence[Turn], messages: int, chars: int = MAX_HISTORY) -> list[HistoryMessage]:
-    """The newest messages, oldest first: at most `messages`, together at most `chars` characters.
-
-    The oldest that is kept may be cut at its end.
+def recent(history: Sequence[Turn], messages: int, chars: int = MAX_HISTORY) -> list[tuple[str, str]]:
+    """The role and the text of the newest messages, oldest first: at most `messages`, together at most `chars`
+    characters. The oldest that is kept may be cut at its end.
     """
-    said = [
-        m
-        for turn in history
-        for m in (HistoryMessage("visitor", turn.question), HistoryMessage("assistant", turn.answer))
-    ]
-    kept: list[HistoryMessage] = []
+    said = [message for turn in history for message in (("visitor", turn.question), ("assistant", turn.answer))]
+    kept: list[tuple[str, str]] = []
     left = chars
     for role, text in reversed(said[-messages:] if messages else []):
         piece = cut(text, left)
         if piece:
-            kept.append(HistoryMessage(role, piece))
+            kept.append((role, piece))
         left -= len(piece)
         if piece != text:
             break
@@ -91,7 +78,6 @@ def values(request: Question, *, site: str, language: str, history_messages: int
         site: the website's title, as visitors know it.
         language: name of the site's language, in English.
         terms: what the question calls things, and what the site calls them.
-        chars: of the conversation.
     """
     return {
         "site": site,
@@ -127,8 +113,7 @@ async def rewrite(
 ) -> tuple[str | None, Usage]:
     """The question as the model puts it, None without a rewriter, or when it fails; and what was spent on it.
 
-    Raises:
-        PromptNotTried.
+    Raises: PromptNotTried.
     """
     if rewriter is None:
         return None, Usage()

@@ -21,8 +21,7 @@ from pipelines.query.flow import Flow
 from pipelines.query.live.glossary import Glossary
 from pipelines.query.retrieve.corrected import Corrector, Found, corrected
 from pipelines.query.retrieve.original import original
-from pipelines.query.search.labelled import LabelledIndex
-from pipelines.query.search.ports import Hit, Reranker, SearchIndex
+from pipelines.query.search.ports import Hit, LabelledIndex, Reranker, SearchIndex
 from pipelines.query.search.search import Retrieval, Searcher
 from pipelines.query.search.widen import passages, wanted
 from pipelines.query.settings import QuerySettings

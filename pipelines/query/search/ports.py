@@ -6,12 +6,12 @@ import dataclasses
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import Retryable
 from schemas.ingest import UnitKind, Vector32
-from schemas.labels import NO_LABELS
+from schemas.labels import NO_LABELS, have_labels
 from schemas.page import FieldName
 from schemas.page_metadata import PageStamp
 from schemas.query import Source
@@ -72,23 +72,14 @@ class Hit(Candidate):
         """What all chunks have in common that may stand in one source."""
         return self.title, self.url
 
+    @property
+    def figures(self) -> dict[str, Any]:
+        """What a source and a line of results say of it."""
+        same = ("page_id", "lang", "title", "url", "field", "ord", "score", "cosine", "revision")
+        return {name: getattr(self, name) for name in same} | dict(self.stamp)
+
     def source(self, n: int, text: str, heading: str = "") -> Source:
-        """A source of this number whose best hit it is."""
-        return Source(
-            n=n,
-            page_id=self.page_id,
-            lang=self.lang,
-            title=self.title,
-            url=self.url,
-            field=self.field,
-            ord=self.ord,
-            heading=heading,
-            text=text,
-            score=self.score,
-            cosine=self.cosine,
-            revision=self.revision,
-            **dict(self.stamp),
-        )
+        return Source(n=n, heading=heading, text=text, **self.figures)
 
 
 @dataclass(frozen=True)
@@ -186,7 +177,7 @@ class SurenessProfile:
     page: Calibration  # ... that its page does
     least_unit: float  # to show the unit
     least_page: float  # to show what fits best on the page
-    background: Background | None = None  # None: nobody measured it
+    background: Background | None = None  # None: not measured
 
 
 @dataclass(frozen=True)
@@ -212,7 +203,6 @@ class Reranker(Protocol):
 
     async def scores(self, question: str, passages: Sequence[str]) -> Sequence[float]:
         """Chance that each passage answers the question, 0..1."""
-        ...
 
 
 class SearchEmbedder(Embedder, Protocol):
@@ -250,19 +240,15 @@ class SearchIndex(Protocol):
         Args:
             labels: of each key the pages must have one of the values.
 
-        Raises:
-            QueryModelOutdated: the live index is of another model than `model`. Retryable.
+        Raises: QueryModelOutdated: the live index is of another model than `model`. Retryable.
         """
-        ...
 
     async def page(self, site: str, page_id: str, *, groups: Iterable[str] = ()) -> list[Hit]:
         """The chunks of a page in all its languages that are for everybody or for one of the groups: language by
         language, in order. Raises: Retryable."""
-        ...
 
     async def chunks(self, index: str, addresses: Sequence[ChunkKey]) -> list[Hit]:
         """Chunks by their place. Raises: Retryable."""
-        ...
 
     async def field(self, index: str, page_key: str, field: FieldName) -> list[Hit]: ...
 
@@ -270,3 +256,26 @@ class SearchIndex(Protocol):
 # An index of a site, by its name, that is not live, for trials (wiring.index_search). Raises: Retryable; IndexNotTried:
 # the site has none of this name, or its model is not there.
 OtherIndexes = Callable[[str, str], Awaitable[tuple[SearchIndex, SearchEmbedders]]]
+
+
+class LabelledIndex(SearchIndex):
+    """A page is in it if it has, of each key, one of the values."""
+
+    def __init__(self, index: SearchIndex, labels: Mapping[str, Iterable[str]]) -> None:
+        self._index = index
+        self._labels = labels
+
+    async def candidates(self, site: str, text: str, vector: Vector32 | None, **how: Any) -> Candidates:
+        return await self._index.candidates(site, text, vector, **how, labels=self._labels)
+
+    async def page(self, site: str, page_id: str, *, groups: Iterable[str] = ()) -> list[Hit]:
+        return self._own(await self._index.page(site, page_id, groups=groups))
+
+    async def chunks(self, index: str, addresses: Sequence[ChunkKey]) -> list[Hit]:
+        return self._own(await self._index.chunks(index, addresses))
+
+    async def field(self, index: str, page_key: str, field: FieldName) -> list[Hit]:
+        return self._own(await self._index.field(index, page_key, field))
+
+    def _own(self, hits: Iterable[Hit]) -> list[Hit]:
+        return [hit for hit in hits if have_labels(hit.labels, self._labels)]

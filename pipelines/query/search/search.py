@@ -16,13 +16,13 @@ from cachetools import LRUCache
 from pipelines.query.flow import Flow
 from pipelines.query.ports import IndexNotTried
 from pipelines.query.search.fuse import fuse, known_share, standing
-from pipelines.query.search.labelled import LabelledIndex
 from pipelines.query.search.ports import (
     Candidate,
     Candidates,
     ChunkKey,
     Floors,
     Hit,
+    LabelledIndex,
     OtherIndexes,
     QueryModelOutdated,
     SearchEmbedder,
@@ -187,7 +187,6 @@ class Searcher:
 
     @property
     def chunks(self) -> SearchIndex:
-        """Those of the index that is searched."""
         return self._index
 
     async def embedded(self, site: str, text: str) -> tuple[SearchEmbedder, Vector32]:
@@ -203,11 +202,7 @@ class Searcher:
         return of_one_revision(await self._index.page(site, page_id, groups=groups))
 
     async def hits(self, site: str, text: str, *, kind: SearchKind, size: int, groups: Iterable[str] = ()) -> list[Hit]:
-        """The best chunks, at most `size`.
-
-        Raises:
-            UnknownSite, Retryable.
-        """
+        """The best chunks, at most `size`. Raises: UnknownSite, Retryable."""
         return (await self.find(site, text, kind=kind, size=size, groups=groups)).hits
 
     async def pages(
@@ -225,14 +220,9 @@ class Searcher:
         Args:
             vector: of this text by the site's model, where it is known; else the text is embedded.
 
-        Raises:
-            UnknownSite, Retryable.
+        Raises: UnknownSite, Retryable.
         """
-        self._settings.site(site)
-        try:
-            _, _, found = await self._candidates(site, text, kind, max(size, DEPTH), groups, vector)
-        except QueryModelOutdated:  # as in `find`; the vector may be of the model before
-            _, _, found = await self._candidates(site, text, kind, max(size, DEPTH), groups)
+        _, _, found = await self._candidates(site, text, kind, max(size, DEPTH), groups, vector)
         best = fuse(found.dense, found.keyword, known_share(found.terms, found.total), size=size)
         return [parse_page_key(key) for key in dict.fromkeys(each.page_key for each in best)]
 
@@ -257,27 +247,8 @@ class Searcher:
             guessed: whether neither the visitor nor the question's words say so.
             by_words: whether hits by vector alone count for less than those that have the words.
 
-        Raises:
-            UnknownSite, Retryable.
+        Raises: UnknownSite, Retryable.
         """
-        self._settings.site(site)
-        try:
-            return await self._find(site, text, kind, size, groups, flow, lang, guessed, by_words)
-        except QueryModelOutdated:  # a rebuild was promoted between two looks at the index
-            return await self._find(site, text, kind, size, groups, flow, lang, guessed, by_words)
-
-    async def _find(
-        self,
-        site: str,
-        text: str,
-        kind: SearchKind,
-        size: int,
-        groups: Iterable[str],
-        flow: Flow | None,
-        lang: str | None,
-        guessed: bool,
-        by_words: bool,
-    ) -> Retrieval:
         languages = self._settings.site(site).languages
         prefers = preferred(lang, languages, text) if lang and len(languages) > 1 else None
         depth = max(size, DEPTH) * (len(languages[:MOST_LANGUAGES]) if prefers else 1)
@@ -299,16 +270,8 @@ class Searcher:
     async def nearest(self, site: str, text: str, flow: Flow, *, groups: Iterable[str] = ()) -> Retrieval:
         """The best chunks of each field by vector, in the order of their cosines, and what is around them.
 
-        Raises:
-            UnknownSite, Retryable.
+        Raises: UnknownSite, Retryable.
         """
-        self._settings.site(site)
-        try:
-            return await self._nearest(site, text, flow, groups)
-        except QueryModelOutdated:  # as in `find`
-            return await self._nearest(site, text, flow, groups)
-
-    async def _nearest(self, site: str, text: str, flow: Flow, groups: Iterable[str]) -> Retrieval:
         model, vector, found = await self._candidates(site, text, "vector", flow.hits, groups, flow=flow)
         best = found.dense
         known = {each.place for each in best}
@@ -333,32 +296,40 @@ class Searcher:
         *,
         flow: Flow | None = None,
     ) -> tuple[SearchEmbedder | None, Vector32 | None, Candidates]:
+        self._settings.site(site)
         flow = flow or self._settings.flow_of(site)
-        model, floors, fingerprint = None, Floors(0.0, 0.0), ""
-        if kind == "keyword":
-            vector = None
-        else:
-            if vector is None:
-                model, vector = await self.embedded(site, text)
-            else:
-                model = await self._models.for_site(site)
-            floors = Floors(
-                model.profile.short_floor if flow.short_floor is None else flow.short_floor,
-                model.profile.content_floor if flow.content_floor is None else flow.content_floor,
+
+        async def looked_up(
+            vector: Vector32 | None,
+        ) -> tuple[SearchEmbedder | None, Vector32 | None, Candidates]:
+            model, floors, fingerprint = None, Floors(0.0, 0.0), ""
+            if kind != "keyword":
+                if vector is None:
+                    model, vector = await self.embedded(site, text)
+                else:
+                    model = await self._models.for_site(site)
+                floors = Floors(
+                    model.profile.short_floor if flow.short_floor is None else flow.short_floor,
+                    model.profile.content_floor if flow.content_floor is None else flow.content_floor,
+                )
+                fingerprint = model.fingerprint
+            found = await self._index.candidates(
+                site,
+                text,
+                vector,
+                model=fingerprint,
+                floors=floors,
+                content_hits=depth,
+                keyword_hits=depth if kind != "vector" else 0,
+                short_hits=flow.short_hits,
+                groups=groups,
             )
-            fingerprint = model.fingerprint
-        found = await self._index.candidates(
-            site,
-            text,
-            vector,
-            model=fingerprint,
-            floors=floors,
-            content_hits=depth,
-            keyword_hits=depth if kind != "vector" else 0,
-            short_hits=flow.short_hits,
-            groups=groups,
-        )
-        return model, vector, found
+            return model, vector, found
+
+        try:
+            return await looked_up(None if kind == "keyword" else vector)
+        except QueryModelOutdated:  # a rebuild was promoted between two looks at the index
+            return await looked_up(None)
 
     async def search(
         self,
@@ -376,27 +347,12 @@ class Searcher:
         Args:
             lang: the language that pages had better be in; None: any.
 
-        Raises:
-            UnknownSite, Retryable.
+        Raises: UnknownSite, Retryable.
         """
         found = await self.within(labels).find(site, query, kind=kind, size=size, groups=groups, lang=lang)
         # The words of some thousand sentences are stemmed at most; a thread, so that no other visitor waits.
         snippets = await asyncio.to_thread(lambda: [snippet(hit, query, found.vector) for hit in found.hits])
         return [
-            SearchHit(
-                page_id=hit.page_id,
-                lang=hit.lang,
-                title=hit.title,
-                url=hit.url,
-                field=hit.field,
-                ord=hit.ord,
-                text=hit.text,
-                score=hit.score,
-                cosine=hit.cosine,
-                revision=hit.revision,
-                labels=labels_of(hit.labels),
-                snippet=shown,
-                **dict(hit.stamp),
-            )
+            SearchHit(text=hit.text, labels=labels_of(hit.labels), snippet=shown, **hit.figures)
             for hit, shown in zip(found.hits, snippets, strict=True)
         ]

@@ -21,18 +21,15 @@ EDGE_WORDS = 5  # words at each end of a long sentence: enough for a browser to 
 
 
 def snippet(hit: Hit, query: str, vector: Vector32 | None = None) -> Snippet:
-    """What to show of a hit.
-
-    Args:
-        vector: the query's; None: the words alone decide.
-    """
+    """What to show of a hit. `vector`: the query's; None: the words alone decide."""
     wanted = searched(query, hit.lang)
     # Headings and code are shown in their place on the page alone.
     said = [unit for unit in hit.units if unit.kind in ("prose", "item", "row")]
     if not said:
         return Snippet(parts=_parts(plain(hit.text), wanted, hit.lang))
     texts = [plain(unit.text) for unit in said]
-    near = [_cosine(unit.vector, vector) for unit in said]
+    fits = vector is not None and said[0].vector.shape == vector.shape
+    near = [float(np.dot(unit.vector, vector)) if vector is not None and fits else 0.0 for unit in said]
     found = [len(wanted & set(stems(text, hit.lang))) for text in texts]
     best = max(range(len(said)), key=lambda n: (found[n] + near[n], -n))
     shown = texts[best]
@@ -61,10 +58,6 @@ def text_fragment(sentence: str) -> str:
     ends = [said] if one else [said[:EDGE_WORDS], said[-EDGE_WORDS:]]
     written = [quote(" ".join(end).encode("utf-8", "replace"), safe="").replace("-", "%2D") for end in ends if end]
     return f":~:text={','.join(written)}" if written else ""
-
-
-def _cosine(unit: Vector32, vector: Vector32 | None) -> float:
-    return float(np.dot(unit, vector)) if vector is not None and unit.shape == vector.shape else 0.0
 
 
 def _sentence(unit: HitUnit) -> str:

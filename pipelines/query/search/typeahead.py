@@ -38,10 +38,8 @@ class TypeaheadIndex(Protocol):
         Args:
             lang: only pages in this language; None: all.
 
-        Raises:
-            Retryable.
+        Raises: Retryable.
         """
-        ...
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def wanted(hits: Sequence[Candidate], around: int) -> list[ChunkKey]:
 
     A content hit wants `around` chunks on both sides. A hit in a short field says that the page is about the
     question: it wants the beginning of the page's content, as many chunks. Places past the end of a field are
-    asked for too: nobody here knows where it ends.
+    asked for too: where it ends is unknown here.
     """
     return [place for place, _ in _neighbours(hits, around)]
 

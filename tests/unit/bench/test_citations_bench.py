@@ -9,8 +9,7 @@ import pytest
 
 from bench.citations import Judged, asked, judge_of, judged, part_of, passages
 from pipelines.query.answer.grounding import Doubt
-from pipelines.query.answer.judging import Judge
-from pipelines.query.answer.ports import Claim, Verdicts
+from pipelines.query.answer.judging import Claim, Judge, Verdicts
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.settings import JudgeName
 from schemas.query import Question

@@ -18,6 +18,10 @@ OWNER = ConversationOwner("town", "visitor:1", ())
 ORDER = HandoverOrder(reply_to="eva@town.example", message="My bin was not emptied.")
 
 
+async def settled(*workers: Deliveries) -> None:
+    await asyncio.gather(*(task for each in workers for task in each._busy.values()))
+
+
 class World:
     """A clock, a store, and receivers that fail as told."""
 
@@ -48,7 +52,7 @@ class World:
 
     async def look(self) -> None:
         await self.deliveries.look()
-        await self.deliveries.settled()
+        await settled(self.deliveries)
 
     def stored(self, reference: str, site: str = "town") -> StoredHandover:
         return self.store.kept[site, reference].stored
@@ -60,7 +64,7 @@ async def test_kept_then_delivered_once_by_many_workers() -> None:
     assert world.stored(reference).state == "waiting"
     other = world.worker()
     await asyncio.gather(world.deliveries.look(), other.look())
-    await asyncio.gather(world.deliveries.settled(), other.settled())
+    await settled(world.deliveries, other)
     await world.look()
     assert world.got == [reference]
     assert world.stored(reference).state == "delivered"
@@ -122,7 +126,7 @@ async def test_a_receiver_that_hangs_delays_its_own_site_alone() -> None:
             await asyncio.sleep(0)
     assert slow not in world.got
     world.gate["town"].set()
-    await world.deliveries.settled()
+    await settled(world.deliveries)
     assert slow in world.got
 
 

@@ -20,8 +20,8 @@ def test_everything_is_said_in_every_language_we_speak() -> None:
 
 
 def test_a_region_speaks_its_language_and_a_stranger_gets_english() -> None:
-    assert PHRASES.lead_in("de-AT") == PHRASES.lead_in("de") == "Auf der Website steht:"
-    assert PHRASES.nothing_found("xx") == PHRASES.nothing_found("en")
+    assert PHRASES.say("lead-in", "de-AT") == PHRASES.say("lead-in", "de") == "Auf der Website steht:"
+    assert PHRASES.say("nothing-found", "xx") == PHRASES.say("nothing-found", "en")
 
 
 def test_an_error_is_said_by_its_code_and_never_by_its_insides() -> None:
@@ -36,8 +36,8 @@ def test_languages_have_names() -> None:
 def test_a_site_says_some_things_its_own_way(tmp_path: Path) -> None:
     (tmp_path / "canned.yaml").write_text("lead-in:\n  de: 'Wir schreiben dazu:'\n", encoding="utf-8")
     phrases = Phrases.load(tmp_path)
-    assert phrases.lead_in("de") == "Wir schreiben dazu:"
-    assert phrases.lead_in("fr") == PHRASES.lead_in("fr")
+    assert phrases.say("lead-in", "de") == "Wir schreiben dazu:"
+    assert phrases.say("lead-in", "fr") == PHRASES.say("lead-in", "fr")
 
 
 def test_a_site_cannot_say_what_nobody_asks_for(tmp_path: Path) -> None:

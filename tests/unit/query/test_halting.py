@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from pipelines.query.giving_up import asked as read
 from pipelines.query.giving_up import while_chat_on
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.outcomes import Outcomes
@@ -62,7 +61,7 @@ def work() -> Work:
 
 
 async def handle(asked: Question, work: Work, switch: Switch, *written: AnswerEvent) -> FakeSender:
-    handler = while_chat_on(work, read, switch.went_off, PROMPTS, FakeLog(*written), Outcomes(SETTINGS))
+    handler = while_chat_on(work, Question, switch.went_off, PROMPTS, FakeLog(*written), Outcomes(SETTINGS))
     sender = FakeSender()
     await handler(record(asked), sender)
     return sender
@@ -120,6 +119,6 @@ async def test_who_is_let_go_lets_the_work_go(switch: Switch, work: Work) -> Non
 
 async def test_what_is_no_question_is_a_dead_letter_as_ever(switch: Switch, work: Work) -> None:
     work.error = WireError("not a question")
-    handler = while_chat_on(work, read, switch.went_off, PROMPTS, FakeLog(), Outcomes(SETTINGS))
+    handler = while_chat_on(work, Question, switch.went_off, PROMPTS, FakeLog(), Outcomes(SETTINGS))
     with pytest.raises(WireError):
         await handler(Record("query.requests", 0, 0, b"x", b"{"), FakeSender())

@@ -158,15 +158,15 @@ async def test_no_model_is_paid_for_short_questions() -> None:
 
 async def test_a_question_whose_deadline_has_passed_is_given_up_before_any_work() -> None:
     late = asked(seconds_left=-1)
-    never = rephrase_handler(SETTINGS, SITE_PROMPTS, None), giving_up.asked, late
+    never = rephrase_handler(SETTINGS, SITE_PROMPTS, None), Question, late
     neither = (
         retrieve_handler(SETTINGS, None, None),  # type: ignore[arg-type]
-        giving_up.rephrased,
+        Rephrased,
         Rephrased(request=late, question="When?", mode="semantic"),
     )
     for handler, read, message in (never, neither):
         sender = FakeSender()
-        await with_deadline(handler, read, SETTINGS, SITE_PROMPTS, FakeLog(), OUTCOMES)(record(message), sender)
+        await with_deadline(handler, read, SITE_PROMPTS, FakeLog(), OUTCOMES)(record(message), sender)
         failed, done = [sent.message.event for sent in sender.sent if isinstance(sent.message, AnswerEvent)]
         assert failed == Failed(code="timeout", message=PHRASES.error("timeout", late.lang))
         assert done == Done()
@@ -285,7 +285,7 @@ async def test_of_an_index_that_is_gone_who_tries_it_out_is_told_and_nobody_else
     index = "pagewire-town-000002" if gone else "pagewire-town-000003"
     handler = retrieve_handler(SETTINGS, searchers, None)  # type: ignore[arg-type]
     handle, sender = (
-        with_deadline(handler, giving_up.rephrased, SETTINGS, SITE_PROMPTS, FakeLog(), OUTCOMES),
+        with_deadline(handler, Rephrased, SITE_PROMPTS, FakeLog(), OUTCOMES),
         FakeSender(),
     )
     await handle(record(trying(index)), sender)  # no dead letter, and the site's other questions go on
@@ -315,7 +315,7 @@ async def test_a_trial_leaves_the_reranker_out_or_wants_one_that_is_not_there(mo
         request = asked().model_copy(update={"trial": Trial(rerank=rerank)})
         message = Rephrased(request=request, question="When?", mode="semantic")
         handler, sender = retrieve_handler(SETTINGS, None, None, reranker), FakeSender()  # type: ignore[arg-type]
-        told = with_deadline(handler, giving_up.rephrased, SETTINGS, SITE_PROMPTS, FakeLog(), OUTCOMES)
+        told = with_deadline(handler, Rephrased, SITE_PROMPTS, FakeLog(), OUTCOMES)
         await told(record(message), sender)
         return sender
 
@@ -396,9 +396,9 @@ LETTER = DeadLetter("answer", "t", 0, 0, 0, "X", "no-such-code", "java.lang.Null
 @pytest.mark.parametrize(
     ("message", "question_of"),
     [
-        (question(lang="de"), giving_up.asked),
-        (Rephrased(request=question(lang="de"), question="?", mode="semantic"), giving_up.rephrased),
-        (retrieved(lang="de"), giving_up.retrieved),
+        (question(lang="de"), Question),
+        (Rephrased(request=question(lang="de"), question="?", mode="semantic"), Rephrased),
+        (retrieved(lang="de"), Retrieved),
     ],
     ids=["rephrase", "retrieve", "answer"],
 )
@@ -414,7 +414,7 @@ async def test_a_visitor_whose_question_died_is_told_in_their_own_words(message:
 @pytest.mark.parametrize("value", [b"", b"not JSON", b'{"v": 2}'])
 async def test_of_bytes_that_are_no_question_nobody_is_told(value: bytes) -> None:
     sender = FakeSender()
-    for question_of in (giving_up.asked, giving_up.rephrased, giving_up.retrieved):
+    for question_of in (Question, Rephrased, Retrieved):
         await apology(question_of, SITE_PROMPTS, FakeLog(), OUTCOMES)(record(value), LETTER, sender)
     assert sender.sent == []
 
@@ -448,7 +448,7 @@ async def given_up(seconds_since: float, *written: AnswerEvent) -> list[Any]:
     request = asked().model_copy(update={"asked_at": NOON, "lang": "de"})
     patience = datetime.now(UTC) - NOON - timedelta(seconds=seconds_since)
     sender = FakeSender()
-    handle = with_deadline(away, giving_up.asked, SETTINGS, SITE_PROMPTS, FakeLog(*written), OUTCOMES)
+    handle = with_deadline(away, Question, SITE_PROMPTS, FakeLog(*written), OUTCOMES)
     with patch.object(giving_up, "PATIENCE", patience):
         await handle(record(request), sender)
     return [s.message.event for s in sender.sent if isinstance(s.message, AnswerEvent)]

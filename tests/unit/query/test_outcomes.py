@@ -11,7 +11,6 @@ from prometheus_client import REGISTRY
 
 from adapters.elastic.client import ElasticsearchDown
 from adapters.fakes import FakeSender
-from pipelines.query import giving_up
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.handler import answer_handler
 from pipelines.query.answer.stops import Stops
@@ -366,9 +365,9 @@ async def away(record: Record, sender: Any) -> None:
 @pytest.mark.parametrize(
     ("message", "read"),
     [
-        (LOGGED, giving_up.asked),
-        (Rephrased(request=LOGGED, question="?", mode="semantic"), giving_up.rephrased),
-        (retrieved().model_copy(update={"request": LOGGED}), giving_up.retrieved),
+        (LOGGED, Question),
+        (Rephrased(request=LOGGED, question="?", mode="semantic"), Rephrased),
+        (retrieved().model_copy(update={"request": LOGGED}), Retrieved),
     ],
     ids=["rephrase", "retrieve", "answer"],
 )
@@ -377,7 +376,7 @@ async def test_a_question_that_was_given_up_has_an_outcome(
 ) -> None:
     outcomes, sender = Outcomes(settings()), FakeSender()
     record = Record("any", 0, 1, b"c", message.encode())
-    await with_deadline(away, read, settings(), SitePrompts(), Log(), outcomes)(record, sender)
+    await with_deadline(away, read, SitePrompts(), Log(), outcomes)(record, sender)
     letter = DeadLetter("answer", "t", 0, 0, 0, "X", "no-such-code", "why", 6, NOON, NOON)
     await apology(read, SitePrompts(), Log(), outcomes)(record, letter, sender)
     failed = [(event.event.became, event.event.failed) for event in logged(sender) if isinstance(event.event, Outcome)]
@@ -392,10 +391,10 @@ async def test_what_was_answered_is_not_logged_as_failed() -> None:
     sender = FakeSender()
     # An earlier stage that sees the question again knows less: it says nothing.
     for message, read in (
-        (retrieved().model_copy(update={"request": LOGGED}), giving_up.retrieved),
-        (LOGGED, giving_up.asked),
+        (retrieved().model_copy(update={"request": LOGGED}), Retrieved),
+        (LOGGED, Question),
     ):
-        handle = with_deadline(away, read, settings(), SitePrompts(), Log(*written), Outcomes(settings()))
+        handle = with_deadline(away, read, SitePrompts(), Log(*written), Outcomes(settings()))
         await handle(Record("any", 0, 1, b"c", message.encode()), sender)
     assert [event.event.became for event in logged(sender) if isinstance(event.event, Outcome)] == ["answered"]
 

@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 
 from pipelines.runtime.counts import SharedCounts
-from schemas.counts import Counts
+from schemas.worker import Counts
 
 
 class Clock:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from text.plausible import LISTED, gibberish, listed
+from bench.trigrams import listed
+from text.plausible import LISTED, gibberish
 
 
 @pytest.mark.parametrize("said", ["asdkj qwpoe zzrt", "qwertz", "sdfgsdfg", "aaaaaa", "lkjh xkcdq", "!!!", "🙂🙂"])

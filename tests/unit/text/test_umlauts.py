@@ -1,6 +1,6 @@
 """Words that were typed without umlauts."""
 
-from text.umlauts import with_umlauts
+from text.compounds import with_umlauts
 
 
 def test_umlauts_are_written_where_only_they_make_a_word() -> None:

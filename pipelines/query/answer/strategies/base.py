@@ -22,8 +22,8 @@ from typing import ClassVar, Protocol
 from pipelines.query.answer import prompt as answer
 from pipelines.query.answer.grounding import Grounds
 from pipelines.query.answer.judging import Judge, Refuted
-from pipelines.query.answer.ports import Finder
 from pipelines.query.answer.sift import Sifter
+from pipelines.query.answer.tools.pages import Finder
 from pipelines.query.answer.tools.registry import SiteTools, no_tools
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.ports import (

@@ -2,8 +2,8 @@
 
     "My grades are 5 and 4."   {"grades": [5, 4], "credits": [6, 3]} ─▶ ["credits"]
 
-A number that nobody has said is asked for, and the tool does not run with it. Words are not compared: a model may
-translate them, or choose one of the values that a tool allows.
+The visitor is asked for a number that stands nowhere, and the tool does not run with it. Words are not compared: a
+model may translate them, or choose one of the values that a tool allows.
 """
 
 from __future__ import annotations

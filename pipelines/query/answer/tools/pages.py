@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from pydantic import Field
 
-from pipelines.query.answer.ports import Finder
 from pipelines.query.answer.tools.registry import Said
 from schemas.query import Retrieved, Source
 from text.markdown import plain
@@ -17,12 +16,24 @@ from text.words import stems
 LOOKED_UP = 5  # sentences with a word
 
 
-class Pages:
-    """Searching, and reading what was found.
+class Finder(Protocol):
+    """Looks into the site's pages with a visitor's rights."""
 
-    Args:
-        found: the sources so far.
-    """
+    async def find(self, retrieved: Retrieved, query: str) -> tuple[Source, ...]:
+        """The passages for another question than the one that was retrieved for, numbered from 1.
+
+        Raises: UnknownSite, Retryable.
+        """
+
+    async def page(self, retrieved: Retrieved, name: str) -> tuple[Source, ...]:
+        """The text of the page that fits the name best, numbered from 1; nothing if none does.
+
+        Raises: UnknownSite, Retryable.
+        """
+
+
+class Pages:
+    """Searching, and reading what was found. `found`: the sources so far."""
 
     def __init__(self, finder: Finder, retrieved: Retrieved, found: Callable[[], Sequence[Source]]) -> None:
         self._finder = finder

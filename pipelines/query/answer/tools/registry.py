@@ -1,4 +1,4 @@
-'''Registry: a tool is a typed function; what the model is told of it comes from its signature and docstring.
+'''Registry: a tool is a typed function; what the model reads of it comes from its signature and docstring.
 
 async def bus(stop: Annotated[str, Field(description="Name of the stop.")], at: time | None = None) -> str:
     """Says when the next bus leaves."""
@@ -25,7 +25,7 @@ from pipelines.query.ports import ToolSpec
 from prompts.loader import ToolCall
 from schemas.query import Source
 
-PROBLEMS = 3  # of wrong arguments that the model is told
+PROBLEMS = 3  # of wrong arguments that the model reads
 ARGUMENT_CHARS = 8_000  # of a call as a model writes it
 COMPLAINT_CHARS = 500  # of what is wrong with a call
 SHOWN = 60  # characters of a tool's name that does not exist
@@ -42,7 +42,7 @@ class Said:
 
 
 class MissingSlots(Exception):
-    """Arguments that nobody has given yet; `slots` says in words what they are.
+    """Arguments that are not given yet; `slots` says in words what they are.
 
     `given`: those that are known.
     """
@@ -107,7 +107,6 @@ class Tool:
 
     @property
     def spec(self) -> ToolSpec:
-        """As the model sees it."""
         schema = dict(self.schema or self.arguments.model_json_schema())
         schema.pop("title", None)
         return ToolSpec(self.name, self.description, schema)
@@ -142,8 +141,7 @@ class Tool:
     async def call(self, given: Mapping[str, Any]) -> Said:
         """Run it with arguments that a model gave.
 
-        Raises:
-            MissingSlots: what the visitor must be asked for. BadCall.
+        Raises: MissingSlots: what the visitor must be asked for. BadCall.
         """
         try:
             checked = self.arguments.model_validate(given)

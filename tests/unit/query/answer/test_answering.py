@@ -16,11 +16,11 @@ from adapters.fakes import FakeSender
 from adapters.llm.fake import FakeChat
 from pipelines.query.answer import pump
 from pipelines.query.answer.answering import QUOTING_TIME, Answering
-from pipelines.query.answer.judging import Judge
-from pipelines.query.answer.ports import Claim, Finder, Verdicts
+from pipelines.query.answer.judging import Claim, Judge, Verdicts
 from pipelines.query.answer.strategies.base import StrategyContext
 from pipelines.query.answer.strategies.courtesy import Courtesy
 from pipelines.query.answer.strategies.registry import strategies
+from pipelines.query.answer.tools.pages import Finder
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.ports import (
     BadRequest,
@@ -313,7 +313,7 @@ async def test_a_title_is_quoted_only_where_there_is_nothing_else() -> None:
 async def test_nothing_found_is_said_in_the_visitors_language_and_costs_no_model_call(lang: str) -> None:
     model = FakeChat("An invention.")
     final = answered(await answer(asked(lang=lang), model))
-    assert (final.text, final.citations, final.sources) == (PHRASES.nothing_found(lang), (), ())
+    assert (final.text, final.citations, final.sources) == (PHRASES.say("nothing-found", lang), (), ())
     assert model.asked == []
 
 
@@ -689,7 +689,7 @@ async def test_a_strategy_that_searches_may_find_what_the_gate_did_not() -> None
 async def test_a_strategy_that_finds_nothing_either_leaves_it_to_the_gate() -> None:
     model = FakeChat("Action: search[ferry]", "Action: finish[]", "An invention.")
     final = answered(await answer(refused(grade=5), model, settings=going("react")))
-    assert (final.text, final.strategy, final.extractive) == (PHRASES.nothing_found("en"), "quote", True)
+    assert (final.text, final.strategy, final.extractive) == (PHRASES.say("nothing-found", "en"), "quote", True)
 
 
 async def test_a_strategy_that_breaks_down_quotes_what_it_has_found() -> None:
@@ -752,7 +752,7 @@ async def test_our_own_words_are_translated_where_we_have_none() -> None:
     final = answered(await answer(refused(grade=5, lang="sv"), FakeChat("Inget hittades.")))
     assert final.text == "Inget hittades."
     without = answered(await answer(refused(grade=5, lang="sv"), None))
-    assert without.text == PHRASES.nothing_found("en")
+    assert without.text == PHRASES.say("nothing-found", "en")
 
 
 async def test_the_sites_terms_are_in_the_prompt_in_the_visitors_language() -> None:

@@ -72,7 +72,7 @@ def world(tmp_path: Path) -> World:
 
 
 def lead_in(prompts: SitePrompts, site: str = "town") -> str:
-    return prompts.of(site).phrases.lead_in("en")
+    return prompts.of(site).phrases.say("lead-in", "en")
 
 
 async def test_what_is_live_goes_before_files_and_they_before_ours(world: World) -> None:
@@ -84,7 +84,7 @@ async def test_what_is_live_goes_before_files_and_they_before_ours(world: World)
     assert lead_in(prompts) == "Our pages say:"
     assert await live.look()
     assert (lead_in(prompts), lead_in(prompts, "village")) == ("We write:", "The website says:")
-    assert prompts.of("town").phrases.lead_in("de") == "Auf der Website steht:"
+    assert prompts.of("town").phrases.say("lead-in", "de") == "Auf der Website steht:"
     await world.changes.remove(LEAD_IN, JUST, "ben")
     assert await live.look()
     assert lead_in(prompts) == "Our pages say:"

@@ -33,7 +33,8 @@ def test_a_sites_own_files_take_the_place_of_ours_for_that_site_only(tmp_path: P
     found = site_prompts(tmp_path)
     town, village = found.of("town"), found.of("village")
     assert "cheerful" in town.prompts["courtesy"].system[1].content
-    assert (town.phrases.lead_in("en"), village.phrases.lead_in("en")) == ("We write:", "The website says:")
+    assert town.phrases.say("lead-in", "en") == "We write:"
+    assert village.phrases.say("lead-in", "en") == "The website says:"
     assert town.prompts["answer"] == village.prompts["answer"]
     assert site_prompts(None).of("town") == village
 

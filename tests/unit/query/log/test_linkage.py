@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pipelines.query.log.linkage import linked
+from pipelines.query.log.grouping import linked
 
 Distances = NDArray[np.float32]
 

@@ -12,13 +12,13 @@ from adapters.embedders.fake import FakeEmbedder
 from pipelines.query.extractive.confidence import FINE, NOTHING, UNCLEAR
 from pipelines.query.extractive.follow_ups import signs
 from pipelines.query.retrieve.retrieve import retrieve
-from pipelines.query.search.labelled import LabelledIndex
 from pipelines.query.search.ports import (
     Calibration,
     Candidates,
     Floors,
     Hit,
     HitUnit,
+    LabelledIndex,
     QueryModelOutdated,
     SurenessProfile,
 )
