@@ -1,8 +1,10 @@
-"""Reads long results in batches, each after the last hit of the previous one."""
+"""Searches, also of indexes that do not exist yet. Long results are read in batches, each after the last hit of the
+previous one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +23,29 @@ class PointInTime:
     """An index at one point in time. Each answer may bring a new id."""
 
     id: str
+
+
+async def answer_of(es: AsyncElasticsearch, doing: str, **search: Any) -> dict[str, Any]:
+    """The answer to a search; without hits and buckets if the index does not exist (yet).
+
+    Args:
+        doing: the action, for errors.
+        search: arguments of `AsyncElasticsearch.search`.
+
+    Raises:
+        ElasticsearchDown.
+    """
+    with explained(doing):
+        try:
+            return (await es.search(**search)).body  # type: ignore[no-any-return]
+        except NotFoundError:
+            return {"hits": {"hits": [], "total": {"value": 0}}}
+
+
+def buckets_of(answer: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """The buckets of an aggregation."""
+    found: list[dict[str, Any]] = answer.get("aggregations", {}).get(name, {}).get("buckets", [])
+    return found
 
 
 async def batches(
