@@ -136,7 +136,7 @@ async def _models(settings: Settings) -> None:
     """Warn if no model answers; only a warning, because answers then quote the pages."""
     if settings.judge_of_answers is None:
         return
-    from adapters.llm.at_start import server_problem  # loads OpenAI's client, which not everybody needs
+    from adapters.llm.openai_chat import server_problem  # loads OpenAI's client, which not everybody needs
 
     if (why := await server_problem(settings)) is not None:
         log.warning("no model will answer", reason=why)

@@ -14,9 +14,8 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing, suppress
-from types import TracebackType
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, NamedTuple, Self
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -213,9 +212,7 @@ class KafkaLogReader:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def read(self, partition: int, start: int, end: int | None = None) -> list[Record]:
@@ -224,13 +221,8 @@ class KafkaLogReader:
         Raises:
             KafkaDown.
         """
-        async with self._lock:
-            try:
-                async with asyncio.timeout(READ_TIMEOUT):
-                    return await self._read(partition, start, end)
-            except (KafkaError, KafkaDenied, KafkaDown, TimeoutError) as err:
-                await self._disconnect()
-                raise read_error(f"reading {self._topic}/{partition} from {start}", err) from err
+        async with self._reading(f"reading {self._topic}/{partition} from {start}"):
+            return await self._read(partition, start, end)
 
     async def of_key(
         self, key: str, since_ms: int, until_ms: int | None = None, begins: tuple[int, int] | None = None
@@ -250,17 +242,10 @@ class KafkaLogReader:
 
     async def _look_up(self, lookups: Sequence[Lookup]) -> list[list[Record]]:
         found: dict[bytes, list[Record]] = {lookup.key: [] for lookup in lookups}
-        async with self._lock:
-            try:
-                async with asyncio.timeout(READ_TIMEOUT):
-                    stretches = await self._stretches(lookups)
-                for partition, stretch in sorted(stretches.items()):
-                    async with asyncio.timeout(READ_TIMEOUT) as limit:
-                        await self._pick(partition, stretch, found, limit)
-            except (KafkaError, KafkaDenied, KafkaDown, TimeoutError) as err:
-                await self._disconnect()
-                keys = ", ".join(lookup.key.decode(errors="replace") for lookup in lookups[:3])
-                raise read_error(f"reading {self._topic} for {keys}", err) from err
+        keys = ", ".join(lookup.key.decode(errors="replace") for lookup in lookups[:3])
+        async with self._reading(f"reading {self._topic} for {keys}") as limit:
+            for partition, stretch in sorted((await self._stretches(lookups)).items()):
+                await self._pick(partition, stretch, found, limit)
         return [found[lookup.key] for lookup in lookups]
 
     async def _stretches(self, lookups: Sequence[Lookup]) -> dict[int, _Stretch]:
@@ -292,6 +277,7 @@ class KafkaLogReader:
     ) -> None:
         """Add the stretch's records of the wanted keys. Others are dropped at once, since the stretch may be long."""
         loop = asyncio.get_running_loop()
+        limit.reschedule(loop.time() + READ_TIMEOUT)
         async with aclosing(self._messages(partition, stretch.start, stretch.end)) as batches:
             async for messages in batches:
                 limit.reschedule(loop.time() + READ_TIMEOUT)
@@ -305,14 +291,21 @@ class KafkaLogReader:
         Raises:
             KafkaDown.
         """
+        async with self._reading(f"reading {self._topic} since {since_ms}"):
+            numbers = await _partitions(await self._connected(), self._topic)
+            starts = await self._starts(numbers, since_ms)
+            return [record for n, start in sorted(starts.items()) for record in await self._read(n, start, None)]
+
+    @asynccontextmanager
+    async def _reading(self, doing: str) -> AsyncIterator[asyncio.Timeout]:
+        """One reading at a time, within READ_TIMEOUT. After an error the next one connects anew. Raises: KafkaDown."""
         async with self._lock:
             try:
-                async with asyncio.timeout(READ_TIMEOUT):
-                    numbers = await _partitions(await self._connected(), self._topic)
-                    return await self._from(await self._starts(numbers, since_ms), {})
+                async with asyncio.timeout(READ_TIMEOUT) as limit:
+                    yield limit
             except (KafkaError, KafkaDenied, KafkaDown, TimeoutError) as err:
                 await self._disconnect()
-                raise read_error(f"reading {self._topic} since {since_ms}", err) from err
+                raise read_error(doing, err) from err
 
     async def _in_use_before(self, partition: int, ms: int) -> bool:
         """Whether the partition has a record older than `ms`.
@@ -333,10 +326,6 @@ class KafkaLogReader:
         consumer = await self._connected()
         found = await consumer.offsets_for_times({TopicPartition(self._topic, n): since_ms for n in partitions})
         return {tp.partition: at.offset for tp, at in found.items() if at is not None}
-
-    async def _from(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> list[Record]:
-        """Records from `starts` to `ends`; without an end, to the log's current end."""
-        return [record for n, start in sorted(starts.items()) for record in await self._read(n, start, ends.get(n))]
 
     async def _connected(self) -> AIOKafkaConsumer:
         if self._consumer is None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack
-from types import TracebackType
 from typing import Self
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -46,7 +45,7 @@ class KafkaLogScan:
 
     async def __aenter__(self) -> Self:
         """Raises: Retryable: no broker, or no such topic."""
-        self._stack.push_async_callback(self._close, self._consumer)
+        self._stack.push_async_callback(_close, self._consumer)
         try:
             await started(from_broker(self._consumer.start(), "connect"), self._settings)
             first = TopicPartition(self._topic, 0)
@@ -59,14 +58,8 @@ class KafkaLogScan:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
-
-    @staticmethod
-    async def _close(consumer: AIOKafkaConsumer) -> None:
-        await close(consumer.stop())
 
     def _update_partitions(self) -> None:
         """Take the partitions from the client's metadata."""
@@ -158,10 +151,14 @@ class KafkaLogScan:
     async def _picker(self) -> AIOKafkaConsumer:
         if self._picking is None:
             consumer = _consumer(self._settings, ONE_BATCH)
-            self._stack.push_async_callback(self._close, consumer)
+            self._stack.push_async_callback(_close, consumer)
             await started(from_broker(consumer.start(), "connect"), self._settings)
             self._picking = consumer
         return self._picking
+
+
+async def _close(consumer: AIOKafkaConsumer) -> None:
+    await close(consumer.stop())
 
 
 def _consumer(settings: KafkaSettings, partition_bytes: int) -> AIOKafkaConsumer:

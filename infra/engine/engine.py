@@ -33,7 +33,7 @@ from infra.engine.errors import (
     ServerDied,
     ServerNotReady,
 )
-from infra.engine.progress import EngineProgress, SilentProgress
+from infra.engine.progress import EngineProgress
 from infra.engine.servers import (
     Server,
     elasticsearch_server,
@@ -92,7 +92,7 @@ async def start(
     Servers end with this process, however it ends, unless `detach`. After an error or a cancellation, the servers that
     this call has started are stopped. Raises: the errors of `infra.engine.errors`.
     """
-    progress = progress or SilentProgress()
+    progress = progress or EngineProgress()
     check_platform()
     usable(settings.home)
     root = settings.root
@@ -232,7 +232,7 @@ async def _stop(settings: LocalEngineSettings, only: State | None) -> bool:
     """Stop the running servers, or those of `only`. Returns whether there were any."""
     if not settings.root.exists():
         return False
-    async with starter_lock(settings.root, SilentProgress()):
+    async with starter_lock(settings.root, EngineProgress()):
         running = living(settings.root)
         targets = running if only is None else {k: r for k, r in running.items() if only.get(k) == r}
         await _end(settings.root, targets, signal.SIGTERM, signal.SIGKILL)

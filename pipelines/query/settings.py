@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from pipelines.query.flow import Flow, resolved
-from pipelines.runtime.chunking import ChunkerSettings
 from pipelines.runtime.settings import (
+    ChunkerSettings,
     JudgeName,
     LocalPath,
     Site,
