@@ -238,11 +238,6 @@ def _whose(site: str, request_id: str) -> dict[str, Any]:
     return {"site": site, "request_id": request_id}
 
 
-def kept_as(event: OutcomeEvent, outcome: Outcome) -> tuple[str, dict[str, Any]]:
-    """The id and the document of a question that has an outcome only."""
-    return document_id(event.site, event.request_id), _whose(event.site, event.request_id) | _of_outcome(event, outcome)
-
-
 def _of_outcome(event: OutcomeEvent, outcome: Outcome) -> dict[str, Any]:
     """The outcome's fields, with its words in separate fields, which an erasure clears."""
     rest = {name: value for name, value in outcome.dumped().items() if name not in WORDS}

@@ -13,7 +13,7 @@ from adapters.elastic import chunk_units
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import RECEIPTS, ElasticIndexes, added_mapping
 from adapters.elastic.parts import WaitingParts
-from adapters.elastic.reading import answer_of, batches, sources
+from adapters.elastic.reading import answer_of, batches, documents, sources
 from adapters.elastic.search import STAMP
 from adapters.elastic.sharing import MISSING, DocumentLookup
 from adapters.elastic.writer import IndexMissing, Write, WriteOutcome, Writer
@@ -360,16 +360,8 @@ class ElasticPages:
     async def receipts(self, page_keys: Iterable[str]) -> dict[str, ReceiptEvent]:
         """The newest event per page, read in real time."""
         ids = {head_id(key): key for key in page_keys}
-        if not ids:
-            return {}
-        with explained("reading receipts"):
-            try:
-                answer = await self._es.mget(index=RECEIPTS, ids=list(ids), source_includes=["event"])
-            except NotFoundError:
-                return {}
-        return {
-            ids[doc["_id"]]: ReceiptEvent.stored(doc["_source"]["event"]) for doc in answer["docs"] if doc.get("found")
-        }
+        found = await documents(self._es, "reading receipts", RECEIPTS, ids, ["event"])
+        return {ids[id]: ReceiptEvent.stored(source["event"]) for id, source in found.items()}
 
     async def newest_receipts(self, size: int) -> list[ReceiptEvent]:
         """The newest receipt events of all sites, the newest first."""

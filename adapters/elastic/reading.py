@@ -4,7 +4,7 @@ previous one.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +40,20 @@ async def answer_of(es: AsyncElasticsearch, doing: str, **search: Any) -> dict[s
             return (await es.search(**search)).body  # type: ignore[no-any-return]
         except NotFoundError:
             return {"hits": {"hits": [], "total": {"value": 0}}}
+
+
+async def documents(
+    es: AsyncElasticsearch, doing: str, index: str, ids: Iterable[str], fields: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """The documents with these ids, read in real time; missing ones are left out. Raises: ElasticsearchDown."""
+    if not (wanted := list(ids)):
+        return {}
+    with explained(doing):
+        try:
+            answer = await es.mget(index=index, ids=wanted, source_includes=fields)
+        except NotFoundError:
+            return {}
+    return {doc["_id"]: doc["_source"] for doc in answer["docs"] if doc.get("found")}
 
 
 def buckets_of(answer: Mapping[str, Any], name: str) -> list[dict[str, Any]]:

@@ -39,9 +39,6 @@ from prompts.loader import ChatMessage
 
 log = structlog.get_logger(__name__)
 
-# Characters of a token on average, nearly twice what English has. Beyond the limit of tokens times this a call is
-# stopped, in case its server ignores the limit; reasoning beyond its own limit, or 8,000 tokens, likewise.
-TOKEN_CHARS = 8
 LIST_TIMEOUT = 5.0  # seconds for the list of models
 REASON = 200  # characters of a server's error in our messages
 # Optional parameters, and their replacements on servers that refuse them.
@@ -57,7 +54,6 @@ class OpenAIChat(StreamingChat):
         client: without retries, since the stage retries, and nested retries multiply.
         silence: seconds without data after which the server counts as down.
         thinking: tokens of reasoning, added to every limit of the text.
-        token_chars: most characters of a token, on average over a text.
     """
 
     def __init__(
@@ -68,14 +64,12 @@ class OpenAIChat(StreamingChat):
         silence: float,
         temperature: float = 0.0,
         thinking: int = 0,
-        token_chars: int = TOKEN_CHARS,
     ) -> None:
         self._client = client
         self._model = model
         self._silence = silence
         self._temperature = temperature
         self._thinking = thinking
-        self._token_chars = token_chars
         self._refused: dict[str, str | None] = {}  # parameter -> its replacement
         self._no_tools = ""  # the server's error when it was offered tools
 
@@ -119,7 +113,7 @@ class OpenAIChat(StreamingChat):
             options["max_tokens"] = max_tokens + self._thinking
         if tools:
             options["tools"] = [{"type": "function", "function": asdict(tool)} for tool in tools]
-        allowance = OutputAllowance(max_tokens, self._thinking, self._token_chars)
+        allowance = OutputAllowance(max_tokens, self._thinking)
         written = Written(self._model, allowance)
         server = str(self._client.base_url)
         limit = options.get("max_tokens")

@@ -18,6 +18,9 @@ from pipelines.query.ports import Completion, ContentFiltered, Delta, ModelCut, 
 from prompts.loader import ChatMessage
 from schemas.answer import Usage
 
+# Characters of a token on average, nearly twice what English has. Beyond the limit of tokens times this a call is
+# stopped, in case its server ignores the limit; reasoning beyond its own limit, or 8,000 tokens, likewise.
+TOKEN_CHARS = 8
 DEFAULT_TOKENS = 4_000  # of a call without `max_tokens`
 # Most servers count reasoning against `max_tokens`. For those that do not, this limit applies, which is generous for a
 # question and a few passages.
@@ -79,14 +82,12 @@ class OutputAllowance:
 
     Args:
         tokens: limit of the text. thinking: limit of the reasoning.
-        token_chars: most characters of a token, on average over the text.
     """
 
-    def __init__(self, tokens: int | None, thinking: int, token_chars: int) -> None:
+    def __init__(self, tokens: int | None, thinking: int) -> None:
         tokens, thinking = tokens or DEFAULT_TOKENS, max(thinking, FREE_THINKING_TOKENS)
-        self._token_chars = token_chars
-        self._text = tokens * token_chars
-        self._thinking = thinking * token_chars
+        self._text = tokens * TOKEN_CHARS
+        self._thinking = thinking * TOKEN_CHARS
         self.most_bytes = (tokens + thinking) * EVENT_BYTES  # of the whole response
 
     def take_text(self, text: str) -> str:
@@ -101,7 +102,7 @@ class OutputAllowance:
 
     def count_reasoning(self, chars: int) -> None:
         """Count an event's characters of reasoning. An empty event stands for one hidden token."""
-        self._thinking -= chars or self._token_chars
+        self._thinking -= chars or TOKEN_CHARS
 
     @property
     def exceeded(self) -> bool:
