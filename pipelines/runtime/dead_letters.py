@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import cache
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
@@ -199,6 +198,7 @@ def _headers(prefix: str, values: Mapping[str, object]) -> Headers:
 
 
 Kept = TypeVar("Kept")
+_READERS: dict[type, TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in (DeadLetter, Mark, _History)}
 
 
 def _found(kind: type[Kept], headers: Headers, prefix: str, what: str) -> Kept:
@@ -209,14 +209,10 @@ def _found(kind: type[Kept], headers: Headers, prefix: str, what: str) -> Kept:
         for name, value in ((key.removeprefix(prefix), value) for key, value in headers if key.startswith(prefix))
     }
     try:
-        return _adapter(kind).validate_python(values)
+        found: Kept = _READERS[kind].validate_python(values)
+        return found
     except ValidationError as err:
         first = err.errors(include_url=False)[0]
         name = str(first["loc"][0])
-        said = f"{first['msg']}, not {values[name][:50]!r}" if values.get(name) else first["msg"]
+        said = f"{first['msg']}, not {given[:50]!r}" if (given := values.get(name)) else first["msg"]
         raise WireError(f"not {what}: header {prefix}{SHORTENED.get(name, name)}: {said}") from None
-
-
-@cache
-def _adapter(kind: type[Kept]) -> TypeAdapter[Kept]:
-    return TypeAdapter(kind)
