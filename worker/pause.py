@@ -16,7 +16,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import structlog
@@ -126,11 +126,7 @@ class Pause:
             return True
         self._shared = self._next()
         if turn.probe or self._trouble is None:
-            self._trouble = (
-                trouble
-                if self._trouble is None
-                else Trouble(trouble.kind, trouble.code, trouble.message, self._trouble.since)
-            )
+            self._trouble = replace(trouble, since=self._trouble.since) if self._trouble else trouble
             self._failures += 1
             self._report()
             self._pacer = asyncio.create_task(self._pace(), name=f"pause of {self._labels[0]}")

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import structlog
+from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError, for_code
 from aiokafka.partitioner import murmur2
@@ -44,6 +45,12 @@ def group_id(settings: KafkaSettings, stage: str, lane: Lane | None = None) -> s
 def partition_of(key: bytes, partitions: int) -> int:
     """Kafka's default: murmur2 of the key, the same in the Java client."""
     return int((murmur2(key) & 0x7FFFFFFF) % partitions)
+
+
+def new_consumer(settings: KafkaSettings, **more: Any) -> AIOKafkaConsumer:
+    """aiokafka's consumer, not connected; it commits nothing. `more`: its further options."""
+    options = {"auto_offset_reset": "earliest", "request_timeout_ms": int(REQUEST_TIMEOUT * 1000), **more}
+    return AIOKafkaConsumer(**connection(settings), enable_auto_commit=False, **options)
 
 
 @asynccontextmanager

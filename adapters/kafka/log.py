@@ -22,8 +22,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from adapters.kafka import partition_of, prefixed
-from adapters.kafka.access import KafkaDenied, KafkaDown, connection, forbidden, started
-from adapters.kafka.client import METADATA_AGE, REQUEST_TIMEOUT
+from adapters.kafka.access import KafkaDenied, KafkaDown, forbidden, started
+from adapters.kafka.client import METADATA_AGE, new_consumer
 from adapters.kafka.lookups import Lookup, Lookups
 from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.errors import Retryable
@@ -37,7 +37,7 @@ READ_MS = 10  # wait of a reader's fetch at the end of a log; a reader needs no 
 CATCH_UP_POLL = 0.005  # seconds
 # A tail pauses after a batch of records, so that many parallel answers do not need a fetch for each event.
 GATHER = 0.01  # seconds
-READ_TIMEOUT = 15.0  # seconds
+READ_TIMEOUT = 15.0  # seconds; longer than a request's own limit, see adapters.kafka.client
 # A key is searched in its own partition only where the topic's newest partition was in use so long before. Otherwise
 # producers may not have known it yet (METADATA_AGE, and clocks differ), so all partitions are searched.
 SETTLED_MS = 60_000
@@ -53,12 +53,9 @@ def read_error(doing: str, err: Exception) -> Retryable:
     return KafkaDown(f"{doing}: {err!r}")
 
 
-def _consumer(settings: KafkaSettings, wait_ms: int) -> AIOKafkaConsumer:
-    return AIOKafkaConsumer(
-        **connection(settings),
-        enable_auto_commit=False,
-        request_timeout_ms=int(REQUEST_TIMEOUT * 1000),  # shorter than READ_TIMEOUT, see adapters.kafka.client
-        auto_offset_reset="earliest",
+def _log_consumer(settings: KafkaSettings, wait_ms: int) -> AIOKafkaConsumer:
+    return new_consumer(
+        settings,
         fetch_max_wait_ms=wait_ms,
         max_partition_fetch_bytes=FETCH_BYTES,
         metadata_max_age_ms=int(METADATA_AGE * 1000),
@@ -126,7 +123,7 @@ class KafkaLogTail:
 
     async def start(self) -> None:
         """Raises: KafkaDown."""
-        consumer, asking = _consumer(self._settings, POLL_MS), _consumer(self._settings, POLL_MS)
+        consumer, asking = _log_consumer(self._settings, POLL_MS), _log_consumer(self._settings, POLL_MS)
         try:
             async with asyncio.timeout(READ_TIMEOUT):
                 await started(asking.start(), self._settings)
@@ -329,7 +326,7 @@ class KafkaLogReader:
 
     async def _connected(self) -> AIOKafkaConsumer:
         if self._consumer is None:
-            consumer = _consumer(self._settings, READ_MS)
+            consumer = _log_consumer(self._settings, READ_MS)
             try:
                 await started(consumer.start(), self._settings)
             except BaseException:

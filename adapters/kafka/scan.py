@@ -12,8 +12,8 @@ from typing import Self
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from adapters.kafka.access import connection, started
-from adapters.kafka.client import REQUEST_TIMEOUT, close, from_broker, prefixed
+from adapters.kafka.access import started
+from adapters.kafka.client import close, from_broker, new_consumer, prefixed
 from adapters.kafka.log import record_of
 from adapters.kafka.settings import KafkaSettings
 from adapters.kafka.topic_id import topic_id
@@ -39,7 +39,7 @@ class KafkaLogScan:
         self._settings = settings
         self._topic = prefixed(settings, topic)
         self._partitions: list[TopicPartition] = []
-        self._consumer = _consumer(settings, PARTITION_BYTES)
+        self._consumer = _scan_consumer(settings, PARTITION_BYTES)
         self._picking: AIOKafkaConsumer | None = None
         self._stack = AsyncExitStack()
 
@@ -150,7 +150,7 @@ class KafkaLogScan:
 
     async def _picker(self) -> AIOKafkaConsumer:
         if self._picking is None:
-            consumer = _consumer(self._settings, ONE_BATCH)
+            consumer = _scan_consumer(self._settings, ONE_BATCH)
             self._stack.push_async_callback(_close, consumer)
             await started(from_broker(consumer.start(), "connect"), self._settings)
             self._picking = consumer
@@ -161,13 +161,10 @@ async def _close(consumer: AIOKafkaConsumer) -> None:
     await close(consumer.stop())
 
 
-def _consumer(settings: KafkaSettings, partition_bytes: int) -> AIOKafkaConsumer:
-    return AIOKafkaConsumer(
-        **connection(settings),
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
+def _scan_consumer(settings: KafkaSettings, partition_bytes: int) -> AIOKafkaConsumer:
+    return new_consumer(
+        settings,
         fetch_max_wait_ms=POLL_MS,
         fetch_max_bytes=4 * PARTITION_BYTES,
         max_partition_fetch_bytes=partition_bytes,
-        request_timeout_ms=int(REQUEST_TIMEOUT * 1000),
     )

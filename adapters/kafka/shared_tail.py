@@ -21,8 +21,8 @@ import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.errors import KafkaError
 
-from adapters.kafka.access import KafkaDenied, KafkaDown, connection, forbidden, started
-from adapters.kafka.client import METADATA_AGE, REQUEST_TIMEOUT, close, from_broker, partition_of, prefixed
+from adapters.kafka.access import KafkaDenied, KafkaDown, forbidden, started
+from adapters.kafka.client import METADATA_AGE, close, from_broker, new_consumer, partition_of, prefixed
 from adapters.kafka.log import READ_TIMEOUT, SETTLED_MS, KafkaLogTail, read_error
 from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.errors import Retryable
@@ -227,12 +227,10 @@ class PartitionShare:
 
     async def _belong(self) -> None:
         """Be a member of the group until an error. Raises: KafkaError, Retryable."""
-        consumer = AIOKafkaConsumer(
-            **connection(self._settings),
+        consumer = new_consumer(
+            self._settings,
             group_id=share_group(self._settings),
-            enable_auto_commit=False,
             auto_offset_reset="latest",
-            request_timeout_ms=int(REQUEST_TIMEOUT * 1000),
             metadata_max_age_ms=int(METADATA_AGE * 1000),
         )
         consumer.subscribe([self._topic], listener=_AssignmentListener(consumer, self._changed))

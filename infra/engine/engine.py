@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -257,22 +257,21 @@ async def _terminate(record: ServerRecord, signals: Iterable[signal.Signals]) ->
 
 
 async def _status(server: Server, record: ServerRecord | None) -> ServerStatus:
+    stopped = ServerStatus(server.name, server.version, server.data, server.log)
     process = record.process() if record else None
     if record is None or process is None:
-        return ServerStatus(server.name, server.version, False, False, None, None, None, None, server.data, server.log)
+        return stopped
     try:
         resident = process.memory_info().rss
     except psutil.NoSuchProcess:
-        return await _status(server, None)
-    return ServerStatus(
-        server.name,
-        record.version,
-        True,
-        await PROBES[server.key](record.port),
-        server.url(record.port),
-        record.port,
-        record.pid,
-        resident,
-        server.data,
-        server.log,
+        return stopped
+    return replace(
+        stopped,
+        version=record.version,
+        running=True,
+        healthy=await PROBES[server.key](record.port),
+        url=server.url(record.port),
+        port=record.port,
+        pid=record.pid,
+        rss_bytes=resident,
     )

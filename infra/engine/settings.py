@@ -52,14 +52,14 @@ class ServerStatus:
 
     name: str
     version: str
-    running: bool
-    healthy: bool
-    url: str | None
-    port: int | None
-    pid: int | None
-    rss_bytes: int | None
     data_dir: Path
     log_file: Path
+    running: bool = False
+    healthy: bool = False
+    url: str | None = None
+    port: int | None = None
+    pid: int | None = None
+    rss_bytes: int | None = None
 
 
 @dataclass(frozen=True)
