@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from elasticsearch import AsyncElasticsearch, NotFoundError
 
@@ -37,7 +37,7 @@ async def answer_of(es: AsyncElasticsearch, doing: str, **search: Any) -> dict[s
     """
     with explained(doing):
         try:
-            return (await es.search(**search)).body  # type: ignore[no-any-return]
+            return cast("dict[str, Any]", await es.search(**search))
         except NotFoundError:
             return {"hits": {"hits": [], "total": {"value": 0}}}
 
