@@ -42,7 +42,7 @@ setup-run: .venv/.runs
 
 # Kafka and Elasticsearch for this machine, into the user's cache; 86 MB.
 servers: .venv/.engine
-	$(BIN)/python -m infra.engine fetch
+	$(BIN)/python -m infra.engine
 
 # bge-m3 through FlagEmbedding; brings torch, several GB.
 setup-bge: setup

@@ -25,7 +25,7 @@ from schemas.query import RANKING
 HITS = 5 * DEPTH  # chunks, so that they come from ten pages
 
 
-class HttpSite:
+class HttpSite(HttpGateway):
     """One site behind a gateway. Use it as a context manager."""
 
     def __init__(
@@ -37,13 +37,7 @@ class HttpSite:
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._admin = f"{url.rstrip('/')}/v1/admin/sites/{site}"
-        self._gateway = HttpGateway(f"{url.rstrip('/')}/v1/sites/{site}", key, transport, pause)
-
-    async def __aenter__(self) -> HttpSite:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._gateway.__aexit__()
+        super().__init__(f"{url.rstrip('/')}/v1/sites/{site}", key, transport, pause)
 
     async def ask(self, case: Case) -> Observed:
         """Ask without a conversation; a case with a history gets a conversation, which is deleted afterwards.
@@ -58,7 +52,7 @@ class HttpSite:
                 last = number == len(case.history)
                 body |= {"question": question, "ranked": HITS if last and case.pages else 0, **conversation}
                 began = perf_counter()
-                response = await self._gateway.send("POST", "/chat", json=body)
+                response = await self.send("POST", "/chat", json=body)
                 ms = (perf_counter() - began) * 1000
                 if response.is_error:
                     return Observed(case=case.id, at=datetime.now(UTC), ms=ms, failed=code_of(response))
@@ -104,11 +98,11 @@ class HttpSite:
         return corrected_cases(parse(CorrectionList, await self._administer("GET", "corrections")))
 
     async def _administer(self, method: str, path: str, **more: Any) -> httpx.Response:
-        response = await self._gateway.send(method, f"{self._admin}/{path}", **more)
+        response = await self.send(method, f"{self._admin}/{path}", **more)
         if response.is_error:
             raise Permanent(f"{self._admin}/{path}: {response.status_code} {code_of(response)}")
         return response
 
     async def _forget(self, conversation: str) -> None:
         """Delete an evaluation's conversation. One that cannot be deleted expires like any other."""
-        await self._gateway.send_once("DELETE", f"/conversations/{conversation}")
+        await self.send_once("DELETE", f"/conversations/{conversation}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Self
 
 import httpx
 from pydantic import SecretStr
@@ -16,7 +15,7 @@ from pipelines.runtime.errors import Retryable, WrongUse
 from schemas.trial import TrialChoices, TrialReport, TrialResult, TrialSettings
 
 
-class HttpTrials:
+class HttpTrials(HttpGateway):
     """One site behind a gateway. Use it as a context manager."""
 
     def __init__(
@@ -27,19 +26,13 @@ class HttpTrials:
         transport: httpx.AsyncBaseTransport | None = None,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        super().__init__(f"{url.rstrip('/')}/v1/admin/sites/{site}", key, transport, pause)
         self._site = site
-        self._gateway = HttpGateway(f"{url.rstrip('/')}/v1/admin/sites/{site}", key, transport, pause)
         self._rephrases = False
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._gateway.__aexit__()
 
     async def choices(self) -> TrialChoices:
         """The settings that can be tried. Raises: Retryable: unreachable. WrongUse: it refuses us, or is too old."""
-        response = await self._gateway.send("GET", "/trials")
+        response = await self.send("GET", "/trials")
         if response.is_error:
             raise WrongUse(f"{response.url}: {response.status_code} {code_of(response)}")
         found = parse(TrialChoices, response)
@@ -57,7 +50,7 @@ class HttpTrials:
             WrongUse: it refuses the request.
         """
         body = {"question": question, "trials": [settings.model_dump(mode="json", exclude_defaults=True)]}
-        response = await self._gateway.send("POST", "/trials", json=body)
+        response = await self.send("POST", "/trials", json=body)
         if response.is_error:
             raise Retryable(f"{response.url}: {response.status_code} {code_of(response)}")
         [result] = parse(TrialReport, response).trials

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipelines.runtime.errors import named
+
 # OpenSSL's verification results, X509_V_ERR_* of x509_vfy.h.
 NOT_YET_VALID = 9
 EXPIRED = 10
@@ -74,8 +76,7 @@ class TlsFiles:
             raise ValueError(said) from None
 
     def _named(self, what: str) -> str:
-        name = f"{self.setting}_{what}"
-        return f"{name} (PAGEWIRE_{name.upper()})"
+        return named(f"{self.setting}_{what}")
 
 
 def _readable(path: Path, setting: str) -> str:
@@ -83,7 +84,7 @@ def _readable(path: Path, setting: str) -> str:
         with path.open("rb") as file:
             file.read(1)
     except OSError as err:
-        raise ValueError(f"{setting} (PAGEWIRE_{setting.upper()}): {path} cannot be read: {err.strerror}") from None
+        raise ValueError(f"{named(setting)}: {path} cannot be read: {err.strerror}") from None
     return str(path)
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import psutil
 
-from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.errors import SettingsError, named
 
 TRIED = 100  # ports after a taken one
 UNPRIVILEGED = 1024  # the first port for ordinary users
@@ -35,7 +35,7 @@ def bound(host: str, port: int, setting: str) -> socket.socket:
 
 def refused(host: str, port: int, setting: str, err: OSError) -> SettingsError:
     """The error for a port that could not be bound."""
-    said, variable = f"{setting} (PAGEWIRE_{setting.upper()})", f"PAGEWIRE_{setting.upper()}"
+    said, variable = named(setting), f"PAGEWIRE_{setting.upper()}"
     match err.errno:
         case errno.EADDRINUSE:
             other = f", or take another port: {variable}={free}" if (free := _free_after(host, port)) else ""

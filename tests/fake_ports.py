@@ -13,13 +13,8 @@ from datetime import UTC, datetime
 from adapters.elastic.examples import ElasticExamples
 from adapters.elastic.page_view import ElasticPageView
 from adapters.embedders.fake import FakeEmbedder
-from adapters.fake_access_keys import FakeKeyStore
-from adapters.fake_audit_log import FakeAuditLog
-from adapters.fake_evaluations import FakeRuns
-from adapters.fake_handovers import FakeHandovers
 from adapters.fake_outcomes import FakeOutcomes
-from adapters.fake_states import FakeStates
-from adapters.fake_texts import FakeTextStore
+from adapters.fake_stores import FakeAuditLog, FakeHandovers, FakeKeyStore, FakeRuns, FakeStates, FakeTextStore
 from connectors.cms.sources import NoSource
 from gateway.ports import Ports
 from gateway.rebuild_runs import RebuildRuns

@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from adapters.kafka.rights import KafkaRight
-from infra.engine import LocalEngineSettings, SilentProgress, jars
+from infra.engine import EngineProgress, LocalEngineSettings, jars
 from infra.engine.free_ports import any_free
 from infra.engine.probes import kafka_serves
 from infra.engine.servers import kafka_server, prepare_kafka
@@ -91,7 +91,7 @@ class SecureKafka:
         self.login, self.mutual, self.misnamed = (f"{host}:{port}" for port in (login, mutual, misnamed))
         listeners = {"PLAIN": self.plain, "LOGIN": self.login, "MUTUAL": self.mutual, "MISNAMED": self.misnamed}
         engine = LocalEngineSettings(home=home)
-        asyncio.run(jars.fetch(engine.cache, SilentProgress()))
+        asyncio.run(jars.fetch(engine.cache, EngineProgress()))
         server = kafka_server(engine.root)
         prepare_kafka(server, engine, plain, controller)
         with (server.folder / "server.properties").open("a", encoding="ascii") as properties:

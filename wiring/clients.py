@@ -10,8 +10,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
-from types import TracebackType
-from typing import Self
+from typing import Protocol, Self, TypeVar
 
 from adapters.elastic.access_keys import ElasticKeys
 from adapters.elastic.audit_log import ElasticAuditLog
@@ -73,6 +72,18 @@ from wiring.settings import Settings
 from wiring.shared_counts import Share, sharing
 
 
+class _Closed(Protocol):
+    async def aclose(self) -> None: ...
+
+
+class _Started(_Closed, Protocol):
+    async def start(self) -> object: ...
+
+
+Kept = TypeVar("Kept", bound=_Closed)
+Running = TypeVar("Running", bound=_Started)
+
+
 class Clients:
     """One per process. Not for use by several tasks before the first use of each part."""
 
@@ -96,9 +107,7 @@ class Clients:
         self._stack.push_async_callback(self.models.aclose)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
     async def topics(self) -> None:
@@ -122,8 +131,7 @@ class Clients:
         """The common time of all gateways and commands."""
         if self._clock is None:
             self._clock = ServersClock(self.elastic.time)
-            self._stack.push_async_callback(self._clock.aclose)
-            await self._clock.start()
+            await self._start(self._clock)
         return self._clock
 
     async def counts(self) -> Share:
@@ -139,17 +147,14 @@ class Clients:
         reader = ReceiptReader(self.elastic.pages, self._tail(RECEIPTS))
         if waiting:
             await self.topics()
-            self._stack.push_async_callback(reader.aclose)
-            await reader.start()
+            await self._start(reader)
         return reader
 
     async def asker(self, *, shared: bool = False) -> Asker:
         """`shared`: each gateway reads its share of the answers' partitions. Raises: Retryable: no broker."""
         log = await self._stack.enter_async_context(KafkaLogReader(self.settings, ANSWERS))
-        asker = Asker(await self.sender(), log, partial(KafkaSharedTail, self.settings, ANSWERS, shared=shared))
-        self._stack.push_async_callback(asker.aclose)
-        await asker.start()
-        return asker
+        tail = partial(KafkaSharedTail, self.settings, ANSWERS, shared=shared)
+        return await self._start(Asker(await self.sender(), log, tail))
 
     def conversations(self) -> ElasticConversations:
         return ElasticConversations(self.elastic.es, self.elastic.indexes)
@@ -172,17 +177,12 @@ class Clients:
     async def access_keys(self) -> AccessKeys:
         """Read periodically, because requests are checked against them."""
         filed = (FiledKey(key.name, key.sha256, key.scopes, key.site, key.groups) for key in self.settings.keys)
-        keys = AccessKeys(ElasticKeys(self.elastic.es, self.elastic.indexes), filed, await self.clock())
-        self._stack.push_async_callback(keys.aclose)
-        await keys.start()
-        return keys
+        store = ElasticKeys(self.elastic.es, self.elastic.indexes)
+        return await self._start(AccessKeys(store, filed, await self.clock()))
 
     async def chat_switches(self) -> ChatSwitches:
         """Read periodically, because questions are checked against them."""
-        switches = chat_switches(self.settings, self.elastic, await self.clock())
-        self._stack.push_async_callback(switches.aclose)
-        await switches.start()
-        return switches
+        return await self._start(chat_switches(self.settings, self.elastic, await self.clock()))
 
     async def audit_log(self) -> AuditLog:
         return AuditLog(ElasticAuditLog(self.elastic.es, self.elastic.indexes), await self.clock())
@@ -202,16 +202,13 @@ class Clients:
         async def propose(site: str, lang: str) -> list[Proposal]:
             return await asyncio.to_thread(proposals, await pages.beginnings(site, lang), lang)
 
-        made = Suggestions(propose, asker, importing, await self.clock())
-        self._stack.push_async_callback(made.aclose)
-        return made
+        return self._keep(Suggestions(propose, asker, importing, await self.clock()))
 
     async def gaps(self) -> GapReports:
         group = partial(in_own_process, grouped)
         questions, pages = self.questions(), self.page_view()
-        reports = GapReports(questions, pages.readable, self.models, group, await self.clock(), self._one_report)
-        self._stack.push_async_callback(reports.aclose)
-        return reports
+        clock, one = await self.clock(), self._one_report
+        return self._keep(GapReports(questions, pages.readable, self.models, group, clock, one))
 
     def typeahead(self) -> ElasticTypeahead:
         return ElasticTypeahead(self.elastic.es, self.elastic.indexes)
@@ -219,25 +216,19 @@ class Clients:
     async def frequent(self) -> FrequentQuestions:
         """Of the sites that keep the words of questions and show them."""
         least = {name: ASKERS for name, site in self.settings.sites.items() if site.chat.frequent_questions}
-        made = FrequentQuestions(self.questions(), self.page_view().readable, least, await self.clock())
-        self._stack.push_async_callback(made.aclose)
-        return made
+        return self._keep(FrequentQuestions(self.questions(), self.page_view().readable, least, await self.clock()))
 
     async def notes(self) -> Notes:
         """Follows the sites' privacy rules. Raises: Retryable: no broker."""
         privacy = SitePrivacy(self.settings.sites)
-        live = LiveTexts(self.texts(), privacy.take)
-        self._stack.push_async_callback(live.aclose)
-        await live.start()
+        await self._start(LiveTexts(self.texts(), privacy.take))
         return Notes(await self.sender(), self.questions(), self.settings.sites, privacy)
 
     def searcher(self) -> Searcher:
         return Searcher(self.elastic.search, self.models, self.settings)
 
     def status(self) -> StatusReader:
-        reader = StatusReader(self.settings.sites, self.bus, self.elastic, self._letters_open())
-        self._stack.push_async_callback(reader.aclose)
-        return reader
+        return self._keep(StatusReader(self.settings.sites, self.bus, self.elastic, self._letters_open()))
 
     async def letters(self) -> Letters:
         """Raises: Retryable: no broker."""
@@ -259,24 +250,18 @@ class Clients:
         return Auditor(self.changes_of, inventories.of, elastic.pages, await self.sender())
 
     async def audit_runs(self, auditor: Auditor) -> AuditRuns:
-        runs = AuditRuns(self.states(), auditor, await self.clock())
-        self._stack.push_async_callback(runs.aclose)
-        return runs
+        return self._keep(AuditRuns(self.states(), auditor, await self.clock()))
 
     async def evaluation_runs(self) -> EvaluationRuns:
-        runs = SiteRuns(self.states(), "evaluation-run", EvaluationRun, await self.clock(), EvaluationRunning)
-        self._stack.push_async_callback(runs.aclose)
-        return runs
+        clock = await self.clock()
+        return self._keep(SiteRuns(self.states(), "evaluation-run", EvaluationRun, clock, EvaluationRunning))
 
     async def connector_runs(self) -> ConnectorRuns:
         return ConnectorRuns(self.states(), await self.clock())
 
     async def last_uses(self) -> LastUses:
         """Noted uses are written periodically."""
-        uses = LastUses(self.states(), await self.clock())
-        self._stack.push_async_callback(uses.aclose)
-        await uses.start()
-        return uses
+        return await self._start(LastUses(self.states(), await self.clock()))
 
     def states(self) -> ElasticStates:
         return ElasticStates(self.elastic.es, self.elastic.indexes)
@@ -289,9 +274,17 @@ class Clients:
 
     def _letters_open(self) -> OpenLetters:
         if self._open_letters is None:
-            self._open_letters = OpenLetters(self.bus)
-            self._stack.push_async_callback(self._open_letters.aclose)
+            self._open_letters = self._keep(OpenLetters(self.bus))
         return self._open_letters
+
+    def _keep(self, one: Kept) -> Kept:
+        """Close it at the end."""
+        self._stack.push_async_callback(one.aclose)
+        return one
+
+    async def _start(self, one: Running) -> Running:
+        await self._keep(one).start()
+        return one
 
     def _tail(self, topic: Topic) -> Callable[[Callable[[Record], None]], KafkaLogTail]:
         return partial(KafkaLogTail, self.settings, topic)

@@ -21,7 +21,7 @@ from connectors.cms.settings import FolderConnector
 from infra.home import usable
 from infra.ports import bound
 from pipelines.query.live.site_prompts import SitePrompts
-from pipelines.runtime.errors import PagewireError, Permanent, Retryable, SettingsError
+from pipelines.runtime.errors import PagewireError, Permanent, Retryable, SettingsError, named
 from pipelines.runtime.stages import STAGES
 from wiring.evaluating import judge_of_samples
 from wiring.query import judging
@@ -75,9 +75,7 @@ def stages(settings: Settings, names: Collection[str]) -> None:
     if wanted & (ANSWERING | {"judge"}) and not (settings.openai_api_key or settings.openai_base_url):
         for name in ("llm_model", "judging_model"):
             if (model := getattr(settings, name)) is not None:
-                raise SettingsError(
-                    f"{name} (PAGEWIRE_{name.upper()}): {model} needs OPENAI_API_KEY, OPENAI_BASE_URL or both"
-                )
+                raise SettingsError(f"{named(name)}: {model} needs OPENAI_API_KEY, OPENAI_BASE_URL or both")
     if "chunk" in wanted:
         for site, folder in settings.attachment_folders.items():
             if not folder.is_dir():
@@ -102,7 +100,7 @@ def package(setting: str, spec: str) -> tuple[str, ...]:
     name, extra = PACKAGES[kind]
     if find_spec(name) is None:
         how = f"`pip install 'pagewire[{extra}]'`, in a checkout `make setup-{extra}`"
-        raise SettingsError(f"{_said(setting, spec)} needs {name}: {how}")
+        raise SettingsError(f"{named(setting)}: {spec} needs {name}: {how}")
     return (name,)
 
 
@@ -113,7 +111,7 @@ def weights(setting: str, spec: str, settings: Settings) -> Path | None:
         SettingsError: there are none.
     """
     kind, _, folder = spec.partition(":")
-    said = _said(setting, spec)
+    said = f"{named(setting)}: {spec}"
     if kind == "lite":
         return lite.weights_file()
     if folder and kind in PACKAGES and not Path(folder).is_dir():
@@ -128,15 +126,11 @@ def weights(setting: str, spec: str, settings: Settings) -> Path | None:
     return Path(folder) if kind in PACKAGES else None
 
 
-def _said(setting: str, spec: str) -> str:
-    return f"{setting} (PAGEWIRE_{setting.upper()}): {spec}"
-
-
 async def _models(settings: Settings) -> None:
     """Warn if no model answers; only a warning, because answers then quote the pages."""
     if settings.judge_of_answers is None:
         return
-    from adapters.llm.at_start import server_problem  # loads OpenAI's client, which not everybody needs
+    from adapters.llm.openai_chat import server_problem  # loads OpenAI's client, which not everybody needs
 
     if (why := await server_problem(settings)) is not None:
         log.warning("no model will answer", reason=why)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from adapters.elastic.audit_log import ElasticAuditLog
 from adapters.elastic.bundle import Elastic
@@ -39,7 +39,7 @@ from pipelines.query.extractive.courtesy import recognized
 from pipelines.query.extractive.days import asked_day
 from pipelines.query.giving_up import apology, while_chat_on, with_deadline
 from pipelines.query.live.corrections import SiteCorrections
-from pipelines.query.live.live_texts import LiveTexts
+from pipelines.query.live.live_texts import LiveTexts, Taker
 from pipelines.query.live.site_privacy import SitePrivacy
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.live.tuning import SiteTuning
@@ -61,7 +61,7 @@ from pipelines.runtime.settings import JudgeName
 from pipelines.runtime.stage import Handler, Stage
 from prompts.loader import load
 from schemas.query import Question, Rephrased, Retrieved
-from schemas.topics import ANSWERS, OUTCOMES, REPHRASED, REQUESTS, RETRIEVED, STOPS, VERDICTS
+from schemas.topics import ANSWERS, OUTCOMES, REPHRASED, REQUESTS, RETRIEVED, STOPS, VERDICTS, Topic
 from text import words
 from text.language import identified, spoken
 from wiring.index_search import SiteIndexes
@@ -90,44 +90,67 @@ def chat_models(settings: Settings, spending: Spending) -> ChatRegistry | None:
     return ChatRegistry(settings, settings, spending)
 
 
+class _Answering:
+    """What the stages from a question to its answer have in common."""
+
+    def __init__(self, settings: Settings, elastic: Elastic, switch: ChatSwitches, *takers: Taker) -> None:
+        """`takers`: receive the sites' live texts, besides prompts and privacy."""
+        self._settings, self._switch = settings, switch
+        self.log, self.site_prompts = KafkaLogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
+        privacy, store = SitePrivacy(settings.sites), ElasticTexts(elastic.es, elastic.indexes)
+        self.live_texts = LiveTexts(store, self.site_prompts.take, privacy.take, *takers)
+        self.outcomes = Outcomes(settings, privacy)
+
+    def stage(self, name: str, topic: Topic, handler: Handler, kind: KnownKind, **more: Any) -> Stage:
+        """The stage; its handler has a deadline, and checks whether the site's chat is on."""
+        ends = self.site_prompts, self.log, self.outcomes
+        punctual = with_deadline(handler, kind, *ends)
+        return Stage(
+            name=name,
+            routes={topic: while_chat_on(punctual, kind, self._switch.went_off, *ends)},
+            patient=False,
+            step_limit=STEP_LIMIT,
+            on_dead=apology(kind, *ends),
+            **more,
+        )
+
+    async def start(self) -> None:
+        await asyncio.to_thread(rehearse_words, self._settings.spoken)
+        await self.live_texts.start()
+
+    async def aclose(self) -> None:
+        await self.live_texts.aclose()
+        await self.log.aclose()
+
+
 def rephrase_stage(
     settings: Settings, elastic: Elastic, models: Models, spending: Spending, switch: ChatSwitches
 ) -> Stage:
-    log, site_prompts = KafkaLogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
-    privacy, tuning = SitePrivacy(settings.sites), SiteTuning(settings)
-    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts.take, privacy.take, tuning.take)
-    outcomes = Outcomes(settings, privacy)
-    guard = _guard(settings, site_prompts, log, outcomes, switch)
+    tuning = SiteTuning(settings)
+    common = _Answering(settings, elastic, switch, tuning.take)
     chat = chat_models(settings, spending)
     rewriter = None
     if chat is not None:
         store = ElasticExamples(elastic.es, elastic.indexes)
-        rewriter = Rewriter(chat, Examples(site_prompts, store.of_site, models))
-    handler = rephrase_handler(settings, site_prompts, rewriter, tuning)
+        rewriter = Rewriter(chat, Examples(common.site_prompts, store.of_site, models))
 
     async def setup() -> None:
         if rewriter is not None:  # without one there are no examples to compare
             await models.warm()
-        await asyncio.to_thread(rehearse_words, settings.spoken)
-        await live_texts.start()
+        await common.start()
 
-    return Stage(
-        name="rephrase",
-        routes={REQUESTS: guard(handler, Question)},
-        patient=False,
-        step_limit=STEP_LIMIT,
-        on_dead=apology(Question, site_prompts, log, outcomes),
-        setup=setup,
-        teardown=partial(_close, log, live_texts, chat),
-    )
+    async def teardown() -> None:
+        await common.aclose()
+        if chat is not None:
+            await chat.aclose()
+
+    handler = rephrase_handler(settings, common.site_prompts, rewriter, tuning)
+    return common.stage("rephrase", REQUESTS, handler, Question, setup=setup, teardown=teardown)
 
 
 def retrieve_stage(settings: Settings, elastic: Elastic, models: Models, switch: ChatSwitches) -> Stage:
-    log, site_prompts = KafkaLogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
-    privacy, corrections = SitePrivacy(settings.sites), SiteCorrections()
-    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts.take, privacy.take, corrections.take)
-    outcomes = Outcomes(settings, privacy)
-    guard = _guard(settings, site_prompts, log, outcomes, switch)
+    corrections = SiteCorrections()
+    common = _Answering(settings, elastic, switch, corrections.take)
     searcher = Searcher(elastic.search, models, settings, SiteIndexes(elastic, models).of)
     reranker = make_reranker(settings.reranker, settings.nice)
     handler = retrieve_handler(
@@ -136,7 +159,7 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models, switch:
         elastic.search,
         reranker,
         writes=settings.llm_model is not None,
-        site_prompts=site_prompts,
+        site_prompts=common.site_prompts,
         corrector=Corrector(corrections),
     )
 
@@ -144,34 +167,22 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models, switch:
         if reranker is not None:
             await reranker.start()
         await models.warm()
-        await asyncio.to_thread(rehearse_words, settings.spoken)
         await rehearse_searches(searcher, settings.sites)
-        await live_texts.start()
+        await common.start()
 
     async def teardown() -> None:
-        await _close(log, live_texts)
+        await common.aclose()
         if reranker is not None:
             await reranker.aclose()
 
-    return Stage(
-        name="retrieve",
-        routes={REPHRASED: guard(handler, Rephrased)},
-        patient=False,
-        step_limit=STEP_LIMIT,
-        on_dead=apology(Rephrased, site_prompts, log, outcomes),
-        setup=setup,
-        teardown=teardown,
-    )
+    return common.stage("retrieve", REPHRASED, handler, Rephrased, setup=setup, teardown=teardown)
 
 
 def answer_stage(
     settings: Settings, elastic: Elastic, models: Models, spending: Spending, switch: ChatSwitches
 ) -> Stage:
-    log, site_prompts = KafkaLogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
-    privacy = SitePrivacy(settings.sites)
-    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts.take, privacy.take)
-    outcomes = Outcomes(settings, privacy)
-    guard = _guard(settings, site_prompts, log, outcomes, switch)
+    common = _Answering(settings, elastic, switch)
+    site_prompts = common.site_prompts
     stop_log = KafkaLogReader(settings, STOPS)
     stops = Stops(stop_log, partial(KafkaLogTail, settings, STOPS))
     chat = chat_models(settings, spending)
@@ -199,28 +210,22 @@ def answer_stage(
         if chat is not None:  # else nothing is embedded here, and no tool is called
             await models.warm()
             await tools.start()
-        await asyncio.to_thread(rehearse_words, settings.spoken)
         await stops.start()
-        await live_texts.start()
+        await common.start()
 
     async def teardown() -> None:
-        if reranker is not None:
-            await reranker.aclose()
-        await stops.aclose()
-        await stop_log.aclose()
-        await fetch.aclose()
-        await _close(log, live_texts, chat)
+        for one in (reranker, stops, stop_log, fetch, common, chat):
+            if one is not None:
+                await one.aclose()
 
-    handler = answer_handler(answering, log, stops, outcomes)
-    return Stage(
-        name="answer",
-        routes={RETRIEVED: guard(handler, Retrieved)},
-        patient=False,
-        step_limit=STEP_LIMIT,
+    return common.stage(
+        "answer",
+        RETRIEVED,
+        answer_handler(answering, common.log, stops, common.outcomes),
+        Retrieved,
         at_once=ANSWERS_AT_ONCE,
         # An answer ends itself at the question's deadline; a cancelled one starts again from the beginning.
         try_timeout=settings.question_timeout + LAST_WORDS,
-        on_dead=apology(Retrieved, site_prompts, log, outcomes),
         setup=setup,
         teardown=teardown,
     )
@@ -254,10 +259,8 @@ def log_stage(settings: Settings, elastic: Elastic) -> Stage:
         await deliveries.start()
 
     async def teardown() -> None:
-        await deliveries.aclose()
-        await fetch.aclose()
-        await retention.aclose()
-        await live_texts.aclose()
+        for one in (deliveries, fetch, retention, live_texts):
+            await one.aclose()
 
     # Patient, unlike the other query stages: no visitor waits for it.
     return Stage(
@@ -266,25 +269,6 @@ def log_stage(settings: Settings, elastic: Elastic) -> Stage:
         setup=setup,
         teardown=teardown,
     )
-
-
-def _guard(
-    settings: Settings, site_prompts: SitePrompts, log: KafkaLogReader, outcomes: Outcomes, switch: ChatSwitches
-) -> Callable[[Handler, KnownKind], Handler]:
-    """The handler with a deadline, and with a check whether the site's chat is on."""
-
-    def guarded(handler: Handler, kind: KnownKind) -> Handler:
-        patient = with_deadline(handler, kind, site_prompts, log, outcomes)
-        return while_chat_on(patient, kind, switch.went_off, site_prompts, log, outcomes)
-
-    return guarded
-
-
-async def _close(log: KafkaLogReader, live_texts: LiveTexts, chat: ChatRegistry | None = None) -> None:
-    await live_texts.aclose()
-    await log.aclose()
-    if chat is not None:
-        await chat.aclose()
 
 
 QUESTION = "When do you open today?"

@@ -15,7 +15,7 @@ from typing import Any, get_args
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.errors import SettingsError, named
 from pipelines.runtime.secret import read
 from wiring.settings import Settings
 
@@ -68,7 +68,7 @@ def put_in(values: dict[str, Any]) -> dict[str, Path]:
     found = {}
     for key in [key for key in values if key in FILE_SETTINGS]:
         name, given = FILE_SETTINGS[key], values.pop(key)
-        said = _said(key)
+        said = named(key)
         if not isinstance(given, str | Path) or not str(given):
             raise SettingsError(f"{said}: must be the path of a file")
         found[name] = Path(given)
@@ -82,9 +82,5 @@ def keep_fresh(settings: Settings, files: Mapping[str, Path]) -> Settings:
     Raises:
         SettingsError: as `put_in`.
     """
-    fresh = {name: FileSecret(path, _said(name + SUFFIX)) for name, path in files.items() if name in CHANGEABLE}
+    fresh = {name: FileSecret(path, named(name + SUFFIX)) for name, path in files.items() if name in CHANGEABLE}
     return settings.model_copy(update=fresh)
-
-
-def _said(key: str) -> str:
-    return f"{key} (PAGEWIRE_{key.upper()})"

@@ -10,8 +10,7 @@ from functools import partial
 from adapters.kafka.log import KafkaLogReader, KafkaLogTail
 from adapters.kafka.sender import KafkaSender
 from adapters.kafka.settings import KafkaSettings
-from pipelines.runtime.counts import DAY, SharedCounts
-from pipelines.runtime.counts_exchange import CountsExchange
+from pipelines.runtime.counts import DAY, CountsExchange, SharedCounts
 from schemas.topics import BUDGETS, Topic
 from wiring.settings import Settings
 

@@ -12,15 +12,21 @@ distinguishes a bad record from a service that is away, whatever the error says.
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from collections import deque
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import structlog
 
 from pipelines.runtime import metrics
-from pipelines.runtime.errors import Kind
+from pipelines.runtime.bus import Producer
+from pipelines.runtime.errors import Kind, Retryable
+from pipelines.runtime.record import Lane
+from schemas.topics import PAUSES
+from schemas.worker import PAUSES_KEY, PauseNote
 
 log = structlog.get_logger(__name__)
 
@@ -120,11 +126,7 @@ class Pause:
             return True
         self._shared = self._next()
         if turn.probe or self._trouble is None:
-            self._trouble = (
-                trouble
-                if self._trouble is None
-                else Trouble(trouble.kind, trouble.code, trouble.message, self._trouble.since)
-            )
+            self._trouble = replace(trouble, since=self._trouble.since) if self._trouble else trouble
             self._failures += 1
             self._report()
             self._pacer = asyncio.create_task(self._pace(), name=f"pause of {self._labels[0]}")
@@ -188,3 +190,49 @@ class Pause:
         for one in waiting:
             if not one.done():
                 one.set_result(False)
+
+
+LOOK_EVERY = 1.0  # seconds
+REPEAT_EVERY = 30.0  # seconds; readers drop a note after NOTE_TTL (pipelines.operate.status)
+MAX_REASON = 1_000  # characters
+
+Stages = Mapping[tuple[str, Lane | None], Pause]
+
+
+async def publish_pauses(stages: Stages, bus: Producer) -> None:
+    """Publish to `worker.pauses` which stages of this process are paused, for `pagewire status` on any machine.
+
+    Runs for ever; cancel it to end it.
+    """
+    worker = f"{socket.gethostname()}:{os.getpid()}"
+    said: dict[tuple[str, Lane | None], tuple[Trouble, float]] = {}
+    loop = asyncio.get_running_loop()
+    while True:
+        await asyncio.sleep(LOOK_EVERY)
+        for (stage, lane), pause in stages.items():
+            trouble, before = pause.trouble, said.get((stage, lane))
+            if trouble is None and before is None:
+                continue
+            if trouble is not None and before is not None and before[0] == trouble and loop.time() < before[1]:
+                continue
+            shown = trouble or (before and before[0])
+            assert shown
+            note = PauseNote(
+                worker=worker,
+                stage=stage,
+                lane=lane,
+                code=shown.code,
+                reason=shown.message[:MAX_REASON],
+                since=shown.since,
+                at=datetime.now(UTC),
+                over=trouble is None,
+            )
+            try:
+                await bus.send(PAUSES, PAUSES_KEY, note)
+            except Retryable as err:  # sent again at the next look
+                log.debug("pause not published", error=str(err))
+                continue
+            if trouble is None:
+                del said[stage, lane]
+            else:
+                said[stage, lane] = trouble, loop.time() + REPEAT_EVERY

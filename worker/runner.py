@@ -36,8 +36,7 @@ from worker.health import served
 from worker.in_flight import InFlight, RecordInFlight
 from worker.parking import Parking
 from worker.pause import Pause as StagePause
-from worker.pause import Trouble
-from worker.pause_notes import publish_pauses
+from worker.pause import Trouble, publish_pauses
 from worker.settings import LIMITS, WorkerLimits, WorkerSettings
 from worker.shares import Shares
 from worker.step_limit import step_limits

@@ -5,45 +5,35 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from elasticsearch import AsyncElasticsearch, NotFoundError
-
 from adapters.elastic.client import explained
 from adapters.elastic.expiry import expire
-from adapters.elastic.indexes import AUDIT_LOG, ElasticIndexes
+from adapters.elastic.indexes import AUDIT_LOG
+from adapters.elastic.system_index import SystemIndex
 from schemas.audit_log import AuditEntry, AuditFilter, AuditLogPage
 
 
-class ElasticAuditLog:
-    """`pagewire.audit-log`, a pipelines.operate.audit_log.AuditStore. One per process."""
+class ElasticAuditLog(SystemIndex):
+    """A pipelines.operate.audit_log.AuditStore."""
 
-    def __init__(self, es: AsyncElasticsearch, indexes: ElasticIndexes) -> None:
-        self._es = es
-        self._indexes = indexes
-        self._there = False
+    index = AUDIT_LOG
 
     async def put(self, entry: AuditEntry) -> None:
         """Readers see the entry within a second. Raises: ElasticsearchDown."""
-        if not self._there:
-            await self._indexes.ensure_system(AUDIT_LOG)
-            self._there = True
+        await self._ensure()
         searched = entry.model_dump(mode="json", include={"id", "at", "who", "action", "site"})
         with explained("writing the audit log"):
             await self._es.create(index=AUDIT_LOG, id=entry.id, document=searched | {"entry": entry.dumped()})
 
     async def find(self, wanted: AuditFilter, limit: int, after: str | None = None) -> AuditLogPage:
         """The newest first. Raises: ElasticsearchDown."""
-        with explained("reading the audit log"):
-            try:
-                answer = await self._es.search(
-                    index=AUDIT_LOG,
-                    query=_query(wanted),
-                    sort=[{"id": "desc"}],
-                    size=limit + 1,  # one more, to know whether there is a next page
-                    search_after=[after] if after else None,
-                )
-            except NotFoundError:  # there are no entries yet
-                return AuditLogPage(entries=())
-        entries = [AuditEntry.stored(hit["_source"]["entry"]) for hit in answer["hits"]["hits"]]
+        hits = await self._hits(
+            "reading the audit log",
+            query=_query(wanted),
+            sort=[{"id": "desc"}],
+            size=limit + 1,  # one more, to know whether there is a next page
+            search_after=[after] if after else None,
+        )
+        entries = [AuditEntry.stored(hit["_source"]["entry"]) for hit in hits]
         more = len(entries) > limit
         return AuditLogPage(entries=tuple(entries[:limit]), next=entries[limit - 1].id if more else None)
 

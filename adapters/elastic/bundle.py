@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Self
 
 from adapters.elastic.client import ElasticsearchDown, connect, explained
@@ -41,9 +40,7 @@ class Elastic:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def ping(self) -> None:

@@ -13,12 +13,13 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from elasticsearch import AsyncElasticsearch, NotFoundError
+from elasticsearch import AsyncElasticsearch
 
 from adapters.elastic.client import explained
 from adapters.elastic.expiry import check, expire, older
-from adapters.elastic.indexes import OUTCOMES, ElasticIndexes
-from adapters.elastic.reading import batches, sources
+from adapters.elastic.indexes import OUTCOMES
+from adapters.elastic.reading import batches, buckets_of, sources
+from adapters.elastic.system_index import SystemIndex
 from pipelines.query.log.frequent import AnsweredQuestion
 from pipelines.query.log.ports import AskedHit, BadCursor, GroupableQuestion
 from schemas.conversation import Feedback
@@ -63,18 +64,16 @@ ANSWERED = (
 )
 GROUPED_BATCH = 500  # questions read at once: a few milliseconds of parsing
 VERDICT = "verdict"
+COUNTED = ("became", "rating")
 BATCH = 1_000  # documents in a request
 MOST_CORRECTIONS = 5_000  # of a site that are counted, also those that were taken back
 CONFLICTS = 5  # retries: two workers may write one question while a partition moves
 
 
-class ElasticOutcomes:
-    """`pagewire.outcomes`, a pipelines.query.log.ports.OutcomeStore and QuestionReader. One per process."""
+class ElasticOutcomes(SystemIndex):
+    """A pipelines.query.log.ports.OutcomeStore and QuestionReader."""
 
-    def __init__(self, es: AsyncElasticsearch, indexes: ElasticIndexes) -> None:
-        self._es = es
-        self._indexes = indexes
-        self._there = False
+    index = OUTCOMES
 
     async def put(self, event: OutcomeEvent) -> None:
         """Raises: ElasticsearchDown, ElasticsearchRefused."""
@@ -117,30 +116,17 @@ class ElasticOutcomes:
                 retry_on_conflict=CONFLICTS,
             )
 
-    async def _ensure(self) -> None:
-        if not self._there:
-            await self._indexes.ensure_system(OUTCOMES)
-            self._there = True
-
     async def _forget(self, event: OutcomeEvent, forgotten: Forgotten) -> None:
         """Erase a conversation's questions. Those without an outcome are marked as well, so that it is not kept."""
         noted = {"noted_at": forgotten.at.isoformat()}
         await self._erase(event.site, forgotten.requests, noted)
         while True:
-            with explained("looking for a conversation's questions"):
+            doing = "looking for a conversation's questions"
+            with explained(doing):
                 await self._es.indices.refresh(index=OUTCOMES)
-                found = await self._es.search(
-                    index=OUTCOMES,
-                    query={
-                        "bool": {
-                            "filter": [{"term": {"site": event.site}}, {"term": {"conversation": event.conversation}}],
-                            "must_not": [{"term": {"forgotten": True}}],
-                        }
-                    },
-                    size=BATCH,
-                    source_includes=["request_id"],
-                )
-            hits = found["hits"]["hits"]
+            own = [{"term": {"site": event.site}}, {"term": {"conversation": event.conversation}}]
+            query = {"bool": {"filter": own, "must_not": [{"term": {"forgotten": True}}]}}
+            hits = await self._hits(doing, query=query, size=BATCH, source_includes=["request_id"])
             await self._erase(event.site, (hit["_source"]["request_id"] for hit in hits), {})
             if len(hits) < BATCH:
                 return
@@ -165,30 +151,19 @@ class ElasticOutcomes:
 
     async def find(self, site: str, wanted: QuestionFilter, limit: int, after: str | None = None) -> QuestionList:
         """The newest first. Raises: BadCursor. ElasticsearchDown."""
-        with explained(f"reading the questions of site {site}"):
-            try:
-                answer = await self._es.search(
-                    index=OUTCOMES,
-                    query=_query(site, wanted),
-                    sort=NEWEST,
-                    size=limit + 1,  # one more, to know whether there is a next page
-                    search_after=_place(after) if after else None,
-                    track_total_hits=True,
-                    source_excludes=LENGTHY,
-                    aggregations={
-                        "became": {"terms": {"field": "became"}},
-                        "rating": {"terms": {"field": "rating"}},
-                    },
-                )
-            except NotFoundError:  # there are no questions yet
-                return QuestionList(counts=QuestionCounts(asked=0), questions=())
+        answer = await self._answer(
+            f"reading the questions of site {site}",
+            query=_query(site, wanted),
+            sort=NEWEST,
+            size=limit + 1,  # one more, to know whether there is a next page
+            search_after=_place(after) if after else None,
+            track_total_hits=True,
+            source_excludes=LENGTHY,
+            aggregations={name: {"terms": {"field": name}} for name in COUNTED},
+        )
         hits = answer["hits"]["hits"]
         listed = hits[:limit]
-        counts = {
-            each["key"]: each["doc_count"]
-            for name in ("became", "rating")
-            for each in answer["aggregations"][name]["buckets"]
-        }
+        counts = {each["key"]: each["doc_count"] for name in COUNTED for each in buckets_of(answer, name)}
         return QuestionList(
             counts=QuestionCounts(
                 asked=answer["hits"]["total"]["value"],
@@ -221,26 +196,17 @@ class ElasticOutcomes:
 
     async def corrections_used(self, site: str) -> dict[str, int]:
         """Raises: ElasticsearchDown."""
-        with explained(f"counting the corrections of site {site} that were used"):
-            try:
-                answer = await self._es.search(
-                    index=OUTCOMES,
-                    size=0,
-                    query={"term": {"site": site}},
-                    aggregations={"used": {"terms": {"field": "corrections", "size": MOST_CORRECTIONS}}},
-                )
-            except NotFoundError:  # there are no questions yet
-                return {}
-        return {bucket["key"]: bucket["doc_count"] for bucket in answer["aggregations"]["used"]["buckets"]}
+        answer = await self._answer(
+            f"counting the corrections of site {site} that were used",
+            size=0,
+            query={"term": {"site": site}},
+            aggregations={"used": {"terms": {"field": "corrections", "size": MOST_CORRECTIONS}}},
+        )
+        return {bucket["key"]: bucket["doc_count"] for bucket in buckets_of(answer, "used")}
 
     async def _source(self, site: str, request_id: str) -> dict[str, Any]:
-        with explained("reading a logged question"):
-            try:
-                found = await self._es.get(index=OUTCOMES, id=document_id(site, request_id))
-            except NotFoundError:
-                return {}
-        source: dict[str, Any] = found["_source"]
-        return source
+        found = await self._get("reading a logged question", document_id(site, request_id))
+        return found["_source"] if found else {}
 
 
 def newest(
@@ -270,11 +236,6 @@ def document_id(site: str, request_id: str) -> str:
 
 def _whose(site: str, request_id: str) -> dict[str, Any]:
     return {"site": site, "request_id": request_id}
-
-
-def kept_as(event: OutcomeEvent, outcome: Outcome) -> tuple[str, dict[str, Any]]:
-    """The id and the document of a question that has an outcome only."""
-    return document_id(event.site, event.request_id), _whose(event.site, event.request_id) | _of_outcome(event, outcome)
 
 
 def _of_outcome(event: OutcomeEvent, outcome: Outcome) -> dict[str, Any]:

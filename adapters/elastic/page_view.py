@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from elasticsearch import AsyncElasticsearch, NotFoundError
+from elasticsearch import AsyncElasticsearch
+from more_itertools import chunked
 
-from adapters.elastic.client import explained
 from adapters.elastic.live_page import live_page
+from adapters.elastic.reading import answer_of, buckets_of
 from adapters.elastic.search import labelled, visible_to
 from pipelines.operate.addresses import path_of, same_address
 from pipelines.query.extractive.suggestions import PageText
@@ -38,18 +39,16 @@ class ElasticPageView:
 
     async def page(self, site: str, page_key: str, groups: Iterable[str] = ()) -> IndexedPage:
         """The page's chunks; empty for a page that these groups cannot find. Raises: ElasticsearchDown."""
-        with explained(f"reading {page_key}"):
-            try:
-                answer = await self._es.search(
-                    index=alias(site),
-                    query={"bool": {"filter": [{"term": {"page_key": page_key}}, {"term": {"kind": "chunk"}}]}},
-                    sort=["field", "ord"],
-                    size=MAX_CHUNKS,
-                    source_includes=[*IndexedChunk.model_fields, "groups"],
-                    track_total_hits=True,
-                )
-            except NotFoundError:  # the site has no page yet
-                return IndexedPage(chunks=(), total=0)
+        answer = await answer_of(
+            self._es,
+            f"reading {page_key}",
+            index=alias(site),
+            query={"bool": {"filter": [{"term": {"page_key": page_key}}, {"term": {"kind": "chunk"}}]}},
+            sort=["field", "ord"],
+            size=MAX_CHUNKS,
+            source_includes=[*IndexedChunk.model_fields, "groups"],
+            track_total_hits=True,
+        )
         found = [hit["_source"] for hit in answer["hits"]["hits"]]
         mine = set(groups)
         seen = [source for source in found if "groups" not in source or mine.intersection(source["groups"])]
@@ -94,19 +93,16 @@ class ElasticPageView:
         first += [{"term": {"lang": lang}}] if lang else []
         first += [{"term": {"path": path}}] if path is not None else []
         first += labelled(labels)
-        size = (limit + 1) * len(FIELDS)
-        with explained(f"listing pages of site {site}"):
-            try:
-                answer = await self._es.search(
-                    index=alias(site),
-                    query={"bool": {"filter": first}},
-                    sort=["page_key"],
-                    size=size,
-                    source_includes=["page_key", "field", *LISTED_FIELDS, "labels", *(["text"] if described else [])],
-                    track_total_hits=False,
-                )
-            except NotFoundError:  # the site has no page yet
-                return PageList(pages=(), next=None)
+        answer = await answer_of(
+            self._es,
+            f"listing pages of site {site}",
+            index=alias(site),
+            query={"bool": {"filter": first}},
+            sort=["page_key"],
+            size=(limit + 1) * len(FIELDS),
+            source_includes=["page_key", "field", *LISTED_FIELDS, "labels", *(["text"] if described else [])],
+            track_total_hits=False,
+        )
         chunks = [hit["_source"] for hit in answer["hits"]["hits"]]
         grouped = [(key, list(found)) for key, found in groupby(chunks, key=lambda chunk: str(chunk["page_key"]))]
         shown = grouped[:limit]
@@ -121,43 +117,33 @@ class ElasticPageView:
         Raises: ElasticsearchDown.
         """
         only: list[dict[str, Any]] = [{"term": {"kind": "chunk"}}, {"term": {"field": "content"}}, {"term": {"ord": 0}}]
-        with explained(f"reading the beginnings of pages of site {site}"):
-            try:
-                answer = await self._es.search(
-                    index=alias(site),
-                    query={
-                        "bool": {
-                            "filter": [*only, {"term": {"lang": lang}}, visible_to(())],
-                            "should": [{"match": {"title": QUESTIONS}}],
-                        }
-                    },
-                    sort=["_score", "page_key"],
-                    size=BEGINNINGS,
-                    source_includes=list(PageText.__dataclass_fields__),
-                    track_total_hits=False,
-                )
-            except NotFoundError:  # the site has no page yet
-                return []
+        filters = [*only, {"term": {"lang": lang}}, visible_to(())]
+        answer = await answer_of(
+            self._es,
+            f"reading the beginnings of pages of site {site}",
+            index=alias(site),
+            query={"bool": {"filter": filters, "should": [{"match": {"title": QUESTIONS}}]}},
+            sort=["_score", "page_key"],
+            size=BEGINNINGS,
+            source_includes=list(PageText.__dataclass_fields__),
+            track_total_hits=False,
+        )
         return [PageText(**hit["_source"]) for hit in answer["hits"]["hits"]]
 
     async def readable(self, site: str, page_ids: Collection[str], groups: Iterable[str]) -> frozenset[PageName]:
         """The pages that these groups can find, with their languages. Raises: ElasticsearchDown."""
         found: set[PageName] = set()
-        ids, visible = sorted(page_ids), visible_to(groups)
-        for some in (ids[at : at + IDS] for at in range(0, len(ids), IDS)):
-            with explained(f"looking up pages of site {site}"):
-                try:
-                    answer = await self._es.search(
-                        index=alias(site),
-                        query={
-                            "bool": {"filter": [{"term": {"kind": "chunk"}}, {"terms": {"page_id": some}}, visible]}
-                        },
-                        size=0,
-                        aggregations={"keys": {"terms": {"field": "page_key", "size": MAX_KEYS}}},
-                    )
-                except NotFoundError:  # the site has no page yet
-                    return frozenset()
-            keys = (parse_page_key(bucket["key"]) for bucket in answer["aggregations"]["keys"]["buckets"])
+        visible = visible_to(groups)
+        for some in chunked(sorted(page_ids), IDS):
+            answer = await answer_of(
+                self._es,
+                f"looking up pages of site {site}",
+                index=alias(site),
+                query={"bool": {"filter": [{"term": {"kind": "chunk"}}, {"terms": {"page_id": some}}, visible]}},
+                size=0,
+                aggregations={"keys": {"terms": {"field": "page_key", "size": MAX_KEYS}}},
+            )
+            keys = (parse_page_key(bucket["key"]) for bucket in buckets_of(answer, "keys"))
             found |= {(key.page_id, key.lang) for key in keys}
         return frozenset(found)
 
@@ -165,19 +151,19 @@ class ElasticPageView:
         """The labels of the pages that these groups may read, those of the most pages. Raises: ElasticsearchDown."""
         firsts = [{"term": {"kind": "chunk"}}, {"term": {"ord": 0}}, visible_to(groups)]
         pages = {"pages": {"cardinality": {"field": "page_key"}}}  # a page has up to five first chunks
-        with explained(f"counting labels of site {site}"):
-            answer = await self._es.search(
-                index=alias(site),
-                query={"bool": {"filter": firsts}},
-                aggs={"labels": {"terms": {"field": "labels", "size": LABELS}, "aggs": pages}},
-                size=0,
-                ignore_unavailable=True,
-            )
-        found = answer.get("aggregations", {}).get("labels", {"buckets": [], "sum_other_doc_count": 0})
-        counted = [(each["key"].partition(":"), each["pages"]["value"]) for each in found["buckets"]]
+        answer = await answer_of(
+            self._es,
+            f"counting labels of site {site}",
+            index=alias(site),
+            query={"bool": {"filter": firsts}},
+            aggs={"labels": {"terms": {"field": "labels", "size": LABELS}, "aggs": pages}},
+            size=0,
+        )
+        more = answer.get("aggregations", {}).get("labels", {}).get("sum_other_doc_count", 0)
+        counted = [(each["key"].partition(":"), each["pages"]["value"]) for each in buckets_of(answer, "labels")]
         labels = [LabelCount(key=key, value=value, pages=pages) for (key, _, value), pages in counted]
         labels.sort(key=lambda label: (label.key, -label.pages, label.value))
-        return LabelList(labels=tuple(labels), more=found["sum_other_doc_count"] > 0)
+        return LabelList(labels=tuple(labels), more=more > 0)
 
     async def at(self, site: str, address: str, *, groups: Iterable[str] | None = ()) -> list[ListedPage]:
         """The pages with this address, in all languages; usually one.
@@ -203,16 +189,16 @@ class ElasticPageView:
     async def _has_unplaced(self, site: str) -> bool:
         """Whether a page has no `path`."""
         firsts = [{"term": {"kind": "chunk"}}, {"term": {"ord": 0}}]
-        with explained(f"looking for pages of site {site} without a path"):
-            answer = await self._es.search(
-                index=alias(site),
-                query={"bool": {"filter": firsts, "must_not": {"exists": {"field": "path"}}}},
-                size=0,
-                track_total_hits=1,
-                terminate_after=1,
-                ignore_unavailable=True,
-            )
-        return bool(answer.get("hits", {}).get("total", {}).get("value"))
+        answer = await answer_of(
+            self._es,
+            f"looking for pages of site {site} without a path",
+            index=alias(site),
+            query={"bool": {"filter": firsts, "must_not": {"exists": {"field": "path"}}}},
+            size=0,
+            track_total_hits=1,
+            terminate_after=1,
+        )
+        return bool(answer["hits"]["total"]["value"])
 
 
 def _listed(chunks: Sequence[dict[str, Any]]) -> ListedPage:

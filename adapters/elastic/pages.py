@@ -13,7 +13,7 @@ from adapters.elastic import chunk_units
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import RECEIPTS, ElasticIndexes, added_mapping
 from adapters.elastic.parts import WaitingParts
-from adapters.elastic.reading import batches, sources
+from adapters.elastic.reading import answer_of, batches, documents, sources
 from adapters.elastic.search import STAMP
 from adapters.elastic.sharing import MISSING, DocumentLookup
 from adapters.elastic.writer import IndexMissing, Write, WriteOutcome, Writer
@@ -360,24 +360,11 @@ class ElasticPages:
     async def receipts(self, page_keys: Iterable[str]) -> dict[str, ReceiptEvent]:
         """The newest event per page, read in real time."""
         ids = {head_id(key): key for key in page_keys}
-        if not ids:
-            return {}
-        with explained("reading receipts"):
-            try:
-                answer = await self._es.mget(index=RECEIPTS, ids=list(ids), source_includes=["event"])
-            except NotFoundError:
-                return {}
-        return {
-            ids[doc["_id"]]: ReceiptEvent.stored(doc["_source"]["event"]) for doc in answer["docs"] if doc.get("found")
-        }
+        found = await documents(self._es, "reading receipts", RECEIPTS, ids, ["event"])
+        return {ids[id]: ReceiptEvent.stored(source["event"]) for id, source in found.items()}
 
     async def newest_receipts(self, size: int) -> list[ReceiptEvent]:
         """The newest receipt events of all sites, the newest first."""
-        with explained("reading the newest receipts"):
-            try:
-                answer = await self._es.search(
-                    index=RECEIPTS, sort=[{"at": "desc"}], size=size, source_includes=["event"]
-                )
-            except NotFoundError:
-                return []
+        doing, order = "reading the newest receipts", [{"at": "desc"}]
+        answer = await answer_of(self._es, doing, index=RECEIPTS, sort=order, size=size, source_includes=["event"])
         return [ReceiptEvent.stored(hit["_source"]["event"]) for hit in answer["hits"]["hits"]]

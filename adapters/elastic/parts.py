@@ -12,10 +12,11 @@ from hashlib import blake2b
 from time import monotonic
 from typing import Any
 
-from elasticsearch import AsyncElasticsearch, NotFoundError
+from elasticsearch import AsyncElasticsearch
 
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import PARTS, ElasticIndexes
+from adapters.elastic.reading import documents
 from adapters.elastic.writer import IndexMissing, Write, Writer
 from pipelines.ingest.ports import PartGone, PartPosition
 from schemas.ingest import PageEmbeddings
@@ -70,12 +71,7 @@ class WaitingParts:
         await self._writer.write([Write(PARTS, id, offset, None, aliased=False) for id, offset in ids])
 
     async def _read(self, ids: list[str], *source: str) -> dict[str, dict[str, Any]]:
-        with explained("reading parts that wait for others"):
-            try:
-                answer = await self._es.mget(index=PARTS, ids=ids, source_includes=list(source))
-            except NotFoundError:
-                return {}
-        return {doc["_id"]: doc["_source"] for doc in answer["docs"] if doc.get("found")}
+        return await documents(self._es, "reading parts that wait for others", PARTS, ids, source)
 
     async def _sweep(self) -> None:
         """Create the index, and delete expired parts."""

@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 
-from elasticsearch import AsyncElasticsearch, NotFoundError
+from elasticsearch import AsyncElasticsearch
 
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import PLACES, ElasticIndexes
 from adapters.elastic.reading import batches, sources
+from adapters.elastic.system_index import SystemIndex, version_of
 from adapters.elastic.writer import Write, Writer
 from pipelines.operate.places.ports import Covered, NotedRange
 from pipelines.operate.places.site_log import PlacesWrong
@@ -25,23 +26,21 @@ from pipelines.operate.places.site_log import PlacesWrong
 AT_ONCE = 500  # stretches read at once, of some 100 bytes each for a small site
 
 
-class ElasticPlaces:
+class ElasticPlaces(SystemIndex):
     """Stores stretches of all topics and sites: a pipelines.operate.places.ports.Places."""
 
+    index = PLACES
+
     def __init__(self, es: AsyncElasticsearch, indexes: ElasticIndexes, writer: Writer) -> None:
-        self._es = es
-        self._indexes = indexes
+        super().__init__(es, indexes)
         self._writer = writer
 
     async def covered(self, topic: str) -> Covered:
         """Raises: ElasticsearchDown."""
-        with explained(f"looking up what is known of topic {topic}"):
-            try:
-                found = await self._es.get(index=PLACES, id=topic)
-            except NotFoundError:
-                return Covered({})
+        if (found := await self._get(f"looking up what is known of topic {topic}", topic)) is None:
+            return Covered({})
         ends = {int(partition): end for partition, end in found["_source"]["covered"].items()}
-        return Covered(ends, (found["_seq_no"], found["_primary_term"]))
+        return Covered(ends, version_of(found))
 
     async def of_site(self, topic: str, site: str, partition: int) -> AsyncGenerator[NotedRange, None]:
         """Raises: PlacesWrong: the index was deleted. ElasticsearchDown."""

@@ -1,11 +1,13 @@
-"""Reads long results in batches, each after the last hit of the previous one."""
+"""Searches, also of indexes that do not exist yet. Long results are read in batches, each after the last hit of the
+previous one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from elasticsearch import AsyncElasticsearch, NotFoundError
 
@@ -21,6 +23,43 @@ class PointInTime:
     """An index at one point in time. Each answer may bring a new id."""
 
     id: str
+
+
+async def answer_of(es: AsyncElasticsearch, doing: str, **search: Any) -> dict[str, Any]:
+    """The answer to a search; without hits and buckets if the index does not exist (yet).
+
+    Args:
+        doing: the action, for errors.
+        search: arguments of `AsyncElasticsearch.search`.
+
+    Raises:
+        ElasticsearchDown.
+    """
+    with explained(doing):
+        try:
+            return cast("dict[str, Any]", await es.search(**search))
+        except NotFoundError:
+            return {"hits": {"hits": [], "total": {"value": 0}}}
+
+
+async def documents(
+    es: AsyncElasticsearch, doing: str, index: str, ids: Iterable[str], fields: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """The documents with these ids, read in real time; missing ones are left out. Raises: ElasticsearchDown."""
+    if not (wanted := list(ids)):
+        return {}
+    with explained(doing):
+        try:
+            answer = await es.mget(index=index, ids=wanted, source_includes=fields)
+        except NotFoundError:
+            return {}
+    return {doc["_id"]: doc["_source"] for doc in answer["docs"] if doc.get("found")}
+
+
+def buckets_of(answer: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """The buckets of an aggregation."""
+    found: list[dict[str, Any]] = answer.get("aggregations", {}).get(name, {}).get("buckets", [])
+    return found
 
 
 async def batches(

@@ -13,12 +13,14 @@ from typing import Any
 
 import psutil
 import structlog
-from elasticsearch import AsyncElasticsearch, ConflictError, NotFoundError
+from elasticsearch import AsyncElasticsearch
 
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import REBUILDS, ElasticIndexes
+from adapters.elastic.system_index import SystemIndex, version_of
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.indexes import alias
+from schemas.head import Token
 from schemas.rebuild import Rebuild
 
 log = structlog.get_logger(__name__)
@@ -40,12 +42,13 @@ class LeaseLost(Permanent):
     code = "lease-lost"
 
 
-class ElasticRebuilds:
-    """Reads and writes `pagewire.rebuilds`."""
+class ElasticRebuilds(SystemIndex):
+    """The states and leases of all sites' rebuilds."""
+
+    index = REBUILDS
 
     def __init__(self, es: AsyncElasticsearch, indexes: ElasticIndexes) -> None:
-        self._es = es
-        self._indexes = indexes
+        super().__init__(es, indexes)
         self._lost: set[str] = set()  # sites whose lease this process has lost
 
     async def of_site(self, site: str) -> list[Rebuild]:
@@ -59,13 +62,11 @@ class ElasticRebuilds:
         return max(numbers, default=0)
 
     async def _documents(self, site: str) -> list[tuple[str, dict[str, Any]]]:
-        with explained(f"reading the rebuilds of site {site}"):
-            try:
-                await self._es.indices.refresh(index=REBUILDS)
-                answer = await self._es.search(index=REBUILDS, query={"term": {"site": site}}, size=MAX_GENERATIONS)
-            except NotFoundError:
-                return []
-        return [(hit["_id"], hit["_source"]) for hit in answer["hits"]["hits"]]
+        doing = f"reading the rebuilds of site {site}"
+        with explained(doing):
+            await self._es.indices.refresh(index=REBUILDS, ignore_unavailable=True)
+        hits = await self._hits(doing, query={"term": {"site": site}}, size=MAX_GENERATIONS)
+        return [(hit["_id"], hit["_source"]) for hit in hits]
 
     async def sizes(self, site: str) -> dict[str, tuple[int, int]]:
         """Searchable documents and bytes on disk, by index. In a shared index, the bytes are the site's share by its
@@ -119,8 +120,7 @@ class ElasticRebuilds:
     async def _put(self, rebuild: Rebuild, document: dict[str, Any]) -> None:
         if rebuild.site in self._lost:
             raise LeaseLost(_lost(rebuild.site))
-        with explained(f"keeping the state of {rebuild.index}"):
-            await self._es.index(index=REBUILDS, id=rebuild.index, document=document)
+        await self._write(f"keeping the state of {rebuild.index}", rebuild.index, document, refresh=False)
 
     @asynccontextmanager
     async def lease(self, site: str) -> AsyncIterator[None]:
@@ -130,7 +130,6 @@ class ElasticRebuilds:
             RebuildRunning: another process holds it; the message names it.
             LeaseLost: in the body, if the lease could not be renewed.
         """
-        await self._indexes.ensure_system(REBUILDS)
         owner = f"{socket.gethostname()}/{os.getpid()}/{psutil.Process().create_time():.0f}"
         place = await self._take(site, owner)
         self._lost.discard(site)
@@ -151,12 +150,8 @@ class ElasticRebuilds:
 
     async def holder(self, site: str) -> str | None:
         """The process that holds the lease; None: no process does. Raises: ElasticsearchDown."""
-        with explained(f"looking at the lease of site {site}"):
-            try:
-                held = await self._es.get(index=REBUILDS, id=_lease_id(site))
-            except NotFoundError:
-                return None
-        return _named(held["_source"]["owner"]) if _holds(held["_source"]) else None
+        held = await self._get(f"looking at the lease of site {site}", _lease_id(site))
+        return _named(held["_source"]["owner"]) if held and _holds(held["_source"]) else None
 
     async def stop(self, site: str, by: str) -> str | None:
         """Stop the process that works on the site's indexes, by taking its lease. It notices within a third of the
@@ -167,58 +162,44 @@ class ElasticRebuilds:
         Raises:
             ElasticsearchDown.
         """
-        with explained(f"stopping the work on the indexes of site {site}"):
-            try:
-                held = await self._es.get(index=REBUILDS, id=_lease_id(site))
-            except NotFoundError:
-                return None
-            owner = held["_source"]["owner"]
-            if not _holds(held["_source"]):
-                return None
-            if _stopping(owner):
-                return _named(owner)
-            place = {"if_seq_no": held["_seq_no"], "if_primary_term": held["_primary_term"]}
-            try:
-                await self._write(site, f"{by.replace('/', ' ')}/{STOPPING}/0", place)
-            except ConflictError:  # renewed or given back at the same moment
-                return await self.stop(site, by)
+        doing = f"stopping the work on the indexes of site {site}"
+        held = await self._get(doing, _lease_id(site))
+        if held is None or not _holds(held["_source"]):
+            return None
+        owner = held["_source"]["owner"]
+        if not _stopping(owner):
+            by_hand = f"{by.replace('/', ' ')}/{STOPPING}/0"
+            if await self._claim(doing, site, by_hand, version_of(held)) is None:
+                return await self.stop(site, by)  # renewed or given back at the same moment
         return _named(owner)
 
-    async def _take(self, site: str, owner: str) -> dict[str, int]:
-        """Take the lease. Returns the condition of its next write."""
-        with explained(f"taking the lease of site {site}"):
-            try:
-                held = await self._es.get(index=REBUILDS, id=_lease_id(site))
-            except NotFoundError:
-                condition: dict[str, Any] = {"op_type": "create"}
-            else:
-                source = held["_source"]
-                if _holds(source):
-                    raise RebuildRunning(
-                        f"a rebuild of site {site} is under way ({_named(source['owner'])}); "
-                        f"if that process is gone, its claim ends by {source['until']}"
-                    )
-                condition = {"if_seq_no": held["_seq_no"], "if_primary_term": held["_primary_term"]}
-            try:
-                return await self._write(site, owner, condition)
-            except ConflictError as err:
-                raise RebuildRunning(f"a rebuild of site {site} has just been started elsewhere") from err
+    async def _take(self, site: str, owner: str) -> Token:
+        """Take the lease. Returns its version."""
+        doing = f"taking the lease of site {site}"
+        held = await self._get(doing, _lease_id(site))
+        if held and _holds(source := held["_source"]):
+            raise RebuildRunning(
+                f"a rebuild of site {site} is under way ({_named(source['owner'])}); "
+                f"if that process is gone, its claim ends by {source['until']}"
+            )
+        taken = await self._claim(doing, site, owner, version_of(held) if held else None)
+        if taken is None:
+            raise RebuildRunning(f"a rebuild of site {site} has just been started elsewhere")
+        return taken
 
-    async def _write(self, site: str, owner: str, condition: dict[str, Any]) -> dict[str, int]:
+    async def _claim(self, doing: str, site: str, owner: str, before: Token | None) -> Token | None:
         until = (datetime.now(UTC) + timedelta(seconds=LEASE)).isoformat()
         document = {"site": site, "owner": owner, "until": until}
-        answer = await self._es.index(index=REBUILDS, id=_lease_id(site), document=document, **condition)
-        return {"if_seq_no": answer["_seq_no"], "if_primary_term": answer["_primary_term"]}
+        return await self._replace(doing, _lease_id(site), document, before, refresh=False)
 
-    async def _keep(self, site: str, owner: str, place: dict[str, int], work: asyncio.Task[Any]) -> None:
+    async def _keep(self, site: str, owner: str, place: Token, work: asyncio.Task[Any]) -> None:
         until = monotonic() + LEASE
         lost = LeaseLost(_lost(site))
         while True:
             await asyncio.sleep(LEASE / 3)
             began = monotonic()
             try:
-                with explained(f"keeping the lease of site {site}"):
-                    place = await self._renewed(site, owner, place)
+                place = await self._renewed(site, owner, place)
                 until = began + LEASE
             except LeaseLost as err:
                 lost = err
@@ -233,23 +214,24 @@ class ElasticRebuilds:
         work.cancel()
         raise lost
 
-    async def _renewed(self, site: str, owner: str, place: dict[str, int]) -> dict[str, int]:
-        try:
-            return await self._write(site, owner, place)
-        except ConflictError:
-            # It may be our own last write, if its response was lost.
-            held = await self._es.get(index=REBUILDS, id=_lease_id(site))
-            if held["_source"]["owner"] != owner:
-                raise LeaseLost(_lost(site, held["_source"]["owner"])) from None
-            return {"if_seq_no": held["_seq_no"], "if_primary_term": held["_primary_term"]}
+    async def _renewed(self, site: str, owner: str, place: Token) -> Token:
+        doing = f"keeping the lease of site {site}"
+        if (written := await self._claim(doing, site, owner, place)) is not None:
+            return written
+        # It may be our own last write, if its response was lost.
+        held = await self._get(doing, _lease_id(site))
+        if held is None or held["_source"]["owner"] != owner:
+            raise LeaseLost(_lost(site, held["_source"]["owner"] if held else ""))
+        return version_of(held)
 
     async def _give_back(self, site: str, owner: str) -> None:
         try:
-            with explained(f"giving back the lease of site {site}"):
-                held = await self._es.get(index=REBUILDS, id=_lease_id(site))
-                if held["_source"]["owner"] == owner:
-                    place = {"if_seq_no": held["_seq_no"], "if_primary_term": held["_primary_term"]}
-                    await self._es.delete(index=REBUILDS, id=_lease_id(site), **place)
+            doing = f"giving back the lease of site {site}"
+            held = await self._get(doing, _lease_id(site))
+            if held and held["_source"]["owner"] == owner:
+                number, term = version_of(held)
+                with explained(doing):
+                    await self._es.delete(index=REBUILDS, id=_lease_id(site), if_seq_no=number, if_primary_term=term)
         except (Retryable, Permanent) as err:
             log.warning("lease not given back; it ends by itself", site=site, error=str(err))
 

@@ -15,6 +15,7 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic import chunk_units
 from adapters.elastic.client import ElasticsearchRefused, explained, refusal
+from adapters.elastic.reading import answer_of, buckets_of
 from pipelines.query.search.ports import Candidate, Candidates, Floors, Hit, HitUnit, QueryModelOutdated
 from pipelines.runtime.indexes import IndexGone, IndexInfo
 from schemas.compact import expand
@@ -214,16 +215,15 @@ class SiteSearch:
     async def _index_languages(self, index: str) -> list[str]:
         """The languages of an index, the most frequent one first."""
         if index not in self._languages:
-            with explained(f"looking up the languages of {index}"):
-                answer = await self._es.search(
-                    index=index,
-                    size=0,
-                    query={"term": {"kind": "chunk"}},
-                    aggs={"languages": {"terms": {"field": "lang", "size": KNOWN_LANGUAGES}}},
-                    ignore_unavailable=True,
-                )
-            buckets = answer.get("aggregations", {}).get("languages", {}).get("buckets", [])
-            if not buckets:
+            answer = await answer_of(
+                self._es,
+                f"looking up the languages of {index}",
+                index=index,
+                size=0,
+                query={"term": {"kind": "chunk"}},
+                aggs={"languages": {"terms": {"field": "lang", "size": KNOWN_LANGUAGES}}},
+            )
+            if not (buckets := buckets_of(answer, "languages")):
                 return []
             self._languages[index] = [bucket["key"] for bucket in buckets]
         return self._languages[index]
@@ -258,18 +258,16 @@ class SiteSearch:
             ElasticsearchDown.
         """
         own = [{"term": {"kind": "chunk"}}, {"term": {"page_id": page_id}}, visible_to(groups)]
-        with explained(f"reading page {page_id} of site {site}"):
-            try:
-                answer = await self._es.search(
-                    index=self._indexes.target(site),
-                    query={"bool": {"filter": own}},
-                    sort=["page_key", "field", "ord"],
-                    size=MAX_PAGE_CHUNKS,
-                    track_total_hits=False,
-                    source_includes=SOURCE,
-                )
-            except NotFoundError:  # the site has no page yet
-                return []
+        answer = await answer_of(
+            self._es,
+            f"reading page {page_id} of site {site}",
+            index=self._indexes.target(site),
+            query={"bool": {"filter": own}},
+            sort=["page_key", "field", "ord"],
+            size=MAX_PAGE_CHUNKS,
+            track_total_hits=False,
+            source_includes=SOURCE,
+        )
         return [_hit(hit) for hit in answer["hits"]["hits"]]
 
     async def field(self, index: str, page_key: str, field: FieldName) -> list[Hit]:

@@ -17,6 +17,7 @@ from more_itertools import chunked
 
 from adapters.elastic.client import ElasticsearchDown, explained
 from adapters.elastic.indexes import RECEIPTS, ElasticIndexes, LiveIndex, is_gone, not_live
+from adapters.elastic.reading import answer_of, buckets_of
 from pipelines.runtime.indexes import IndexInfo, IndexUnfit, alias
 from schemas.http import SiteStatus
 from text.reader import READER
@@ -84,34 +85,25 @@ class SiteStatuses:
     async def _receipts(self, sites: Sequence[str]) -> dict[str, Any]:
         """By site: the number of searchable pages, and the durations of the last day's changes."""
         receipts: dict[str, Any] = {}
+        of_site = {
+            "searchable": {"filter": {"term": {"state": "searchable"}}},
+            "recent": {
+                "filter": {"range": {"at": {"gte": FRESH}}},
+                "aggs": {"lag": {"percentiles": {"field": "lag_ms", "percents": [50, 95]}}},
+            },
+        }
         for some in chunked(sites, AT_ONCE):
-            receipts |= await self._receipts_of(some)
+            settled = [{"terms": {"site": some}}, {"terms": {"state": ["searchable", "deleted"]}}]
+            answer = await answer_of(
+                self._es,
+                "reading the receipts of all sites",
+                index=RECEIPTS,
+                size=0,
+                query={"bool": {"filter": settled}},
+                aggs={"sites": {"terms": {"field": "site", "size": len(some)}, "aggs": of_site}},
+            )
+            receipts |= {one["key"]: one for one in buckets_of(answer, "sites")}
         return receipts
-
-    async def _receipts_of(self, sites: Sequence[str]) -> dict[str, Any]:
-        settled = [{"terms": {"site": list(sites)}}, {"terms": {"state": ["searchable", "deleted"]}}]
-        with explained("reading the receipts of all sites"):
-            try:
-                answer = await self._es.search(
-                    index=RECEIPTS,
-                    size=0,
-                    query={"bool": {"filter": settled}},
-                    aggs={
-                        "sites": {
-                            "terms": {"field": "site", "size": len(sites)},
-                            "aggs": {
-                                "searchable": {"filter": {"term": {"state": "searchable"}}},
-                                "recent": {
-                                    "filter": {"range": {"at": {"gte": FRESH}}},
-                                    "aggs": {"lag": {"percentiles": {"field": "lag_ms", "percents": [50, 95]}}},
-                                },
-                            },
-                        }
-                    },
-                )
-            except NotFoundError:
-                return {}
-        return {one["key"]: one for one in answer["aggregations"]["sites"]["buckets"]}
 
 
 def _status(site: str, live: LiveIndex, counts: Mapping[str, Mapping[str, Any]], receipts: Any) -> SiteStatus:

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from elasticsearch import AsyncElasticsearch, ConflictError, NotFoundError
-
-from adapters.elastic.client import explained
-from adapters.elastic.indexes import STATES, ElasticIndexes
+from adapters.elastic.indexes import STATES
 from adapters.elastic.reading import batches
+from adapters.elastic.system_index import SystemIndex, version_of
 from pipelines.operate.states import Kind, State
 from schemas.base import Wire
 
 AT_ONCE = 1_000  # states in an answer
 
 
-class ElasticStates:
-    """Reads and writes `pagewire.states`: a pipelines.operate.states.States. One per process."""
+class ElasticStates(SystemIndex):
+    """A pipelines.operate.states.States."""
 
-    def __init__(self, es: AsyncElasticsearch, indexes: ElasticIndexes) -> None:
-        self._es = es
-        self._indexes = indexes
-        self._there = False
+    index = STATES
 
     async def all(self, kind: Kind) -> list[State]:
         """Raises: ElasticsearchDown."""
@@ -39,41 +34,27 @@ class ElasticStates:
 
     async def get(self, kind: Kind, name: str) -> State | None:
         """Raises: ElasticsearchDown."""
-        with explained(f"reading {kind} {name}"):
-            try:
-                return _state((await self._es.get(index=STATES, id=_id(kind, name))).body)
-            except NotFoundError:
-                return None
+        found = await self._get(f"reading {kind} {name}", _id(kind, name))
+        return _state(found) if found else None
 
     async def put(self, kind: Kind, name: str, value: Wire) -> None:
         """Raises: ElasticsearchDown."""
-        await self._write(kind, name, value)
+        await self._write(f"keeping {kind} {name}", _id(kind, name), _document(kind, name, value))
 
     async def replace(self, kind: Kind, name: str, value: Wire, before: State | None) -> State | None:
         """Raises: ElasticsearchDown."""
-        place: dict[str, Any] = {"op_type": "create"}
-        if before is not None:
-            place = dict(zip(("if_seq_no", "if_primary_term"), before.version, strict=True))
-        return await self._write(kind, name, value, **place)
-
-    async def _write(self, kind: Kind, name: str, value: Wire, **place: Any) -> State | None:
-        if not self._there:
-            await self._indexes.ensure_system(STATES)
-            self._there = True
-        dumped = value.dumped()
-        document = {"kind": kind, "name": name, "state": dumped}
-        with explained(f"keeping {kind} {name}"):
-            try:
-                kept = await self._es.index(index=STATES, id=_id(kind, name), document=document, refresh=True, **place)
-            except ConflictError:
-                return None
-        return State(name, dumped, (kept["_seq_no"], kept["_primary_term"]))
+        document, version = _document(kind, name, value), before.version if before else None
+        written = await self._replace(f"keeping {kind} {name}", _id(kind, name), document, version)
+        return State(name, document["state"], written) if written else None
 
 
 def _id(kind: Kind, name: str) -> str:
     return f"{kind}/{name}"
 
 
+def _document(kind: Kind, name: str, value: Wire) -> dict[str, Any]:
+    return {"kind": kind, "name": name, "state": value.dumped()}
+
+
 def _state(found: dict[str, Any]) -> State:
-    kept = found["_source"]
-    return State(kept["name"], kept["state"], (found["_seq_no"], found["_primary_term"]))
+    return State(found["_source"]["name"], found["_source"]["state"], version_of(found))

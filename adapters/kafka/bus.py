@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 
 from aiokafka import TopicPartition
 
@@ -103,10 +103,7 @@ class KafkaBus:
     def scan(self, topic: Topic) -> KafkaLogScan:
         return KafkaLogScan(self._settings, topic)
 
-    def view(self) -> AbstractAsyncContextManager[KafkaBrokerView]:
-        return self._view()
-
     @asynccontextmanager
-    async def _view(self) -> AsyncIterator[KafkaBrokerView]:
+    async def view(self) -> AsyncIterator[KafkaBrokerView]:
         async with broker(self._settings) as client:
             yield KafkaBrokerView(client, self._settings)

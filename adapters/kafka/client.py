@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import TypeVar
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 import structlog
-from aiokafka.errors import KafkaError
+from aiokafka import AIOKafkaConsumer
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError, for_code
 from aiokafka.partitioner import murmur2
 
-from adapters.kafka.access import KafkaDenied, forbidden
+from adapters.kafka.access import KafkaDenied, connection, denied, forbidden, started
 from adapters.kafka.settings import KafkaSettings
-from pipelines.runtime.errors import Retryable
+from pipelines.runtime.errors import Retryable, TopicMismatch
 from pipelines.runtime.record import Lane
 from pipelines.runtime.stages import StageGroup
 from schemas.topics import Topic
@@ -42,6 +45,42 @@ def group_id(settings: KafkaSettings, stage: str, lane: Lane | None = None) -> s
 def partition_of(key: bytes, partitions: int) -> int:
     """Kafka's default: murmur2 of the key, the same in the Java client."""
     return int((murmur2(key) & 0x7FFFFFFF) % partitions)
+
+
+def new_consumer(settings: KafkaSettings, **more: Any) -> AIOKafkaConsumer:
+    """aiokafka's consumer, not connected; it commits nothing. `more`: its further options."""
+    options = {"auto_offset_reset": "earliest", "request_timeout_ms": int(REQUEST_TIMEOUT * 1000), **more}
+    return AIOKafkaConsumer(**connection(settings), enable_auto_commit=False, **options)
+
+
+@asynccontextmanager
+async def admin_client(bootstrap: str, settings: KafkaSettings) -> AsyncIterator[Any]:
+    """aiokafka's client for administrators, connected. Raises: Retryable."""
+    admin = AIOKafkaAdminClient(**connection(settings, bootstrap), request_timeout_ms=int(REQUEST_TIMEOUT * 1000))
+    try:
+        await started(from_broker(admin.start(), "connect"), settings, bootstrap)
+        yield admin
+    finally:
+        await close(admin.close())
+
+
+def check(code: int, message: str | None, what: str, *, retried: type[KafkaError] | None = None) -> None:
+    """Check the code in a broker's answer.
+
+    Args:
+        message: the broker's own.
+        what: the begin of our message.
+        retried: an error that counts as temporary here.
+
+    Raises:
+        KafkaDenied: a right is missing. Retryable: a temporary error. TopicMismatch: the broker refuses.
+    """
+    if missing_right := denied(code, what):
+        raise missing_right
+    if code:
+        error = for_code(code)
+        kind = Retryable if error.retriable or error is retried else TopicMismatch
+        raise kind(f"{what}: {error.__name__} {message or ''}".rstrip())
 
 
 async def from_broker(question: Awaitable[Value], what: str) -> Value:

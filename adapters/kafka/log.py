@@ -14,17 +14,16 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing, suppress
-from types import TracebackType
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, NamedTuple, Self
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from adapters.kafka import partition_of, prefixed
-from adapters.kafka.access import KafkaDenied, KafkaDown, connection, forbidden, started
-from adapters.kafka.client import METADATA_AGE, REQUEST_TIMEOUT
+from adapters.kafka.access import KafkaDenied, KafkaDown, forbidden, started
+from adapters.kafka.client import METADATA_AGE, new_consumer
 from adapters.kafka.lookups import Lookup, Lookups
 from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.errors import Retryable
@@ -38,7 +37,7 @@ READ_MS = 10  # wait of a reader's fetch at the end of a log; a reader needs no 
 CATCH_UP_POLL = 0.005  # seconds
 # A tail pauses after a batch of records, so that many parallel answers do not need a fetch for each event.
 GATHER = 0.01  # seconds
-READ_TIMEOUT = 15.0  # seconds
+READ_TIMEOUT = 15.0  # seconds; longer than a request's own limit, see adapters.kafka.client
 # A key is searched in its own partition only where the topic's newest partition was in use so long before. Otherwise
 # producers may not have known it yet (METADATA_AGE, and clocks differ), so all partitions are searched.
 SETTLED_MS = 60_000
@@ -54,12 +53,9 @@ def read_error(doing: str, err: Exception) -> Retryable:
     return KafkaDown(f"{doing}: {err!r}")
 
 
-def _consumer(settings: KafkaSettings, wait_ms: int) -> AIOKafkaConsumer:
-    return AIOKafkaConsumer(
-        **connection(settings),
-        enable_auto_commit=False,
-        request_timeout_ms=int(REQUEST_TIMEOUT * 1000),  # shorter than READ_TIMEOUT, see adapters.kafka.client
-        auto_offset_reset="earliest",
+def _log_consumer(settings: KafkaSettings, wait_ms: int) -> AIOKafkaConsumer:
+    return new_consumer(
+        settings,
         fetch_max_wait_ms=wait_ms,
         max_partition_fetch_bytes=FETCH_BYTES,
         metadata_max_age_ms=int(METADATA_AGE * 1000),
@@ -127,7 +123,7 @@ class KafkaLogTail:
 
     async def start(self) -> None:
         """Raises: KafkaDown."""
-        consumer, asking = _consumer(self._settings, POLL_MS), _consumer(self._settings, POLL_MS)
+        consumer, asking = _log_consumer(self._settings, POLL_MS), _log_consumer(self._settings, POLL_MS)
         try:
             async with asyncio.timeout(READ_TIMEOUT):
                 await started(asking.start(), self._settings)
@@ -213,9 +209,7 @@ class KafkaLogReader:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def read(self, partition: int, start: int, end: int | None = None) -> list[Record]:
@@ -224,13 +218,8 @@ class KafkaLogReader:
         Raises:
             KafkaDown.
         """
-        async with self._lock:
-            try:
-                async with asyncio.timeout(READ_TIMEOUT):
-                    return await self._read(partition, start, end)
-            except (KafkaError, KafkaDenied, KafkaDown, TimeoutError) as err:
-                await self._disconnect()
-                raise read_error(f"reading {self._topic}/{partition} from {start}", err) from err
+        async with self._reading(f"reading {self._topic}/{partition} from {start}"):
+            return await self._read(partition, start, end)
 
     async def of_key(
         self, key: str, since_ms: int, until_ms: int | None = None, begins: tuple[int, int] | None = None
@@ -250,17 +239,10 @@ class KafkaLogReader:
 
     async def _look_up(self, lookups: Sequence[Lookup]) -> list[list[Record]]:
         found: dict[bytes, list[Record]] = {lookup.key: [] for lookup in lookups}
-        async with self._lock:
-            try:
-                async with asyncio.timeout(READ_TIMEOUT):
-                    stretches = await self._stretches(lookups)
-                for partition, stretch in sorted(stretches.items()):
-                    async with asyncio.timeout(READ_TIMEOUT) as limit:
-                        await self._pick(partition, stretch, found, limit)
-            except (KafkaError, KafkaDenied, KafkaDown, TimeoutError) as err:
-                await self._disconnect()
-                keys = ", ".join(lookup.key.decode(errors="replace") for lookup in lookups[:3])
-                raise read_error(f"reading {self._topic} for {keys}", err) from err
+        keys = ", ".join(lookup.key.decode(errors="replace") for lookup in lookups[:3])
+        async with self._reading(f"reading {self._topic} for {keys}") as limit:
+            for partition, stretch in sorted((await self._stretches(lookups)).items()):
+                await self._pick(partition, stretch, found, limit)
         return [found[lookup.key] for lookup in lookups]
 
     async def _stretches(self, lookups: Sequence[Lookup]) -> dict[int, _Stretch]:
@@ -292,6 +274,7 @@ class KafkaLogReader:
     ) -> None:
         """Add the stretch's records of the wanted keys. Others are dropped at once, since the stretch may be long."""
         loop = asyncio.get_running_loop()
+        limit.reschedule(loop.time() + READ_TIMEOUT)
         async with aclosing(self._messages(partition, stretch.start, stretch.end)) as batches:
             async for messages in batches:
                 limit.reschedule(loop.time() + READ_TIMEOUT)
@@ -305,14 +288,21 @@ class KafkaLogReader:
         Raises:
             KafkaDown.
         """
+        async with self._reading(f"reading {self._topic} since {since_ms}"):
+            numbers = await _partitions(await self._connected(), self._topic)
+            starts = await self._starts(numbers, since_ms)
+            return [record for n, start in sorted(starts.items()) for record in await self._read(n, start, None)]
+
+    @asynccontextmanager
+    async def _reading(self, doing: str) -> AsyncIterator[asyncio.Timeout]:
+        """One reading at a time, within READ_TIMEOUT. After an error the next one connects anew. Raises: KafkaDown."""
         async with self._lock:
             try:
-                async with asyncio.timeout(READ_TIMEOUT):
-                    numbers = await _partitions(await self._connected(), self._topic)
-                    return await self._from(await self._starts(numbers, since_ms), {})
+                async with asyncio.timeout(READ_TIMEOUT) as limit:
+                    yield limit
             except (KafkaError, KafkaDenied, KafkaDown, TimeoutError) as err:
                 await self._disconnect()
-                raise read_error(f"reading {self._topic} since {since_ms}", err) from err
+                raise read_error(doing, err) from err
 
     async def _in_use_before(self, partition: int, ms: int) -> bool:
         """Whether the partition has a record older than `ms`.
@@ -334,13 +324,9 @@ class KafkaLogReader:
         found = await consumer.offsets_for_times({TopicPartition(self._topic, n): since_ms for n in partitions})
         return {tp.partition: at.offset for tp, at in found.items() if at is not None}
 
-    async def _from(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> list[Record]:
-        """Records from `starts` to `ends`; without an end, to the log's current end."""
-        return [record for n, start in sorted(starts.items()) for record in await self._read(n, start, ends.get(n))]
-
     async def _connected(self) -> AIOKafkaConsumer:
         if self._consumer is None:
-            consumer = _consumer(self._settings, READ_MS)
+            consumer = _log_consumer(self._settings, READ_MS)
             try:
                 await started(consumer.start(), self._settings)
             except BaseException:

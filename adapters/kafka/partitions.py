@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
+from aiokafka.admin import NewPartitions
 from aiokafka.errors import InvalidPartitionsError, for_code
 
-from adapters.kafka.access import connection, denied, started
-from adapters.kafka.client import REQUEST_TIMEOUT, close, from_broker, prefixed
+from adapters.kafka.client import admin_client, check, from_broker, prefixed
 from adapters.kafka.settings import MAX_PARTITIONS, KafkaSettings
-from pipelines.runtime.errors import Retryable, TopicMismatch, WrongUse
+from pipelines.runtime.errors import Retryable, WrongUse
 from schemas.topics import DLQ_SUFFIX, Topic, all_topics
 
 LED_LIMIT = 30.0  # seconds until every new partition has a leader
@@ -102,7 +100,7 @@ def plan(wanted: PartitionCounts, there: Mapping[Topic, int], settings: KafkaSet
 
 async def plan_partitions(bootstrap: str, settings: KafkaSettings, wanted: PartitionCounts) -> list[Growth]:
     """The changes. Raises: WrongUse, as `plan`. Retryable: the broker does not answer."""
-    async with _admin(bootstrap, settings) as admin:
+    async with admin_client(bootstrap, settings) as admin:
         found = await _leaders(admin)
     there = {topic: len(found[name]) for topic in all_topics() if (name := prefixed(settings, topic)) in found}
     return plan(wanted, there, settings)
@@ -114,19 +112,9 @@ async def add_partitions(bootstrap: str, settings: KafkaSettings, growths: Itera
     Raises:
         KafkaDenied, Retryable. TopicMismatch: Kafka refuses; the message has its reason.
     """
-    async with _admin(bootstrap, settings) as admin:
+    async with admin_client(bootstrap, settings) as admin:
         for growth in growths:
             await _grow(admin, growth)
-
-
-@asynccontextmanager
-async def _admin(bootstrap: str, settings: KafkaSettings) -> AsyncIterator[Any]:
-    admin = AIOKafkaAdminClient(**connection(settings, bootstrap), request_timeout_ms=int(REQUEST_TIMEOUT * 1000))
-    try:
-        await started(from_broker(admin.start(), "connect"), settings, bootstrap)
-        yield admin
-    finally:
-        await close(admin.close())
 
 
 async def _leaders(admin: Any) -> dict[str, list[int]]:
@@ -140,15 +128,10 @@ async def _grow(admin: Any, growth: Growth) -> None:
         admin.create_partitions({growth.topic: NewPartitions(growth.wanted)}), f"add partitions to {growth.topic}"
     )
     for _, code, *message in answer.topic_errors:
-        what = f"topic {growth.topic} cannot get partitions"
-        if missing_right := denied(code, what):
-            raise missing_right
-        error = for_code(code)
-        if error is InvalidPartitionsError and len((await _leaders(admin))[growth.topic]) >= growth.wanted:
+        invalid = for_code(code) is InvalidPartitionsError
+        if invalid and len((await _leaders(admin))[growth.topic]) >= growth.wanted:
             continue  # another process has added them
-        if code:
-            detail = f"{what}: {error.__name__} {' '.join(filter(None, message))}".rstrip()
-            raise (Retryable if error.retriable else TopicMismatch)(detail)
+        check(code, " ".join(filter(None, message)), f"topic {growth.topic} cannot get partitions")
     end = time.monotonic() + LED_LIMIT
     while True:
         leaders = (await _leaders(admin)).get(growth.topic, [])

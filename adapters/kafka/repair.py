@@ -14,15 +14,12 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import for_code
 from aiokafka.protocol.admin import AlterPartitionReassignmentsRequest, ListPartitionReassignmentsRequest
 
-from adapters.kafka.access import connection, denied, started
-from adapters.kafka.client import REQUEST_TIMEOUT, close, from_broker, prefixed
+from adapters.kafka.client import REQUEST_TIMEOUT, admin_client, check, from_broker, prefixed
 from adapters.kafka.settings import KafkaSettings
 from adapters.kafka.topics import ensure_topics, least_in_sync
-from pipelines.runtime.errors import Retryable, TopicMismatch
+from pipelines.runtime.errors import Retryable
 from schemas.topics import all_topics
 
 COPY_POLL = 0.2  # seconds
@@ -74,12 +71,8 @@ async def repair_topics(
         Retryable: there are too few brokers, or the broker does not answer.
         TopicMismatch: Kafka refuses the reassignment.
     """
-    admin = AIOKafkaAdminClient(**connection(settings, bootstrap), request_timeout_ms=TIMEOUT_MS)
-    try:
-        await started(from_broker(admin.start(), "connect"), settings, bootstrap)
+    async with admin_client(bootstrap, settings) as admin:
         repaired = await _repair(admin, settings, report)
-    finally:
-        await close(admin.close())
     if repaired:
         # Sets min.insync.replicas for the new number of copies.
         await ensure_topics(bootstrap, settings, copied={one.topic: one.copies for one in repaired})
@@ -159,7 +152,7 @@ async def reassign(admin: Any, wanted: Mapping[str, Assignment]) -> None:
     answer = await _ask(admin, AlterPartitionReassignmentsRequest(TIMEOUT_MS, topics, NO_TAGS), "reassign partitions")
     for name, partitions, _ in answer.responses:
         for partition, code, message, _ in partitions:
-            _check(code, message, f"partition {partition} of topic {name} cannot get more copies")
+            check(code, message, f"partition {partition} of topic {name} cannot get more copies")
 
 
 async def reassignments(admin: Any) -> dict[tuple[str, int], Move]:
@@ -185,13 +178,5 @@ async def _copied(admin: Any, topic: str, partitions: Set[int], report: Callable
 async def _ask(admin: Any, request: Any, what: str) -> Any:
     # aiokafka has these requests, but no methods of its admin client for them. Any broker forwards them.
     answer = await from_broker(admin._send_to_controller(request), what)
-    _check(answer.error_code, answer.error_message, f"cannot {what}")
+    check(answer.error_code, answer.error_message, f"cannot {what}")
     return answer
-
-
-def _check(code: int, message: str | None, what: str) -> None:
-    if missing_right := denied(code, what):
-        raise missing_right
-    if code:
-        error = for_code(code)
-        raise (Retryable if error.retriable else TopicMismatch)(f"{what}: {error.__name__} {message or ''}".rstrip())

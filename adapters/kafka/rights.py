@@ -8,7 +8,7 @@ from typing import Literal
 
 from adapters.kafka.client import prefixed
 from adapters.kafka.settings import KafkaSettings
-from adapters.kafka.share import share_group
+from adapters.kafka.shared_tail import share_group
 from pipelines.runtime.stages import all_groups
 from schemas.topics import all_topics
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack
-from types import TracebackType
 from typing import Self
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from adapters.kafka.access import connection, started
-from adapters.kafka.client import REQUEST_TIMEOUT, close, from_broker, prefixed
+from adapters.kafka.access import started
+from adapters.kafka.client import close, from_broker, new_consumer, prefixed
 from adapters.kafka.log import record_of
 from adapters.kafka.settings import KafkaSettings
 from adapters.kafka.topic_id import topic_id
@@ -40,13 +39,13 @@ class KafkaLogScan:
         self._settings = settings
         self._topic = prefixed(settings, topic)
         self._partitions: list[TopicPartition] = []
-        self._consumer = _consumer(settings, PARTITION_BYTES)
+        self._consumer = _scan_consumer(settings, PARTITION_BYTES)
         self._picking: AIOKafkaConsumer | None = None
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         """Raises: Retryable: no broker, or no such topic."""
-        self._stack.push_async_callback(self._close, self._consumer)
+        self._stack.push_async_callback(_close, self._consumer)
         try:
             await started(from_broker(self._consumer.start(), "connect"), self._settings)
             first = TopicPartition(self._topic, 0)
@@ -59,14 +58,8 @@ class KafkaLogScan:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
-
-    @staticmethod
-    async def _close(consumer: AIOKafkaConsumer) -> None:
-        await close(consumer.stop())
 
     def _update_partitions(self) -> None:
         """Take the partitions from the client's metadata."""
@@ -157,20 +150,21 @@ class KafkaLogScan:
 
     async def _picker(self) -> AIOKafkaConsumer:
         if self._picking is None:
-            consumer = _consumer(self._settings, ONE_BATCH)
-            self._stack.push_async_callback(self._close, consumer)
+            consumer = _scan_consumer(self._settings, ONE_BATCH)
+            self._stack.push_async_callback(_close, consumer)
             await started(from_broker(consumer.start(), "connect"), self._settings)
             self._picking = consumer
         return self._picking
 
 
-def _consumer(settings: KafkaSettings, partition_bytes: int) -> AIOKafkaConsumer:
-    return AIOKafkaConsumer(
-        **connection(settings),
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
+async def _close(consumer: AIOKafkaConsumer) -> None:
+    await close(consumer.stop())
+
+
+def _scan_consumer(settings: KafkaSettings, partition_bytes: int) -> AIOKafkaConsumer:
+    return new_consumer(
+        settings,
         fetch_max_wait_ms=POLL_MS,
         fetch_max_bytes=4 * PARTITION_BYTES,
         max_partition_fetch_bytes=partition_bytes,
-        request_timeout_ms=int(REQUEST_TIMEOUT * 1000),
     )

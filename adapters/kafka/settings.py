@@ -8,6 +8,7 @@ from typing import Literal, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from adapters.tls import TlsFiles
+from pipelines.runtime.errors import named
 from pipelines.runtime.settings import LocalPath, SettingsGroup
 
 # The names of Kafka's own clients, so that values can be copied from a provider's documentation.
@@ -101,30 +102,30 @@ class KafkaSettings(SettingsGroup):
             tls.context()  # reads the files, so that wrong ones fail at the start
         elif given := [name for name in _TLS_ONLY if getattr(self, name) is not None]:
             raise ValueError(
-                f"{_named(given[0])}: there is no TLS with kafka_security_protocol {protocol}; "
+                f"{named(given[0])}: there is no TLS with kafka_security_protocol {protocol}; "
                 "PAGEWIRE_KAFKA_SECURITY_PROTOCOL=SSL or SASL_SSL"
             )
         if self.kafka_certificate is None and (self.kafka_certificate_key or self.kafka_certificate_password):
-            raise ValueError(f"{_named('kafka_certificate')}: there is a key or its password, but no certificate")
+            raise ValueError(f"{named('kafka_certificate')}: there is a key or its password, but no certificate")
         mechanism = self.kafka_sasl_mechanism
         if mechanism is None:
             if protocol.startswith("SASL_"):
                 raise ValueError(
-                    f"{_named('kafka_sasl_mechanism')}: kafka_security_protocol {protocol} needs one: PLAIN, "
+                    f"{named('kafka_sasl_mechanism')}: kafka_security_protocol {protocol} needs one: PLAIN, "
                     "SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER"
                 )
         elif not protocol.startswith("SASL_"):
             raise ValueError(
-                f"{_named('kafka_sasl_mechanism')}: there is no login with kafka_security_protocol {protocol}; "
+                f"{named('kafka_sasl_mechanism')}: there is no login with kafka_security_protocol {protocol}; "
                 "PAGEWIRE_KAFKA_SECURITY_PROTOCOL=SASL_SSL"
             )
         for name in _NEEDED.get(mechanism or "", ()):
             if getattr(self, name) is None:
-                raise ValueError(f"{_named(name)}: kafka_sasl_mechanism {mechanism} needs it")
+                raise ValueError(f"{named(name)}: kafka_sasl_mechanism {mechanism} needs it")
         for name in _LOGIN - set(_NEEDED.get(mechanism or "", ())):
             if getattr(self, name) is not None:
                 raise ValueError(
-                    f"{_named(name)}: kafka_sasl_mechanism "
+                    f"{named(name)}: kafka_sasl_mechanism "
                     + (f"{mechanism} does not use it" if mechanism else "is not set, so it would not be used")
                 )
         return self
@@ -135,7 +136,3 @@ _USER = ("kafka_user", "kafka_password")
 _OAUTH = ("kafka_oauth_url", "kafka_oauth_client", "kafka_oauth_secret")
 _LOGIN = {*_USER, *_OAUTH}
 _NEEDED = {"PLAIN": _USER, "SCRAM-SHA-256": _USER, "SCRAM-SHA-512": _USER, "OAUTHBEARER": _OAUTH}
-
-
-def _named(setting: str) -> str:
-    return f"{setting} (PAGEWIRE_{setting.upper()})"

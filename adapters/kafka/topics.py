@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import structlog
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin import NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import InvalidReplicationFactorError, TopicAlreadyExistsError, for_code
 
-from adapters.kafka.access import connection, denied, started
-from adapters.kafka.client import REQUEST_TIMEOUT, close, from_broker, prefixed
+from adapters.kafka.access import denied
+from adapters.kafka.client import admin_client, check, from_broker, prefixed
 from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.errors import Retryable, TopicMismatch
 from schemas.topics import Topic, all_topics
@@ -40,9 +40,7 @@ async def ensure_topics(
     Raises:
         Retryable: the broker does not answer. TopicMismatch: names the topic and what is wrong with it.
     """
-    admin = AIOKafkaAdminClient(**connection(settings, bootstrap), request_timeout_ms=int(REQUEST_TIMEOUT * 1000))
-    try:
-        await started(from_broker(admin.start(), "connect"), settings, bootstrap)
+    async with admin_client(bootstrap, settings) as admin:
         wanted = {prefixed(settings, topic): topic for topic in all_topics()}
         described = await from_broker(admin.describe_topics(None), "list topics")
         existing = {topic["topic"]: len(topic["partitions"]) for topic in described}
@@ -55,8 +53,6 @@ async def ensure_topics(
         if few := [name for name in checked if existing.get(name, settings.partitions) < settings.partitions]:
             log.warning("topics have fewer partitions than the setting wants", topics=few, wanted=settings.partitions)
         await _check_configs(admin, checked, {name: copies.get(name, 1) for name in checked})
-    finally:
-        await close(admin.close())
     return created
 
 
@@ -71,16 +67,11 @@ async def _create(admin: Any, settings: KafkaSettings, topics: Mapping[str, Topi
     outcome = await from_broker(admin.create_topics(new), "create topics")
     created = []
     for name, code, *message in outcome.topic_errors:
-        error = for_code(code)
         if code == 0:
             created.append(name)
-        elif error is not TopicAlreadyExistsError:  # another process may have created it
-            if missing_right := denied(code, f"topic {name} cannot be created"):
-                raise missing_right
-            detail = f"topic {name} cannot be created: {error.__name__} {' '.join(filter(None, message))}"
-            # A starting cluster has too few brokers at first.
-            again = error.retriable or error is InvalidReplicationFactorError
-            raise (Retryable if again else TopicMismatch)(detail)
+        elif for_code(code) is not TopicAlreadyExistsError:  # another process may have created it
+            what, said = f"topic {name} cannot be created", " ".join(filter(None, message))
+            check(code, said, what, retried=InvalidReplicationFactorError)  # a starting cluster has too few brokers
     return created
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 
+from adapters.llm.written import StreamingChat
 from pipelines.query.ports import ChatModel, Completion, Delta, ToolSpec
 from pipelines.runtime.settings import StepName, StepSettings
 from prompts.loader import ChatMessage, ToolCall
@@ -12,7 +13,7 @@ from schemas.answer import Usage
 Reply = str | Sequence[str] | Exception | ToolCall | Completion
 
 
-class FakeChat:
+class FakeChat(StreamingChat):
     """Returns the replies in turn, and the last one for ever; counts a token a piece.
 
     A reply is a text, its pieces, a tool call, a completion, or an error to raise. `asked` has the messages of each
@@ -33,11 +34,7 @@ class FakeChat:
         return self
 
     async def stream(
-        self,
-        messages: Sequence[ChatMessage],
-        *,
-        max_tokens: int | None = None,
-        tools: Sequence[ToolSpec] = (),
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, tools: Sequence[ToolSpec] = ()
     ) -> AsyncGenerator[Delta, None]:
         self.asked.append(tuple(messages))
         reply = self._replies[min(len(self.asked), len(self._replies)) - 1]
@@ -58,18 +55,6 @@ class FakeChat:
             raise
         usage = Usage(model="fake", prompt_tokens=len(messages), completion_tokens=sent)
         yield Delta(usage=usage, calls=calls, cut=cut)
-
-    async def complete(
-        self,
-        messages: Sequence[ChatMessage],
-        *,
-        max_tokens: int | None = None,
-        tools: Sequence[ToolSpec] = (),
-    ) -> Completion:
-        stream = self.stream(messages, max_tokens=max_tokens, tools=tools)
-        deltas = [delta async for delta in stream]
-        last = deltas[-1]
-        return Completion("".join(d.text for d in deltas), last.usage or Usage(), last.calls, last.cut)
 
     async def aclose(self) -> None:
         """There is nothing to close."""

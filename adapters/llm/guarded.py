@@ -18,8 +18,8 @@ from purgatory import AsyncCircuitBreakerFactory
 from purgatory.domain.model import OpenedState
 
 from adapters.llm.openai_chat import OpenAIChat
+from adapters.llm.written import StreamingChat
 from pipelines.query.ports import (
-    Completion,
     ContentFiltered,
     ContextTooLong,
     Delta,
@@ -30,7 +30,6 @@ from pipelines.query.ports import (
     ToolSpec,
 )
 from prompts.loader import ChatMessage
-from schemas.answer import Usage
 
 log = structlog.get_logger(__name__)
 
@@ -42,7 +41,7 @@ FAILURES = 10  # in a row, after which a model is paused
 REST = 30.0  # seconds of that pause
 
 
-class GuardedChat:
+class GuardedChat(StreamingChat):
     """One model, shared by all answers of a process.
 
     Args:
@@ -86,27 +85,8 @@ class GuardedChat:
         """Close this model's connection. The fallback's maker closes the fallback."""
         await self._model.aclose()
 
-    async def complete(
-        self,
-        messages: Sequence[ChatMessage],
-        *,
-        max_tokens: int | None = None,
-        tools: Sequence[ToolSpec] = (),
-    ) -> Completion:
-        """Raises: as `stream`."""
-        text, last = "", Delta()
-        async with aclosing(self.stream(messages, max_tokens=max_tokens, tools=tools)) as deltas:
-            async for delta in deltas:
-                text += delta.text
-                last = delta
-        return Completion(text, last.usage or Usage(), last.calls, last.cut)
-
     async def stream(
-        self,
-        messages: Sequence[ChatMessage],
-        *,
-        max_tokens: int | None = None,
-        tools: Sequence[ToolSpec] = (),
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, tools: Sequence[ToolSpec] = ()
     ) -> AsyncGenerator[Delta, None]:
         """Raises: ModelError; the fallback's where both fail."""
         begun = False
@@ -125,11 +105,7 @@ class GuardedChat:
                 yield delta
 
     async def _guarded(
-        self,
-        messages: Sequence[ChatMessage],
-        *,
-        max_tokens: int | None,
-        tools: Sequence[ToolSpec],
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, tools: Sequence[ToolSpec]
     ) -> AsyncGenerator[Delta, None]:
         breaker = await self._breakers.get_breaker(self._name)
         async with self._room:

@@ -16,13 +16,11 @@ import openai
 import structlog
 from openai import AsyncOpenAI, AsyncStream, DefaultAioHttpClient
 
-from adapters.llm.allowance import OutputAllowance
-from adapters.llm.settings import ModelSettings, key_of
+from adapters.llm.settings import ModelSettings, OpenAISettings, key_of
 from adapters.llm.tool_calls import says_no_tools, to_wire
-from adapters.llm.written import StreamChunk, Written
+from adapters.llm.written import OutputAllowance, StreamChunk, StreamingChat, Written
 from pipelines.query.ports import (
     BadRequest,
-    Completion,
     ContentFiltered,
     ContextTooLong,
     Delta,
@@ -38,13 +36,10 @@ from pipelines.query.ports import (
 from pipelines.runtime import tracing
 from pipelines.runtime.retry import retry_after
 from prompts.loader import ChatMessage
-from schemas.answer import Usage
 
 log = structlog.get_logger(__name__)
 
-# Characters of a token on average, nearly twice what English has. Beyond the limit of tokens times this a call is
-# stopped, in case its server ignores the limit; reasoning beyond its own limit, or 8,000 tokens, likewise.
-TOKEN_CHARS = 8
+LIST_TIMEOUT = 5.0  # seconds for the list of models
 REASON = 200  # characters of a server's error in our messages
 # Optional parameters, and their replacements on servers that refuse them.
 _OPTIONAL = {"max_tokens": "max_completion_tokens", "max_completion_tokens": None} | dict.fromkeys(
@@ -52,14 +47,13 @@ _OPTIONAL = {"max_tokens": "max_completion_tokens", "max_completion_tokens": Non
 )
 
 
-class OpenAIChat:
+class OpenAIChat(StreamingChat):
     """One model on one server. Shared by all conversations, without state of any.
 
     Args:
         client: without retries, since the stage retries, and nested retries multiply.
         silence: seconds without data after which the server counts as down.
         thinking: tokens of reasoning, added to every limit of the text.
-        token_chars: most characters of a token, on average over a text.
     """
 
     def __init__(
@@ -70,21 +64,14 @@ class OpenAIChat:
         silence: float,
         temperature: float = 0.0,
         thinking: int = 0,
-        token_chars: int = TOKEN_CHARS,
     ) -> None:
         self._client = client
         self._model = model
         self._silence = silence
         self._temperature = temperature
         self._thinking = thinking
-        self._token_chars = token_chars
         self._refused: dict[str, str | None] = {}  # parameter -> its replacement
         self._no_tools = ""  # the server's error when it was offered tools
-
-    @classmethod
-    def of(cls, settings: ModelSettings) -> OpenAIChat | None:
-        """The configured model, or None."""
-        return None if settings.llm_model is None else cls.named(settings.llm_model, settings)
 
     @classmethod
     def named(
@@ -109,26 +96,8 @@ class OpenAIChat:
     async def aclose(self) -> None:
         await self._client.close()
 
-    async def complete(
-        self,
-        messages: Sequence[ChatMessage],
-        *,
-        max_tokens: int | None = None,
-        tools: Sequence[ToolSpec] = (),
-    ) -> Completion:
-        """Raises: as `stream`."""
-        text, last = "", Delta()
-        async for delta in self.stream(messages, max_tokens=max_tokens, tools=tools):
-            text += delta.text
-            last = delta
-        return Completion(text, last.usage or Usage(), last.calls, last.cut)
-
     async def stream(
-        self,
-        messages: Sequence[ChatMessage],
-        *,
-        max_tokens: int | None = None,
-        tools: Sequence[ToolSpec] = (),
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, tools: Sequence[ToolSpec] = ()
     ) -> AsyncGenerator[Delta, None]:
         """Stream the text without the model's reasoning, then the usage and the tool calls.
 
@@ -144,7 +113,7 @@ class OpenAIChat:
             options["max_tokens"] = max_tokens + self._thinking
         if tools:
             options["tools"] = [{"type": "function", "function": asdict(tool)} for tool in tools]
-        allowance = OutputAllowance(max_tokens, self._thinking, self._token_chars)
+        allowance = OutputAllowance(max_tokens, self._thinking)
         written = Written(self._model, allowance)
         server = str(self._client.base_url)
         limit = options.get("max_tokens")
@@ -244,6 +213,21 @@ class OpenAIChat:
             raise _of_event(err)(f"{self._model}: {_reason(err)}") from err
         except ValueError as err:  # not JSON, or not an event
             raise broken(f"{self._model}: the server sent something unreadable") from err
+
+
+async def server_problem(settings: OpenAISettings) -> str | None:
+    """Why requests to the server would fail, as far as its list of models shows; None: no problem is known."""
+    key, url = key_of(settings.openai_api_key), settings.openai_base_url
+    async with AsyncOpenAI(api_key=key, base_url=url, timeout=LIST_TIMEOUT, max_retries=0) as client:
+        try:
+            await client.models.with_raw_response.list()  # raw: the body does not matter
+        except openai.APIConnectionError:
+            return f"nothing answers at {client.base_url} (OPENAI_BASE_URL)"
+        except (openai.AuthenticationError, openai.PermissionDeniedError):
+            return f"{client.base_url} refuses the key (OPENAI_API_KEY)"
+        except openai.APIError:  # some servers have no list of models
+            pass
+    return None
 
 
 def _of_status(err: openai.APIStatusError) -> type[ModelError]:

@@ -14,8 +14,9 @@ from typing import NamedTuple
 from adapters.llm.guarded import FAILURES, GuardedChat
 from adapters.llm.openai_chat import OpenAIChat
 from adapters.llm.settings import ModelSettings
+from adapters.llm.written import StreamingChat
 from pipelines.query.model_calls import begun
-from pipelines.query.ports import ChatModel, Completion, Delta, ToolSpec
+from pipelines.query.ports import ChatModel, Delta, ToolSpec
 from pipelines.query.settings import QuerySettings
 from pipelines.query.spending import Spending, estimated, written
 from pipelines.runtime.errors import PagewireError
@@ -93,7 +94,7 @@ class ChatRegistry:
         return made
 
 
-class StepChat:
+class StepChat(StreamingChat):
     """A model for one step of a site.
 
     Args:
@@ -116,17 +117,6 @@ class StepChat:
         self._step = step
         self._question = question
         self._limit = limit
-
-    async def complete(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, tools: Sequence[ToolSpec] = ()
-    ) -> Completion:
-        """Raises: as `stream`."""
-        text, last = "", Delta()
-        async with aclosing(self.stream(messages, max_tokens=max_tokens, tools=tools)) as deltas:
-            async for delta in deltas:
-                text += delta.text
-                last = delta
-        return Completion(text, last.usage or Usage(), last.calls, last.cut)
 
     async def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, tools: Sequence[ToolSpec] = ()

@@ -6,7 +6,7 @@ packages only use the exports of this module.
 
 from infra.engine.engine import RunningEngine, reset, start, status, stop
 from infra.engine.errors import EngineError
-from infra.engine.progress import EngineProgress, PlainProgress, SilentProgress, open_progress
+from infra.engine.progress import EngineProgress, PlainProgress, open_progress
 from infra.engine.settings import EngineStatus, LocalEngineSettings, ServerStatus
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "PlainProgress",
     "RunningEngine",
     "ServerStatus",
-    "SilentProgress",
     "open_progress",
     "reset",
     "start",

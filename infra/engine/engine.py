@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -33,7 +33,7 @@ from infra.engine.errors import (
     ServerDied,
     ServerNotReady,
 )
-from infra.engine.progress import EngineProgress, SilentProgress
+from infra.engine.progress import EngineProgress
 from infra.engine.servers import (
     Server,
     elasticsearch_server,
@@ -92,7 +92,7 @@ async def start(
     Servers end with this process, however it ends, unless `detach`. After an error or a cancellation, the servers that
     this call has started are stopped. Raises: the errors of `infra.engine.errors`.
     """
-    progress = progress or SilentProgress()
+    progress = progress or EngineProgress()
     check_platform()
     usable(settings.home)
     root = settings.root
@@ -232,7 +232,7 @@ async def _stop(settings: LocalEngineSettings, only: State | None) -> bool:
     """Stop the running servers, or those of `only`. Returns whether there were any."""
     if not settings.root.exists():
         return False
-    async with starter_lock(settings.root, SilentProgress()):
+    async with starter_lock(settings.root, EngineProgress()):
         running = living(settings.root)
         targets = running if only is None else {k: r for k, r in running.items() if only.get(k) == r}
         await _end(settings.root, targets, signal.SIGTERM, signal.SIGKILL)
@@ -257,22 +257,21 @@ async def _terminate(record: ServerRecord, signals: Iterable[signal.Signals]) ->
 
 
 async def _status(server: Server, record: ServerRecord | None) -> ServerStatus:
+    stopped = ServerStatus(server.name, server.version, server.data, server.log)
     process = record.process() if record else None
     if record is None or process is None:
-        return ServerStatus(server.name, server.version, False, False, None, None, None, None, server.data, server.log)
+        return stopped
     try:
         resident = process.memory_info().rss
     except psutil.NoSuchProcess:
-        return await _status(server, None)
-    return ServerStatus(
-        server.name,
-        record.version,
-        True,
-        await PROBES[server.key](record.port),
-        server.url(record.port),
-        record.port,
-        record.pid,
-        resident,
-        server.data,
-        server.log,
+        return stopped
+    return replace(
+        stopped,
+        version=record.version,
+        running=True,
+        healthy=await PROBES[server.key](record.port),
+        url=server.url(record.port),
+        port=record.port,
+        pid=record.pid,
+        rss_bytes=resident,
     )

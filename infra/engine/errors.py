@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipelines.runtime.errors import Retryable, SettingsError
+from pipelines.runtime.errors import Retryable
 
 
 class EngineError(Retryable):
@@ -105,10 +105,3 @@ class EngineRunning(EngineError):
 
     def __init__(self, root: Path) -> None:
         super().__init__(f"the engine in {root} is running: stop it first with `pagewire engine stop`.")
-
-
-class InvalidEngineSetting(SettingsError):
-    """A setting that the servers do not accept."""
-
-    def __init__(self, name: str, value: object, expected: str) -> None:
-        super().__init__(f"{name}={value} is not usable: {expected}.")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import IO, Protocol
+from contextlib import contextmanager
+from typing import IO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
@@ -14,29 +14,19 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 Advance = Callable[[int], None]
 
 
-class EngineProgress(Protocol):
-    """Receives the engine's reports."""
+class EngineProgress:
+    """Receives the engine's reports. This one shows nothing."""
 
     def note(self, line: str) -> None:
         """Show a line."""
 
-    def task(self, label: str, total: int | None = None) -> AbstractContextManager[Advance]:
-        """Show work while the context lasts: `total` bytes to count, or None for a wait."""
-
-
-class SilentProgress:
-    """Reports nothing."""
-
-    def note(self, line: str) -> None:
-        """Drop the line."""
-
     @contextmanager
     def task(self, label: str, total: int | None = None) -> Iterator[Advance]:
-        """Count nothing."""
+        """Show work while the context lasts: `total` bytes to count, or None for a wait."""
         yield lambda _: None
 
 
-class PlainProgress:
+class PlainProgress(EngineProgress):
     """One line when work starts, one when it is done: for logs and pipes."""
 
     def __init__(self, stream: IO[str]) -> None:
@@ -56,7 +46,7 @@ class PlainProgress:
         self.note(f"{label}: done in {time.monotonic() - began:.1f} s")
 
 
-class RichProgress:
+class RichProgress(EngineProgress):
     """Bars and spinners on a terminal, several at once."""
 
     def __init__(self, bars: Progress) -> None:

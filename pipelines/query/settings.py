@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from pipelines.query.flow import Flow, resolved
-from pipelines.runtime.chunking import ChunkerSettings
 from pipelines.runtime.settings import (
+    ChunkerSettings,
     JudgeName,
     LocalPath,
     Site,
@@ -48,9 +48,7 @@ class QuerySettings(FlowParts, SitesSettings, ChunkerSettings):
         description="For benchmarks and tests: a file with the time that answers take for now, as ISO 8601, the site's "
         "own where it names no zone. It is read for every answer. Default: the machine's clock.",
     )
-    question_timeout: float = Field(
-        default=90.0, gt=0, description="Seconds until an answer comes too late."
-    )
+    question_timeout: float = Field(default=90.0, gt=0, description="Seconds until an answer comes too late.")
 
     def step(self, site: str, name: StepName) -> StepSettings:
         own = self.sites.get(site, Site()).steps.get(name, StepSettings())

@@ -11,11 +11,12 @@ message back as it was. The outcome of a letter is a record of its own behind it
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import get_args
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from pipelines.runtime.errors import Kind, PagewireError
 from pipelines.runtime.record import Headers, Record
@@ -28,6 +29,18 @@ MARK_PREFIX = "pagewire.letter."  # on a mark
 MAX_ERROR_TEXT = 2_000  # characters; the topic has 1 MiB to spare for all headers
 WIRE_ERROR_CODE = "bad-message"
 UNEXPLAINED_CODE = "unexplained"
+SHORTENED = {"timestamp_ms": "timestamp", "error_class": "class"}  # fields, as headers call them
+
+
+def _in_utc(at: datetime) -> datetime:
+    try:
+        return at.astimezone(UTC)
+    except OverflowError as err:
+        raise ValueError("is out of range") from err
+
+
+Number = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+Moment = Annotated[datetime, AfterValidator(_in_utc)]
 
 
 @dataclass(frozen=True)
@@ -39,16 +52,16 @@ class DeadLetter:
 
     stage: str
     topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
+    partition: Number
+    offset: Number
+    timestamp_ms: Number
     error_class: str
     code: str
     message: str
-    attempts: int
-    first_failed_at: datetime
-    last_failed_at: datetime
-    redrives: int = 0
+    attempts: Number
+    first_failed_at: Moment
+    last_failed_at: Moment
+    redrives: Number = 0  # letters of older versions have none
     parked: bool = False  # not dead: its stage retries it by itself
 
 
@@ -56,9 +69,9 @@ class DeadLetter:
 class Mark:
     """The outcome of the letter at offset `settles` of the mark's own partition."""
 
-    settles: int
+    settles: Number
     action: Action
-    at: datetime
+    at: Moment
 
 
 @dataclass(frozen=True)
@@ -66,6 +79,15 @@ class UnreadableLetter:
     """A record in a dead letter topic that is neither a letter nor a mark."""
 
     why: str
+
+
+@dataclass(frozen=True)
+class _History:
+    """Of a redriven message, before."""
+
+    times: Number
+    attempts: Number
+    first_failed_at: Moment
 
 
 def kind_of(error: BaseException) -> Kind:
@@ -86,7 +108,7 @@ def describe(
     record: Record, stage: str, error: BaseException, attempts: int, first_failed_at: datetime, *, parked: bool = False
 ) -> DeadLetter:
     """The dead letter of a record that `stage` gives up on now, or parks."""
-    redrives, attempts_before, first_ever = _history(record.headers)
+    before = _history(record.headers)
     return DeadLetter(
         stage=stage,
         topic=record.topic,
@@ -96,30 +118,17 @@ def describe(
         error_class=f"{type(error).__module__}.{type(error).__qualname__}",
         code=code_of(error),
         message=(str(error) or type(error).__name__)[:MAX_ERROR_TEXT],
-        attempts=attempts_before + attempts,
-        first_failed_at=first_ever or first_failed_at,
+        attempts=attempts + (before.attempts if before else 0),
+        first_failed_at=before.first_failed_at if before else first_failed_at,
         last_failed_at=datetime.now(UTC),
-        redrives=redrives,
+        redrives=before.times if before else 0,
         parked=parked,
     )
 
 
 def to_headers(original: Headers, letter: DeadLetter) -> Headers:
     """The record's own headers, then the reason. Reasons of an earlier failure (a redrive) are replaced."""
-    reason = {
-        "stage": letter.stage,
-        "topic": letter.topic,
-        "partition": letter.partition,
-        "offset": letter.offset,
-        "timestamp": letter.timestamp_ms,
-        "class": letter.error_class,
-        "code": letter.code,
-        "message": letter.message,
-        "attempts": letter.attempts,
-        "redrives": letter.redrives,
-        "first_failed_at": letter.first_failed_at.isoformat(),
-        "last_failed_at": letter.last_failed_at.isoformat(),
-    } | ({"parked": "yes"} if letter.parked else {})
+    reason = asdict(letter) | {"parked": "yes" if letter.parked else None}
     return original_headers(original) + _headers(PREFIX, reason)
 
 
@@ -130,16 +139,12 @@ def original_headers(headers: Headers) -> Headers:
 
 def redrive_headers(headers: Headers, letter: DeadLetter) -> Headers:
     """The original headers and the letter's history, so that a new failure continues the counts."""
-    past = {
-        "times": letter.redrives + 1,
-        "attempts": letter.attempts,
-        "first_failed_at": letter.first_failed_at.isoformat(),
-    }
-    return original_headers(headers) + _headers(HISTORY_PREFIX, past)
+    past = _History(letter.redrives + 1, letter.attempts, letter.first_failed_at)
+    return original_headers(headers) + _headers(HISTORY_PREFIX, asdict(past))
 
 
 def mark_headers(mark: Mark) -> Headers:
-    return _headers(MARK_PREFIX, {"settles": mark.settles, "action": mark.action, "at": mark.at.isoformat()})
+    return _headers(MARK_PREFIX, asdict(mark))
 
 
 def from_headers(headers: Headers) -> DeadLetter:
@@ -148,22 +153,7 @@ def from_headers(headers: Headers) -> DeadLetter:
     Raises:
         WireError: not a dead letter of ours; names the header.
     """
-    found = _Found(headers, PREFIX, "a dead letter")
-    return DeadLetter(
-        stage=found.text("stage"),
-        topic=found.text("topic"),
-        partition=found.number("partition"),
-        offset=found.number("offset"),
-        timestamp_ms=found.number("timestamp"),
-        error_class=found.text("class"),
-        code=found.text("code"),
-        message=found.text("message"),
-        attempts=found.number("attempts"),
-        first_failed_at=found.time("first_failed_at"),
-        last_failed_at=found.time("last_failed_at"),
-        redrives=found.number("redrives") if "redrives" in found else 0,  # letters of older versions have none
-        parked="parked" in found,
-    )
+    return _found(DeadLetter, headers, PREFIX, "a dead letter")
 
 
 def entry(record: Record) -> DeadLetter | Mark | UnreadableLetter:
@@ -180,60 +170,49 @@ def entry(record: Record) -> DeadLetter | Mark | UnreadableLetter:
 
 def redrives_of(headers: Headers) -> int:
     """How often the message was redriven."""
-    return _history(headers)[0]
+    return before.times if (before := _history(headers)) else 0
 
 
 def _mark(record: Record) -> Mark:
-    found = _Found(record.headers, MARK_PREFIX, "a mark")
-    action = next((a for a in get_args(Action) if a == found.text("action")), None)
-    settles = found.number("settles")
-    if action is None or settles >= record.offset:
-        raise WireError(f"not a mark: {found.text('action')!r} of offset {settles}")
-    return Mark(settles, action, found.time("at"))
+    mark = _found(Mark, record.headers, MARK_PREFIX, "a mark")
+    if mark.settles >= record.offset:
+        raise WireError(f"not a mark: {mark.action!r} of offset {mark.settles}")
+    return mark
 
 
-def _history(headers: Headers) -> tuple[int, int, datetime | None]:
-    """Redrives, attempts and first failure before; a message that was not redriven has none."""
-    found = _Found(headers, HISTORY_PREFIX, "a redriven message")
+def _history(headers: Headers) -> _History | None:
+    """None: it was not redriven."""
+    if not any(name.startswith(HISTORY_PREFIX) for name, _ in headers):  # each try asks
+        return None
     try:
-        return found.number("times"), found.number("attempts"), found.time("first_failed_at")
+        return _found(_History, headers, HISTORY_PREFIX, "a redriven message")
     except WireError:
-        return 0, 0, None
+        return None
 
 
 def _headers(prefix: str, values: Mapping[str, object]) -> Headers:
-    return tuple((prefix + name, str(value).encode("utf-8", "replace")) for name, value in values.items())
+    """Headers of these values, without None."""
+    given = {SHORTENED.get(name, name): value for name, value in values.items() if value is not None}
+    texts = {name: at.isoformat() if isinstance(at, datetime) else str(at) for name, at in given.items()}
+    return tuple((prefix + name, text.encode("utf-8", "replace")) for name, text in texts.items())
 
 
-class _Found:
-    """Headers with a prefix. All methods raise WireError, naming the header."""
+Kept = TypeVar("Kept")
+_READERS: dict[type, TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in (DeadLetter, Mark, _History)}
 
-    def __init__(self, headers: Headers, prefix: str, what: str) -> None:
-        self._values = {name.removeprefix(prefix): value for name, value in headers if name.startswith(prefix)}
-        self._prefix = prefix
-        self._what = what
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._values
-
-    def text(self, name: str) -> str:
-        value = self._values.get(name)
-        if value is None:
-            raise WireError(f"not {self._what}: header {self._prefix}{name} is missing")
-        return value.decode("utf-8", "replace")
-
-    def number(self, name: str) -> int:
-        text = self.text(name)
-        if not re.fullmatch(r"-?[0-9]{1,19}", text):
-            raise self._unfit(name)
-        return int(text)
-
-    def time(self, name: str) -> datetime:
-        text = self.text(name)
-        try:
-            return datetime.fromisoformat(text).astimezone(UTC)
-        except (ValueError, OverflowError) as err:
-            raise self._unfit(name) from err
-
-    def _unfit(self, name: str) -> WireError:
-        return WireError(f"not {self._what}: header {self._prefix}{name} is {self.text(name)[:50]!r}")
+def _found(kind: type[Kept], headers: Headers, prefix: str, what: str) -> Kept:
+    """Read the headers with this prefix. Raises: WireError: names the header."""
+    names = {short: name for name, short in SHORTENED.items()}
+    values = {
+        names.get(name, name): None if value is None else value.decode("utf-8", "replace")
+        for name, value in ((key.removeprefix(prefix), value) for key, value in headers if key.startswith(prefix))
+    }
+    try:
+        found: Kept = _READERS[kind].validate_python(values)
+        return found
+    except ValidationError as err:
+        first = err.errors(include_url=False)[0]
+        name = str(first["loc"][0])
+        said = f"{first['msg']}, not {given[:50]!r}" if (given := values.get(name)) else first["msg"]
+        raise WireError(f"not {what}: header {prefix}{SHORTENED.get(name, name)}: {said}") from None

@@ -69,6 +69,11 @@ class WrongUse(Permanent):
     kind = Kind.SETTING
 
 
+def named(setting: str) -> str:
+    """A setting with its variable, for messages: `kafka_ca (PAGEWIRE_KAFKA_CA)`."""
+    return f"{setting} (PAGEWIRE_{setting.upper()})"
+
+
 # For messages about a setting that is found wrong while the process runs.
 READ_AT_START = "a process reads it at its start, so restart this one when it was changed"
 READ_AGAIN = READ_AT_START + "; only what stands in a file of its own (`..._FILE`) is read again by itself"

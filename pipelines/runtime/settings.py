@@ -20,6 +20,7 @@ from pipelines.runtime.errors import UnknownSite
 from pipelines.runtime.near_names import some_of
 from schemas.base import GivenLang, Lang, SiteId
 from schemas.flow import FlowParts
+from schemas.ingest import Chunker
 from schemas.privacy import QuestionLogging
 
 # The steps that call a model, with a prompt each.
@@ -262,3 +263,20 @@ class ListenSettings(SettingsGroup):
                     "must be an address or a name of this machine alone, without scheme and port"
                 ) from None
         return host
+
+
+class ChunkerSettings(SettingsGroup):
+    """The chunker of new indexes."""
+
+    chunk_mode: Literal["content", "fixed"] = Field(
+        default="content",
+        description="Where cores end: `content` at the text's own borders, `fixed` every `chunk_size` characters.",
+    )
+    chunk_size: int = Field(
+        default=512, ge=32, le=20_000, description="Longest core in characters; see docs/decisions."
+    )
+    chunk_overlap: float = Field(default=0.2, ge=0, lt=1, description="Share of each neighbour embedded too.")
+
+    @property
+    def chunker(self) -> Chunker:
+        return Chunker(mode=self.chunk_mode, size=self.chunk_size, overlap=self.chunk_overlap)

@@ -32,7 +32,7 @@ from opentelemetry.util.types import AttributeValue
 
 from pipelines.runtime import metrics
 from pipelines.runtime.errors import PagewireError
-from pipelines.runtime.record import Headers, Lane, Record
+from pipelines.runtime.record import Lane, Record
 from pipelines.runtime.stages import StageGroup
 from schemas.answer import Usage
 from schemas.keys import page_of_part, parse_page_key
@@ -74,23 +74,20 @@ class RequestSpan:
 
 
 class SendingSpan:
-    def __init__(self, span: Span | None) -> None:
+    def __init__(self, span: Span) -> None:
         self._span = span
 
     def confirmed(self, partition: int, offset: int) -> None:
-        if self._span is not None:
-            self._span.set_attribute("messaging.destination.partition.id", str(partition))
-            self._span.set_attribute("messaging.kafka.offset", offset)
+        self._span.set_attribute("messaging.destination.partition.id", str(partition))
+        self._span.set_attribute("messaging.kafka.offset", offset)
 
 
 class DatabaseSpan:
-    def __init__(self, span: Span | None) -> None:
+    def __init__(self, span: Span) -> None:
         self._span = span
         self.has_status = False  # whether an HTTP status was set
 
     def answered(self, status: int, host: str, port: int) -> None:
-        if self._span is None:
-            return
         self._span.set_attribute("server.address", host)
         self._span.set_attribute("server.port", port)
         self._span.set_attribute("db.response.status_code", str(status))
@@ -179,7 +176,7 @@ class Spans:
     @contextmanager
     def sending(self, topic: str, lane: Lane) -> Iterator[SendingSpan]:
         if lane == "bulk":  # one request brings thousands, so their processing only links with it
-            yield SendingSpan(None)
+            yield SendingSpan(INVALID_SPAN)
             return
         about: dict[str, AttributeValue] = {
             "messaging.system": "kafka",
@@ -191,16 +188,13 @@ class Spans:
         with _current(span):
             yield SendingSpan(span)
 
-    def carried(self) -> Headers:
-        return tuple((name, value.encode()) for name, value in self.http_headers().items())
-
     def http_headers(self) -> dict[str, str]:
         return _headers(None)
 
     @contextmanager
     def database(self, operation: str, collection: str, method: str) -> Iterator[DatabaseSpan]:
         if not _in_a_trace():
-            yield DatabaseSpan(None)
+            yield DatabaseSpan(INVALID_SPAN)
             return
         about: dict[str, AttributeValue] = {
             "db.system.name": "elasticsearch",
@@ -218,10 +212,7 @@ class Spans:
     def inference(
         self, operation: str, model: str, server: str, max_tokens: int | None, temperature: float | None
     ) -> Iterator[InferenceSpan]:
-        about: dict[str, AttributeValue] = {
-            "gen_ai.operation.name": operation,
-            "gen_ai.request.model": model,
-        }
+        about: dict[str, AttributeValue] = {"gen_ai.operation.name": operation, "gen_ai.request.model": model}
         provider = "openai" if server else ""  # the interface; the real provider is unknown
         if server:
             about |= {"gen_ai.provider.name": provider} | _address(server)

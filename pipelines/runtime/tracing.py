@@ -89,7 +89,7 @@ def sending(topic: str, lane: Lane) -> AbstractContextManager[SendingSpan]:
 
 def carried() -> Headers:
     """The current trace as headers of a Kafka message."""
-    return () if _Switch.spans is None else _Switch.spans.carried()
+    return tuple((name, value.encode()) for name, value in http_headers().items())
 
 
 def database(operation: str, collection: str, method: str) -> AbstractContextManager[DatabaseSpan]:

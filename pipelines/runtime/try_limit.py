@@ -14,8 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 PROGRESS_EVERY = 0.5  # seconds; the limits of waiting tries are many seconds
 
@@ -46,12 +45,10 @@ class TryLimit:
         self._on_progress()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: Any) -> None:
         self._open = False
         _current.reset(self._token)
-        await self._timeout.__aexit__(kind, err, trace)
+        await self._timeout.__aexit__(*error)
 
     @property
     def open(self) -> bool:

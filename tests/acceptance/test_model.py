@@ -15,7 +15,7 @@ import httpx
 import pytest
 import yaml
 
-from adapters.llm.openai_chat import TOKEN_CHARS
+from adapters.llm.written import TOKEN_CHARS
 from pipelines.query.answer.prompt import OUTPUT_TOKENS as ANSWER_TOKENS
 from pipelines.query.rephrase.rewrite import OUTPUT_TOKENS
 from tests.acceptance.system import Instance, Started, eventually, streamed

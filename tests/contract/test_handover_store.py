@@ -11,7 +11,7 @@ import pytest
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.handovers import ElasticHandovers
-from adapters.fake_handovers import FakeHandovers
+from adapters.fake_stores import FakeHandovers
 from pipelines.conversations.handovers import HandoverChanged, HandoverStore, VersionedHandover
 from pipelines.conversations.turns import ConversationOwner
 from schemas.handover import Handover, StoredHandover

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from infra.engine.free_ports import any_free, choose, is_free
-from infra.engine.progress import PlainProgress, SilentProgress
+from infra.engine.progress import EngineProgress, PlainProgress
 from infra.ports import bound, refused
 from infra.running import EVERYWHERE, ServerRecord, gateway_noted, running_gateway
 from pipelines.runtime import logs
@@ -28,7 +28,7 @@ from pipelines.runtime.errors import SettingsError
 
 def test_a_free_port_is_taken_as_wanted() -> None:
     port = any_free(set())
-    assert choose("Kafka", port, set(), SilentProgress()) == port
+    assert choose("Kafka", port, set(), EngineProgress()) == port
 
 
 def test_a_busy_port_is_passed_over_and_said() -> None:
@@ -49,7 +49,7 @@ def test_a_port_all_interfaces_share_is_busy_too() -> None:
 
 def test_the_other_servers_port_is_not_taken() -> None:
     port = any_free(set())
-    assert choose("Elasticsearch", port, {port}, SilentProgress()) != port
+    assert choose("Elasticsearch", port, {port}, EngineProgress()) != port
 
 
 def test_a_port_counts_only_when_the_server_itself_listens_on_it() -> None:

@@ -37,8 +37,7 @@ PIECES = ["Open ", "daily", " [1]."]
 @asynccontextmanager
 async def served(*replies: Reply, silence: float = 20.0) -> AsyncIterator[tuple[OpenAIChat, ScriptedLLM]]:
     async with ScriptedLLM(replies) as server:
-        model = OpenAIChat.of(Settings(llm_model="scripted", openai_base_url=server.url, llm_timeout=silence))
-        assert model is not None
+        model = OpenAIChat.named("scripted", Settings(openai_base_url=server.url, llm_timeout=silence))
         try:
             yield model, server
         finally:
@@ -398,9 +397,7 @@ async def test_errors_never_carry_the_prompt() -> None:
 
 
 async def test_the_model_of_the_settings() -> None:
-    assert OpenAIChat.of(Settings()) is None
     async with ScriptedLLM(Reply(PIECES)) as server:
-        model = OpenAIChat.of(Settings(llm_model="scripted", openai_base_url=server.url))
-        assert model is not None
+        model = OpenAIChat.named("scripted", Settings(openai_base_url=server.url))
         assert (await model.complete(ASKED)).text == "Open daily [1]."
         await model.aclose()

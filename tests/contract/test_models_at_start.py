@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from adapters.llm.at_start import server_problem
+from adapters.llm.openai_chat import server_problem
 from tests.scripted_llm import ScriptedLLM
 from wiring.settings import Settings
 

@@ -50,8 +50,7 @@ ERRORS: dict[str, type[ModelError]] = {
 async def outcome(name: str) -> tuple[str, tuple[int, int], tuple[ToolCall, ...], bool] | type[ModelError]:
     """Text, tokens, calls, and whether the limit was reached; or the error."""
     async with ScriptedLLM(Reply(raw=(REPLIES / f"{name}.sse").read_bytes())) as server:
-        model = OpenAIChat.of(Settings(llm_model="scripted", openai_base_url=server.url))
-        assert model is not None
+        model = OpenAIChat.named("scripted", Settings(openai_base_url=server.url))
         try:
             done = await model.complete([ChatMessage("user", "When is the pool open?")])
         except ModelError as err:

@@ -10,7 +10,7 @@ import pytest
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.evaluations import ElasticRuns
-from adapters.fake_evaluations import FakeRuns
+from adapters.fake_stores import FakeRuns
 from pipelines.evaluate.publication import RunStore
 from schemas.evaluation import ListedRun
 from tests.asking import NOON

@@ -37,8 +37,7 @@ ANSWER = Reply(["Hourly [2]."])
 @asynccontextmanager
 async def served(script: Script | list[Reply]) -> AsyncIterator[tuple[OpenAIChat, ScriptedLLM]]:
     async with ScriptedLLM(script) as server:
-        model = OpenAIChat.of(Settings(llm_model="scripted", openai_base_url=server.url))
-        assert model is not None
+        model = OpenAIChat.named("scripted", Settings(openai_base_url=server.url))
         try:
             yield model, server
         finally:

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from infra.engine import LocalEngineSettings, SilentProgress, jars
+from infra.engine import EngineProgress, LocalEngineSettings, jars
 from infra.engine.engine import SERVER_PROCESS
 from infra.engine.free_ports import any_free
 from infra.engine.probes import kafka_serves
@@ -24,7 +24,7 @@ class OwnKafka:
 
     def __init__(self, home: Path) -> None:
         settings = LocalEngineSettings(home=home)
-        asyncio.run(jars.fetch(settings.cache, SilentProgress()))
+        asyncio.run(jars.fetch(settings.cache, EngineProgress()))
         self._server = kafka_server(settings.root)
         self._port = any_free(set())
         prepare_kafka(self._server, settings, self._port, any_free({self._port}))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import socket
 import subprocess
@@ -24,7 +25,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from elasticsearch import AsyncElasticsearch
 
-from infra.engine import LocalEngineSettings, SilentProgress, start, status, stop
+from infra.engine import EngineProgress, LocalEngineSettings, start, status, stop
 from infra.engine.engine import reset
 from infra.engine.errors import EngineRunning, ServerDied
 from infra.engine.free_ports import any_free
@@ -35,8 +36,15 @@ from schemas.topics import MAX_MESSAGE_BYTES
 pytestmark = pytest.mark.engine
 
 
-def command(*arguments: str | Path) -> list[str]:
-    return [sys.executable, "-m", "infra.engine", *map(str, arguments)]
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "cli.main", "engine", *arguments]
+
+
+def of(home: Path, kafka_port: int = 19092, es_port: int = 19200) -> dict[str, str]:
+    """The environment of commands for this home."""
+    own = {"HOME": home, "ENGINE_KAFKA_PORT": kafka_port, "ENGINE_ES_PORT": es_port}
+    others = {name: value for name, value in os.environ.items() if not name.startswith("PAGEWIRE_")}
+    return others | {f"PAGEWIRE_{name}": str(value) for name, value in own.items()}
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +62,10 @@ def wanted() -> Iterator[tuple[int, int]]:
 @pytest.fixture(scope="module")
 def started(home: Path, wanted: tuple[int, int]) -> Iterator[subprocess.CompletedProcess[str]]:
     """`start --detach`, finished; the engine runs until the module's end."""
-    ports = ["--kafka-port", str(wanted[0]), "--es-port", str(wanted[1])]
     yield subprocess.run(
-        command("start", "--detach", "--home", home, *ports), capture_output=True, text=True, check=False
+        command("start", "--detach"), env=of(home, *wanted), capture_output=True, text=True, check=False
     )
-    subprocess.run(command("stop", "--home", home), check=False)
+    subprocess.run(command("stop"), env=of(home), check=False)
     assert living(LocalEngineSettings(home).root) == {}
 
 
@@ -83,7 +90,7 @@ async def clients(home: Path) -> AsyncIterator[tuple[str, AsyncElasticsearch]]:
 
 def test_a_detached_start_returns_and_prints_where(started: subprocess.CompletedProcess[str]) -> None:
     assert started.returncode == 0, started.stderr
-    assert re.fullmatch(r"kafka 127\.0\.0\.1:\d+\nelasticsearch http://127\.0\.0\.1:\d+\n", started.stdout)
+    assert re.fullmatch(r"kafka +127\.0\.0\.1:\d+\nelasticsearch +http://127\.0\.0\.1:\d+\n", started.stdout)
 
 
 def test_busy_ports_are_passed_over_and_said(
@@ -98,7 +105,7 @@ def test_busy_ports_are_passed_over_and_said(
 
 async def test_a_second_start_changes_nothing_and_its_handle_stops_nothing(settings: LocalEngineSettings) -> None:
     before = read_state(settings.root)
-    again = await start(settings, detach=False, progress=SilentProgress())
+    again = await start(settings, detach=False, progress=EngineProgress())
     await again.stop()
     assert discover(settings.home) == (again.kafka, again.elasticsearch)
     assert read_state(settings.root) == before == living(settings.root)
@@ -106,7 +113,7 @@ async def test_a_second_start_changes_nothing_and_its_handle_stops_nothing(setti
 
 def test_status_names_what_runs(settings: LocalEngineSettings) -> None:
     shown = subprocess.run(
-        command("status", "--json", "--home", settings.home), capture_output=True, text=True, check=True
+        command("status", "--json"), env=of(settings.home), capture_output=True, text=True, check=True
     )
     seen = json.loads(shown.stdout)
     assert seen["running"]
@@ -138,7 +145,7 @@ async def test_data_written_before_a_sigkill_of_both_is_there_after_a_restart(se
             await producer.send_and_wait(name, payload)
         await elasticsearch.index(index=name, id="1", document={"kept": True})
 
-    engine = await start(settings, detach=True, progress=SilentProgress())
+    engine = await start(settings, detach=True, progress=EngineProgress())
     servers = [psutil.Process(record.pid) for record in engine.records.values()]
     for server in servers:
         server.kill()
@@ -147,7 +154,7 @@ async def test_data_written_before_a_sigkill_of_both_is_there_after_a_restart(se
     assert discover(settings.home) is None
     assert not (await status(settings)).running
 
-    restarted = await start(settings, detach=True, progress=SilentProgress())
+    restarted = await start(settings, detach=True, progress=EngineProgress())
     assert restarted.owned == {"kafka", "elasticsearch"}
     async with clients(settings.home) as (kafka, elasticsearch):
         consumer = AIOKafkaConsumer(bootstrap_servers=kafka, max_partition_fetch_bytes=2 * len(payload))
@@ -166,11 +173,11 @@ async def test_data_written_before_a_sigkill_of_both_is_there_after_a_restart(se
 def starter(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """A `start` in the foreground, which serves."""
     port = any_free(set())
-    ports = ["--kafka-port", str(port), "--es-port", str(any_free({port}))]
-    with subprocess.Popen(command("start", "--home", tmp_path, *ports), stdout=PIPE, text=True) as process:
+    environment = of(tmp_path, port, any_free({port}))
+    with subprocess.Popen(command("start"), env=environment, stdout=PIPE, text=True) as process:
         assert process.stdout is not None
-        assert process.stdout.readline().startswith("kafka 127.0.0.1:")
-        assert process.stdout.readline().startswith("elasticsearch http://127.0.0.1:")
+        assert process.stdout.readline().split()[0] == "kafka"
+        assert process.stdout.readline().split()[0] == "elasticsearch"
         yield process
         process.kill()
     for record in living(LocalEngineSettings(tmp_path).root).values():  # a failed test's
@@ -193,7 +200,7 @@ async def test_a_server_that_dies_at_its_start_shows_its_log_and_takes_the_other
     port = any_free(set())
     settings = LocalEngineSettings(tmp_path, kafka_port=port, es_port=any_free({port}), kafka_heap="1m")
     with pytest.raises(ServerDied, match="Too small maximum heap"):
-        await start(settings, detach=True, progress=SilentProgress())
+        await start(settings, detach=True, progress=EngineProgress())
     assert living(settings.root) == {}
     assert not await stop(settings)
     reset(settings)

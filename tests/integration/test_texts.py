@@ -11,7 +11,7 @@ import pytest
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.texts import ElasticTexts
-from adapters.fake_texts import FakeTextStore
+from adapters.fake_stores import FakeTextStore
 from pipelines.query.live.live_texts import LiveTexts, TextStore
 from pipelines.query.live.privacy_changes import PrivacyChanges
 from pipelines.query.live.site_privacy import SitePrivacy

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from infra.engine import LocalEngineSettings, SilentProgress, jars
+from infra.engine import EngineProgress, LocalEngineSettings, jars
 from infra.engine.free_ports import any_free
 from infra.engine.probes import elasticsearch_serves, kafka_serves
 from infra.engine.servers import Server, elasticsearch_server, kafka_server, prepare_elasticsearch, prepare_kafka
@@ -69,7 +69,7 @@ class Cluster:
 @asynccontextmanager
 async def running_cluster(home: Path) -> AsyncIterator[Cluster]:
     """All servers, serving, as long as the context lasts."""
-    await jars.fetch(LocalEngineSettings(home=home).cache, SilentProgress())
+    await jars.fetch(LocalEngineSettings(home=home).cache, EngineProgress())
     ports = _Ports()
     to_clients = {number: BrokerProxy(ports.take(), ports.take()) for number in BROKERS}
     to_brokers = {number: BrokerProxy(ports.take(), ports.take()) for number in BROKERS}

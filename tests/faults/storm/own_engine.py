@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from infra.engine import LocalEngineSettings, SilentProgress, jars
+from infra.engine import EngineProgress, LocalEngineSettings, jars
 from infra.engine.engine import SERVER_PROCESS
 from infra.engine.free_ports import any_free
 from infra.engine.probes import elasticsearch_serves, kafka_serves
@@ -94,7 +94,7 @@ class OwnEngine:
 async def own_engine(home: Path) -> AsyncIterator[OwnEngine]:
     """Both servers, serving, as long as the context lasts."""
     settings = LocalEngineSettings(home=home)
-    await jars.fetch(settings.cache, SilentProgress())
+    await jars.fetch(settings.cache, EngineProgress())
     kafka, elastic = kafka_server(settings.root), elasticsearch_server(settings.root)
     kafka_port = any_free(set())
     controller_port = any_free({kafka_port})

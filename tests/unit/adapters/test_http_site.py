@@ -68,7 +68,7 @@ async def test_a_case_is_asked_after_what_was_asked_before_and_its_conversation_
     assert second.history[0].answer == "It costs 18 euros."
     assert (first.ranked, second.ranked) == (0, HITS)
     async with town(ports, tmp_path) as site:
-        gone = await site._gateway._client.get(f"/conversations/{second.conversation_id}")
+        gone = await site._client.get(f"/conversations/{second.conversation_id}")
     assert gone.status_code == 404
 
 

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.llm.reasoning import ReasoningFilter
+from adapters.llm.written import ReasoningFilter
 
 PIECES = st.lists(
     st.sampled_from(

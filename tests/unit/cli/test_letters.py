@@ -12,7 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 from typer.testing import CliRunner, Result
 
-from adapters.fake_audit_log import FakeAuditLog
+from adapters.fake_stores import FakeAuditLog
 from cli import letters
 from cli.main import app
 from pipelines.operate.audit_log import AuditLog

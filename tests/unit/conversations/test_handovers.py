@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from adapters.elastic.client import ElasticsearchDown
-from adapters.fake_handovers import FakeHandovers
+from adapters.fake_stores import FakeHandovers
 from pipelines.conversations.handovers import GIVE_UP, LEASE, Deliveries, Handovers, NotWaiting, UnknownHandover
 from pipelines.conversations.turns import ConversationOwner
 from pipelines.runtime.errors import Permanent, Retryable

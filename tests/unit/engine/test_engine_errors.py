@@ -22,7 +22,6 @@ ERRORS = [
     module.ServerDied("Kafka", Path("kafka.log"), "java.lang.OutOfMemoryError"),
     module.ServerNotReady("Kafka", 120, Path("kafka.log"), "waiting"),
     module.EngineRunning(Path("/home/me/.pagewire/engine")),
-    module.InvalidEngineSetting("PAGEWIRE_ENGINE_ES_HEAP", "big", "write a size as 320m or 1g"),
 ]
 ADVICE = (
     "start again",

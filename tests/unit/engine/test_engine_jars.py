@@ -14,7 +14,7 @@ import pytest
 from infra.engine import jars
 from infra.engine.errors import CorruptDownload, DiskFull, RegistryUnreachable
 from infra.engine.jars import Count, Jar, drop_corrupt_jars, fetch, missing_jars, pinned_jars, require_space
-from infra.engine.progress import Advance, SilentProgress
+from infra.engine.progress import Advance, EngineProgress
 
 CONTENT = b"a jar" * 1000
 
@@ -43,7 +43,7 @@ class Registry:
         return path
 
 
-class CountingProgress(SilentProgress):
+class CountingProgress(EngineProgress):
     """Keeps what was counted."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ async def test_a_failed_download_is_repeated_and_counted_once(tmp_path: Path, fa
 async def test_a_download_that_stays_corrupt_is_an_error_and_is_not_kept(tmp_path: Path) -> None:
     registry = Registry(*[b"evil"] * jars.TRIES)
     with pytest.raises(CorruptDownload, match=r"org\.example:one:1\.0"):
-        await fetch(tmp_path, SilentProgress(), jars=(jar(),), download=registry.download)
+        await fetch(tmp_path, EngineProgress(), jars=(jar(),), download=registry.download)
     assert len(registry.asked) == jars.TRIES
     assert missing_jars(tmp_path, (jar(),)) == [jar()]
 
@@ -95,14 +95,14 @@ async def test_a_download_that_stays_corrupt_is_an_error_and_is_not_kept(tmp_pat
 async def test_an_unreachable_registry_is_named_as_the_cause(tmp_path: Path) -> None:
     registry = Registry(*[ConnectionError("no route")] * jars.TRIES)
     with pytest.raises(RegistryUnreachable, match="PAGEWIRE_KAFKA") as failed:
-        await fetch(tmp_path, SilentProgress(), jars=(jar(),), download=registry.download)
+        await fetch(tmp_path, EngineProgress(), jars=(jar(),), download=registry.download)
     assert isinstance(failed.value.__cause__, ConnectionError)
 
 
 async def test_a_disk_that_fills_during_the_download_says_so(tmp_path: Path) -> None:
     registry = Registry(OSError(errno.ENOSPC, "No space left on device"))
     with pytest.raises(DiskFull, match="free disk space"):
-        await fetch(tmp_path, SilentProgress(), jars=(jar(),), download=registry.download)
+        await fetch(tmp_path, EngineProgress(), jars=(jar(),), download=registry.download)
 
 
 def test_space_is_looked_for_before_the_folder_exists(tmp_path: Path) -> None:

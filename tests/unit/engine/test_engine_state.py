@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.engine.progress import SilentProgress
+from infra.engine.progress import EngineProgress
 from infra.engine.state import LOCK, delete_files, living, starter_lock, write_state
 from infra.running import STATE, ServerRecord, discover, read_state
 
@@ -105,7 +105,7 @@ def test_discover_wants_both_servers(root: Path, server_process: subprocess.Pope
     assert discover(root.parent) == ("127.0.0.1:20001", "http://127.0.0.1:20002")
 
 
-class Notes(SilentProgress):
+class Notes(EngineProgress):
     """Keeps what was said."""
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ async def test_a_second_starter_waits_for_the_first_and_says_so(root: Path) -> N
         async with starter_lock(root, notes):
             order.append("second")
 
-    async with starter_lock(root, SilentProgress()):
+    async with starter_lock(root, EngineProgress()):
         waiting = asyncio.create_task(second())
         await notes.said.wait()
         order.append("first")
@@ -142,7 +142,7 @@ async def test_files_are_deleted_unless_the_engine_runs_or_starts(
     assert not delete_files(root)
     server_process.kill()
     server_process.wait()
-    async with starter_lock(root, SilentProgress()):
+    async with starter_lock(root, EngineProgress()):
         assert not delete_files(root)
     assert (root / "kafka" / "data").exists()
     assert delete_files(root)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adapters.fake_states import FakeStates
+from adapters.fake_stores import FakeStates
 from connectors.cms import sync as syncing
 from connectors.cms.sources import NoSource
 from connectors.cms.sync import AlreadyRunning

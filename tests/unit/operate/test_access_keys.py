@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.fake_access_keys import FakeKeyStore
+from adapters.fake_stores import FakeKeyStore
 from pipelines.operate import access_keys
 from pipelines.operate.access_keys import AccessKeys, FiledKey, KeyInFile, KeyTaken, TooManyKeys, UnknownKey
 from pipelines.runtime.errors import Retryable

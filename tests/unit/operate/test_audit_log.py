@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from structlog.testing import capture_logs
 
-from adapters.fake_audit_log import FakeAuditLog
+from adapters.fake_stores import FakeAuditLog
 from pipelines.operate import audit_log
 from pipelines.operate.audit_log import AuditLog
 from pipelines.runtime.errors import Permanent, Retryable

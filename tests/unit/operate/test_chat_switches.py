@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.fake_states import FakeStates
+from adapters.fake_stores import FakeStates
 from pipelines.operate import chat_switches
 from pipelines.operate.chat_switches import ChatOffInFile, ChatSwitches
 from pipelines.runtime.errors import Retryable

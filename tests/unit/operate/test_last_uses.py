@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.fake_states import FakeStates
+from adapters.fake_stores import FakeStates
 from pipelines.operate import last_uses
 from pipelines.operate.connector_runs import ConnectorRuns
 from pipelines.operate.last_uses import LastUses, of_key

@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from pipelines.runtime.counts import SharedCounts
-from pipelines.runtime.counts_exchange import CountsExchange
+from pipelines.runtime.counts import CountsExchange, SharedCounts
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from schemas.base import Message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from adapters.fake_texts import FakeTextStore
+from adapters.fake_stores import FakeTextStore
 from pipelines.runtime.counts import SharedCounts
 from wiring.settings import Settings
 from wiring.titles import titles

@@ -19,8 +19,7 @@ from schemas.topics import PAUSES, Topic
 from schemas.worker import PAUSES_KEY, PauseNote
 from tests import skipping_time
 from worker.health import application
-from worker.pause import Pause, Trouble
-from worker.pause_notes import REPEAT_EVERY, publish_pauses
+from worker.pause import REPEAT_EVERY, Pause, Trouble, publish_pauses
 
 TROUBLE = Trouble(Retryable.kind, "elasticsearch-denied", "is the key right?", datetime.now(UTC))
 

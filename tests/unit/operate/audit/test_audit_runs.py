@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.fake_states import FakeStates
+from adapters.fake_stores import FakeStates
 from pipelines.operate import site_runs
 from pipelines.operate.audit.repair import AuditRunning
 from pipelines.operate.audit.runs import AuditOrder, AuditRun, AuditRuns

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from adapters.fake_states import FakeStates
+from adapters.fake_stores import FakeStates
 from pipelines.operate.backup.ports import BackupDocument, PutBack
 from pipelines.operate.backup.switches import KeptSwitches, SwitchesChanged
 from pipelines.operate.states import Kind, State

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.fake_texts import FakeTextStore
+from adapters.fake_stores import FakeTextStore
 from pipelines.query.live import live_texts, text_changes
 from pipelines.query.live.live_texts import LiveTexts
 from pipelines.query.live.site_prompts import SitePrompts

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.fake_texts import FakeTextStore
+from adapters.fake_stores import FakeTextStore
 from pipelines.query.live.live_texts import LiveTexts
 from pipelines.query.live.privacy_changes import PrivacyChanges, WouldDelete
 from pipelines.query.live.site_privacy import SitePrivacy, deleted_by, filed_rules

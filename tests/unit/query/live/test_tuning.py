@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from adapters.fake_texts import FakeTextStore
+from adapters.fake_stores import FakeTextStore
 from pipelines.query.live.live_texts import LiveTexts
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.live.site_texts import site_texts

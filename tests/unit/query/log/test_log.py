@@ -10,11 +10,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from adapters.elastic.client import ElasticsearchDown
-from adapters.fake_audit_log import FakeAuditLog
-from adapters.fake_evaluations import FakeRuns
-from adapters.fake_handovers import FakeHandovers
 from adapters.fake_outcomes import FakeOutcomes
-from adapters.fake_texts import FakeTextStore
+from adapters.fake_stores import FakeAuditLog, FakeHandovers, FakeRuns, FakeTextStore
 from pipelines.conversations.conversations import VersionedConversation
 from pipelines.conversations.turns import ConversationOwner, begun
 from pipelines.operate.audit_log import AuditLog
