@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from cli import datasets, evaluations
+from cli import datasets
 from cli.check import check
 from cli.compare import compare_runs
 from cli.evaluate import evaluate_site
@@ -26,4 +26,3 @@ app.command("calibrate")(judge_agreement)
 app.command("gaps")(gaps)
 app.command("check")(check)
 app.add_typer(datasets.app, name="datasets")
-app.add_typer(evaluations.app, name="published")
