@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 
-from cli.evaluate import known_measure, lines
-from cli.evaluation_print import comparison_told, print_evaluation
+from cli.evaluate import known_measures, write_junit
+from cli.evaluation_print import Deciding, Junit, Margin, comparison_told, print_evaluation
 from cli.output import NOT_SO, Json, explained, print_json
-from pipelines.evaluate.comparison import GATED
 from pipelines.evaluate.dataset import load_dataset
-from pipelines.evaluate.evaluation import against, evaluate, junit
+from pipelines.evaluate.evaluation import against, evaluate
 from pipelines.evaluate.non_inferiority import MARGIN
 from pipelines.evaluate.run import Run
 
@@ -21,16 +20,10 @@ def compare_runs(
     live: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="File of the run that is to be beaten.")],
     candidate: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="File of the run that is held to it.")],
     dataset: Annotated[Path, typer.Option(exists=True, help="Dataset of both.")],
-    margin: Annotated[
-        float, typer.Option(min=0.001, max=0.5, help="Loss that is put up with, of figures between 0 and 1.")
-    ] = MARGIN,
-    measure: Annotated[
-        list[str] | None, typer.Option(help=f"Decides; may be repeated. Default: {', '.join(GATED)}.")
-    ] = None,
+    margin: Margin = MARGIN,
+    measure: Deciding = None,
     json: Json = False,
-    xml: Annotated[
-        Path | None, typer.Option("--junit", dir_okay=False, help="Write what decides as JUnit's XML, too.")
-    ] = None,
+    xml: Junit = None,
 ) -> None:
     """Say whether a run is shown not to be worse than another of the same dataset, in all and by language and tag. Asks
     nothing, and needs no running system. Exit code 1 when it is not shown. A run of the system as it is now is compared
@@ -39,15 +32,11 @@ def compare_runs(
     Example: pagewire eval compare live.ndjson candidate.ndjson --dataset town.yaml --margin 0.05
     """
     with explained():
-        measures = [known_measure(name) for name in measure or GATED]
+        measures = known_measures(measure)
         cases, before, after = load_dataset(dataset), Run.read(live), Run.read(candidate)
         comparison = against(cases, before, after, margin, measures)
         report = evaluate(cases, after)
-    if xml:
-        xml.write_text(
-            junit(f"pagewire eval compare {candidate.name}: {cases.label}", lines(report, comparison, {})),
-            encoding="utf-8",
-        )
+    write_junit(xml, f"pagewire eval compare {candidate.name}: {cases.label}", report, comparison, {})
     if json:
         print_json({"report": report.model_dump(mode="json"), "comparison": comparison_told(comparison)})
     else:

@@ -13,7 +13,7 @@ from pydantic import SecretStr, ValidationError
 
 from cli.admin_client import address, key_for
 from cli.bars import Bars
-from cli.evaluation_print import comparison_told, print_evaluation
+from cli.evaluation_print import AtOnce, Deciding, Junit, Margin, Url, comparison_told, print_evaluation
 from cli.judging import CALLS, NO_JUDGE, TOKENS, Judging, hear, print_heard
 from cli.output import NOT_SO, Json, err, explained, out, print_json
 from cli.wired import logged
@@ -38,9 +38,7 @@ NAMES = tuple(measure.name for measure in MEASURES)
 def evaluate_site(
     site: Annotated[str, typer.Argument(help="Site of the running system.")],
     dataset: Annotated[Path, typer.Option(exists=True, help="Dataset: YAML, NDJSON, or a folder of YAML files.")],
-    url: Annotated[
-        str | None, typer.Option(help="Of the gateway; default: PAGEWIRE_URL, or the gateway that runs here.")
-    ] = None,
+    url: Url = None,
     key: Annotated[
         Path | None,
         typer.Option(
@@ -64,17 +62,13 @@ def evaluate_site(
             help="File of an earlier run: exit code 1 unless this one is shown not to be worse.",
         ),
     ] = None,
-    margin: Annotated[
-        float, typer.Option(min=0.001, max=0.5, help="Loss that is put up with, of figures between 0 and 1.")
-    ] = MARGIN,
-    measure: Annotated[
-        list[str] | None, typer.Option(help=f"Decides with --against; may be repeated. Default: {', '.join(GATED)}.")
-    ] = None,
+    margin: Margin = MARGIN,
+    measure: Deciding = None,
     least: Annotated[
         list[str] | None,
         typer.Option(help="Exit code 1 when a figure of all cases is lower, as `right=0.8`; may be repeated."),
     ] = None,
-    at_once: Annotated[int, typer.Option(min=1, max=64, help="Cases asked side by side.")] = AT_ONCE,
+    at_once: AtOnce = AT_ONCE,
     corrections: Annotated[
         bool,
         typer.Option(
@@ -115,9 +109,7 @@ def evaluate_site(
     ] = False,
     note: Annotated[str, typer.Option(help="What is tried out, for people; with --publish.")] = "",
     json: Json = False,
-    xml: Annotated[
-        Path | None, typer.Option("--junit", dir_okay=False, help="Write what decides as JUnit's XML, too.")
-    ] = None,
+    xml: Junit = None,
 ) -> None:
     """Ask every case of a dataset as a visitor would, and measure pages, answers, citations, refusals and time. Needs
     no model, but for `--judge`. Exit code 1 when a figure is too low or the comparison does not pass.
@@ -136,7 +128,7 @@ def evaluate_site(
     """  # fmt: skip
     with explained():
         settings = logged()
-        measures = [known_measure(name) for name in measure or GATED]
+        measures = known_measures(measure)
         bars = dict(_least(text) for text in least or ())
         before = Run.read(live) if live else None
         numbers = _numbers(judge_number or ())
@@ -161,10 +153,7 @@ def evaluate_site(
         new = publication(cases, made, report, note, said) if publish else None
         shown = asyncio.run(_publish(head, secret, new)) if new else None
     too_low = missed(report, bars)
-    if xml:
-        xml.write_text(
-            junit(f"pagewire eval run {site}: {cases.label}", lines(report, comparison, bars)), encoding="utf-8"
-        )
+    write_junit(xml, f"pagewire eval run {site}: {cases.label}", report, comparison, bars)
     if json:
         found: dict[str, Any] = {"file": str(made.path), "report": report.model_dump(mode="json"), "too_low": too_low}
         published = shown and {"published": shown.id}
@@ -250,6 +239,11 @@ def known_measure(name: str) -> str:
     return name
 
 
+def known_measures(names: Sequence[str] | None) -> list[str]:
+    """Those that decide a comparison. Raises: WrongUse."""
+    return [known_measure(name) for name in names or GATED]
+
+
 def _numbers(given: Sequence[str]) -> JudgeNumbers:
     """Raises: WrongUse."""
     try:
@@ -282,6 +276,14 @@ def missed(report: Evaluation, bars: Mapping[str, float]) -> list[str]:
     """The figures of all cases that are lower than they may be, or not measured."""
     figures = report.groups.get(WHOLE, {})
     return [name for name, least in bars.items() if name not in figures or figures[name].mean < least]
+
+
+def write_junit(
+    to: Path | None, title: str, report: Evaluation, comparison: Comparison | None, bars: Mapping[str, float]
+) -> None:
+    """What decides, if it is wanted as JUnit's XML."""
+    if to is not None:
+        to.write_text(junit(title, lines(report, comparison, bars)), encoding="utf-8")
 
 
 def lines(report: Evaluation, comparison: Comparison | None, bars: Mapping[str, float]) -> list[ReportLine]:

@@ -1,14 +1,26 @@
-"""An evaluation on a terminal."""
+"""An evaluation on a terminal, and the options of the commands that make and compare some."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Option
 
 from cli.output import out, table
 from pipelines.evaluate.comparison import GATED, WHOLE, Comparison, FigureCheck
 from pipelines.evaluate.evaluation import Evaluation, MeanFigure
+
+Url = Annotated[str | None, Option(help="Of the gateway; default: PAGEWIRE_URL, or the gateway that runs here.")]
+AtOnce = Annotated[int, Option(min=1, max=64, help="Cases asked side by side.")]
+Margin = Annotated[float, Option(min=0.001, max=0.5, help="Loss that is put up with, of figures between 0 and 1.")]
+Deciding = Annotated[
+    list[str] | None,
+    Option("--measure", help=f"Decides the comparison; may be repeated. Default: {', '.join(GATED)}."),
+]
+Junit = Annotated[Path | None, Option("--junit", dir_okay=False, help="Write what decides as JUnit's XML, too.")]
 
 
 def print_evaluation(report: Evaluation, comparison: Comparison | None, too_low: Sequence[str]) -> None:
