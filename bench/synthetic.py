@@ -22,9 +22,8 @@ from rich.progress import track
 from adapters.kafka import KafkaSender
 from adapters.kafka.sender import Outgoing
 from bench import given
-from pipelines.ingest.embedding_plan import parts, plan
+from pipelines.ingest.embedding_plan import parts, plan, plan_units
 from pipelines.ingest.handlers import chunked
-from pipelines.ingest.unit_plan import plan_units
 from schemas.compact import compact
 from schemas.ingest import EmbeddedChunk, PageChunks, PageEmbeddings
 from schemas.keys import part_key

@@ -26,10 +26,9 @@ from adapters.elastic.bundle import Elastic
 from adapters.embedders.base import Embedder, Vectors
 from bench.given import change
 from pipelines.ingest.embed import Embedding
-from pipelines.ingest.embedding_plan import plan
+from pipelines.ingest.embedding_plan import plan, plan_units
 from pipelines.ingest.handlers import chunked
 from pipelines.ingest.index import index_part
-from pipelines.ingest.unit_plan import plan_units
 from pipelines.query.search.ports import EmbedderProfile
 from pipelines.runtime.embedder import Embedders
 from schemas.page import PageDocument

@@ -13,8 +13,7 @@ from rich.markup import escape
 
 from cli.bars import Bars
 from cli.output import NOT_SO, Json, Site, err, explained, out, print_json, table
-from cli.user import user
-from cli.wired import connected, load, logged
+from cli.wired import connected, load, logged, user
 from connectors.cms.documents import Left, count, documents
 from connectors.cms.sources import NoSource, opened, others
 from connectors.cms.sync import TOLD, SyncProgress, sync

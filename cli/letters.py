@@ -20,9 +20,7 @@ import typer
 from cli.bars import Bars
 from cli.letter_print import print_detail, print_list, printable
 from cli.output import NOT_SO, Json, complain, explained, out, print_json
-from cli.times import point
-from cli.user import noted
-from cli.wired import connected, logged
+from cli.wired import connected, logged, noted, point
 from pipelines.operate.dead_letters.edit import BadValue
 from pipelines.operate.dead_letters.letters import DEFAULT_LIMIT, Letters
 from pipelines.runtime.errors import PagewireError, Retryable, WrongUse

@@ -57,7 +57,7 @@ COMMANDS = {
         "cli.audit_log:audit_log",
         "Who changed what, when and with what outcome: keys, dead letters, examples, rebuilds, repairs, erasures.",
     ),
-    "index": ("cli.index:app", "The indexes of a site: build one anew, make it live, compare it."),
+    "index": ("cli.rebuild:app", "The indexes of a site: build one anew, make it live, compare it."),
     "backup": (
         "cli.backup:backup",
         "Write what cannot be made again into a folder, while saves and questions go on.",
@@ -84,7 +84,7 @@ FORMER = {
     "discard": "cli.generations:discard",
     "evaluate": "cli.evaluate:evaluate_site",
     "experiment": "cli.experiment:app",
-    "gaps": "cli.gaps:gaps",
+    "gaps": "cli.question_log:gaps",
     "judge-agreement": "cli.judge_agreement:judge_agreement",
     "promote": "cli.generations:promote",
     "rebuild": "cli.rebuild:rebuild",

@@ -16,7 +16,7 @@ from gateway.console.view import ConsoleRoute, Editor, OnSite, confirmed
 from gateway.operators.evaluations import named, run_of, unknown
 from pipelines.evaluate.comparison import GATED, WHOLE
 from pipelines.evaluate.non_inferiority import MARGIN
-from pipelines.evaluate.side_by_side import (
+from pipelines.evaluate.publication import (
     ORDER,
     PairedCase,
     failures_first,

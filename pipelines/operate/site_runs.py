@@ -21,6 +21,7 @@ from pydantic import AwareDatetime, Field
 from pipelines.operate.states import Kind, State, States
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable
 from schemas.base import SiteId, Wire
+from schemas.evaluation_run import ArmProgress, EvaluationPlan
 
 log = structlog.get_logger(__name__)
 
@@ -231,3 +232,34 @@ def _outcome(kind: Kind, working: asyncio.Future[Changes]) -> Changes:
         return {"code": error.code, "error": str(error)}
     log.error("a run has failed", kind=kind, exc_info=error)
     return {"code": "internal", "error": "something nobody foresaw; the gateway's log knows more"}
+
+
+class EvaluationRunning(AlreadyRunning):
+    """An evaluation of the site is at work."""
+
+    code = "evaluation-running"
+
+
+class EvaluationRun(SiteRun):
+    """The evaluation that is at work on a site, or the last one."""
+
+    plan: EvaluationPlan
+    note: str = ""
+    step: str = Field(default="", description="What it is at: `asking` or `judging`, done of total.")
+    arm: str = Field(default="", description="The arm that it is at.")
+    done: int = 0
+    total: int = 0
+    calls: int = Field(default=0, description="Calls of the model for the answers so far.")
+    judge_calls: int = 0
+    arms: tuple[ArmProgress, ...] = ()
+    spent: str = Field(default="", description="Which budget was spent before all was asked: `calls`, `judge_calls`.")
+
+
+class LastEvaluation(Wire):
+    """The answer of `GET .../evaluation-run`."""
+
+    state: RunState | None = Field(description="Null: there was none yet. `broken-off`: its gateway died.")
+    run: EvaluationRun | None
+
+
+EvaluationRuns = SiteRuns[EvaluationRun]

@@ -11,8 +11,15 @@ from pathlib import Path
 from time import monotonic
 
 from pipelines.operate.backup.folder import NewFolder
-from pipelines.operate.backup.lines import document_line, record_line
-from pipelines.operate.backup.manifest import CHANGES, BackupFile, IndexFacts, Manifest, PartName
+from pipelines.operate.backup.manifest import (
+    CHANGES,
+    BackupFile,
+    IndexFacts,
+    Manifest,
+    PartName,
+    document_line,
+    record_line,
+)
 from pipelines.operate.backup.newest import Newest
 from pipelines.operate.backup.off_loop import OffLoop, off_loop
 from pipelines.operate.backup.ports import BackupIndex, BackupProgress

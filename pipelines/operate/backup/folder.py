@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import secrets
 import shutil
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -217,3 +219,36 @@ def _manifest(path: Path) -> Manifest:
         return Manifest.stored(read)
     except ValidationError as err:
         raise NoBackup(f"{file} is no manifest of a backup: {problems(err)}") from err
+
+
+_GOING = re.compile(r"\.deleted-[0-9a-f]{4}$")
+
+
+def delete_older(made: Path, keep: int) -> list[Path]:
+    """Keep the `keep` newest backups in the folder of the new one, and delete the others.
+
+    Incomplete backups stay, and those with a site that the new one does not have. It blocks: call it off the loop.
+
+    Returns:
+        The deleted ones, oldest first.
+    """
+    sites = BackupFolder(made).manifest.sites
+    ended = sorted(
+        (backup.manifest.ended_at, path) for path, backup in _backups(made.parent) if backup.manifest.sites <= sites
+    )
+    older = [path for _, path in ended[: max(0, len(ended) - keep)]]
+    for path in older:
+        # Renamed first: after a crash, the rest must not look like a backup.
+        going = path.with_name(f"{path.name}.deleted-{secrets.token_hex(2)}")
+        path.rename(going)
+        shutil.rmtree(going)
+    return older
+
+
+def _backups(folder: Path) -> Iterator[tuple[Path, BackupFolder]]:
+    for path in folder.iterdir():
+        if _GOING.search(path.name):
+            shutil.rmtree(path)  # of an earlier crash
+            continue
+        with suppress(NoBackup):
+            yield path, BackupFolder(path)

@@ -21,9 +21,9 @@ import structlog
 from pipelines.ingest.accept import newer, reference
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.ports import KnownPages, PageStore
-from pipelines.operate.rebuild.batched_store import BatchedPageStore
 from pipelines.operate.rebuild.orders import WorkerOrders, WorkersAway
 from pipelines.operate.rebuild.page_builder import (
+    BatchedPageStore,
     BuildTarget,
     Built,
     PageBuilder,
