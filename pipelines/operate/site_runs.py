@@ -80,21 +80,21 @@ class SiteRuns(Generic[RunType]):
         now: Callable[[], datetime],
         busy: type[Permanent] = AlreadyRunning,
     ) -> None:
-        self._states = states
-        self._kind: Kind = kind
-        self._shape = shape
-        self._now = now
+        self.states = states
+        self.kind: Kind = kind
+        self.shape = shape
+        self.now = now
         self._busy = busy
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def last(self, site: str) -> RunType | None:
         """The last run; None: there was none. Raises: Retryable."""
-        found = await self._states.get(self._kind, site)
-        return self._shape.stored(found.value) if found else None
+        found = await self.states.get(self.kind, site)
+        return self.shape.stored(found.value) if found else None
 
     def claim(self) -> tuple[datetime, datetime]:
         """When a run begins that begins now, and until when it is claimed."""
-        now = self._now()
+        now = self.now()
         return now, now + LEASE
 
     async def start(self, run: RunType, work: Work) -> RunType:
@@ -103,14 +103,14 @@ class SiteRuns(Generic[RunType]):
         Raises:
             Permanent: `busy`: one runs, here or at another gateway. Retryable.
         """
-        before = await self._states.get(self._kind, run.site)
-        if before is not None and self._shape.stored(before.value).state(self._now()) == "running":
-            raise self._busy(f"{self._kind}: one of site {run.site} is at work already; try again when it is done")
-        claim = await self._states.replace(self._kind, run.site, run, before)
+        before = await self.states.get(self.kind, run.site)
+        if before is not None and self.shape.stored(before.value).state(self.now()) == "running":
+            raise self._busy(f"{self.kind}: one of site {run.site} is at work already; try again when it is done")
+        claim = await self.states.replace(self.kind, run.site, run, before)
         if claim is None:
-            raise self._busy(f"{self._kind}: one of site {run.site} has just been begun elsewhere")
-        noting = _Noting(self._states, self._kind, self._shape, self._now, run, claim)
-        task = asyncio.create_task(_work(noting, work), name=f"{self._kind} {run.site}")
+            raise self._busy(f"{self.kind}: one of site {run.site} has just been begun elsewhere")
+        noting = _Noting(self, run, claim)
+        task = asyncio.create_task(_work(noting, work), name=f"{self.kind} {run.site}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return run
@@ -118,12 +118,12 @@ class SiteRuns(Generic[RunType]):
     async def stop(self, site: str) -> bool:
         """Have the run that is at work stop within a beat, whichever gateway does it. False: none is. Raises:
         Retryable."""
-        while (found := await self._states.get(self._kind, site)) is not None:
-            run = self._shape.stored(found.value)
-            if run.state(self._now()) != "running":
+        while (found := await self.states.get(self.kind, site)) is not None:
+            run = self.shape.stored(found.value)
+            if run.state(self.now()) != "running":
                 return False
             stopping = run.model_copy(update={"code": STOPPED, "error": "somebody stopped it"})
-            if await self._states.replace(self._kind, site, stopping, found) is not None:
+            if await self.states.replace(self.kind, site, stopping, found) is not None:
                 return True
         return False
 
@@ -160,21 +160,13 @@ async def _work(noting: _Noting[RunType], work: Work) -> None:
 class _Noting(Generic[RunType]):
     """Writes the state of one run, which renews its claim."""
 
-    def __init__(
-        self,
-        states: States,
-        kind: Kind,
-        shape: type[RunType],
-        now: Callable[[], datetime],
-        run: RunType,
-        claim: State,
-    ) -> None:
-        self.kind: Kind = kind
+    def __init__(self, runs: SiteRuns[RunType], run: RunType, claim: State) -> None:
+        self.kind = runs.kind
         self.run = run
         self.stopped = False  # by somebody
-        self._states = states
-        self._shape = shape
-        self._now = now
+        self._states = runs.states
+        self._shape = runs.shape
+        self._now = runs.now
         self._claim = claim
         self._writing = asyncio.Lock()
 

@@ -164,9 +164,8 @@ POLL = 0.2  # seconds
 class IndexedWatermark:
     """Reads offsets from the broker."""
 
-    def __init__(self, bus: Bus, patience: float = PATIENCE) -> None:
+    def __init__(self, bus: Bus) -> None:
         self._bus = bus
-        self._patience = patience
 
     async def passed(self) -> dict[int, int] | None:
         """Offsets of cms.changes before which all changes are indexed; None after PATIENCE.
@@ -177,7 +176,7 @@ class IndexedWatermark:
         first: Mapping[int, int] | None = None
         async with self._bus.view() as view:
             try:
-                async with asyncio.timeout(self._patience):
+                async with asyncio.timeout(PATIENCE):
                     for stage in INGEST:
                         topic = stage.reads[0]
                         spans = (await view.spans([topic])).get(topic, {})
