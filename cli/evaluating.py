@@ -6,8 +6,7 @@ import typer
 
 from cli import datasets
 from cli.check import check
-from cli.compare import compare_runs
-from cli.evaluate import evaluate_site
+from cli.evaluate import compare_runs, evaluate_site
 from cli.experiment import report_again
 from cli.experiment import run as run_experiment
 from cli.gaps import gaps

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +11,11 @@ from typer import Option
 
 from cli.output import out, table
 from pipelines.evaluate.comparison import GATED, WHOLE, Comparison, FigureCheck
-from pipelines.evaluate.evaluation import Evaluation, MeanFigure
+from pipelines.evaluate.evaluation import Evaluation, MeanFigure, ReportLine, junit
+from pipelines.evaluate.measures import MEASURES
+from pipelines.runtime.errors import WrongUse
+
+NAMES = tuple(measure.name for measure in MEASURES)
 
 Url = Annotated[str | None, Option(help="Of the gateway; default: PAGEWIRE_URL, or the gateway that runs here.")]
 AtOnce = Annotated[int, Option(min=1, max=64, help="Cases asked side by side.")]
@@ -110,3 +114,44 @@ def _figure(figure: MeanFigure) -> tuple[object, ...]:
 
 def _mean(figure: MeanFigure | None) -> str:
     return f"{figure.mean:.3f}" if figure else ""
+
+
+def known_measure(name: str) -> str:
+    """Raises: WrongUse."""
+    if name not in NAMES:
+        raise WrongUse(f"no measure {name!r}; there are {', '.join(NAMES)}")
+    return name
+
+
+def known_measures(names: Sequence[str] | None) -> list[str]:
+    """Those that decide a comparison. Raises: WrongUse."""
+    return [known_measure(name) for name in names or GATED]
+
+
+def missed(report: Evaluation, bars: Mapping[str, float]) -> list[str]:
+    """The figures of all cases that are lower than they may be, or not measured."""
+    figures = report.groups.get(WHOLE, {})
+    return [name for name, least in bars.items() if name not in figures or figures[name].mean < least]
+
+
+def write_junit(
+    to: Path | None, title: str, report: Evaluation, comparison: Comparison | None, bars: Mapping[str, float]
+) -> None:
+    """What decides, if it is wanted as JUnit's XML."""
+    if to is not None:
+        to.write_text(junit(title, lines(report, comparison, bars)), encoding="utf-8")
+
+
+def lines(report: Evaluation, comparison: Comparison | None, bars: Mapping[str, float]) -> list[ReportLine]:
+    """What decides, as a CI shows it; where nothing does, that all was asked."""
+    figures = report.groups.get(WHOLE, {})
+    decided = []
+    low = missed(report, bars)
+    for name, bar in bars.items():
+        is_ = f"{figures[name].mean:.3f}" if name in figures else "not measured"
+        decided.append(ReportLine(WHOLE, f"{name} is at least {bar:g}", f"it is {is_}" if name in low else ""))
+    for check in comparison.checks if comparison else ():
+        found = check.figures
+        why = f"{check.outcome}: {found.live:.3f} before, {found.candidate:.3f} now, {found.cases} cases"
+        decided.append(ReportLine(check.group, f"{check.measure} is not worse", why if check.stops else ""))
+    return decided or [ReportLine(WHOLE, f"{report.asked} cases are asked")]

@@ -84,7 +84,7 @@ FORMER = {
     "discard": "cli.generations:discard",
     "evaluate": "cli.evaluate:evaluate_site",
     "experiment": "cli.experiment:app",
-    "gaps": "cli.question_log:gaps",
+    "gaps": "cli.gaps:gaps",
     "judge-agreement": "cli.judge_agreement:judge_agreement",
     "promote": "cli.generations:promote",
     "rebuild": "cli.rebuild:rebuild",

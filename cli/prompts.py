@@ -12,8 +12,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from cli.admin_client import Gateway
-from cli.evaluate import known_measures
-from cli.evaluation_print import AtOnce, Deciding, Margin, Url, comparison_told, print_evaluation
+from cli.evaluation_print import AtOnce, Deciding, Margin, Url, comparison_told, known_measures, print_evaluation
 from cli.output import NOT_SO, Json, Site, explained, out, print_json, table
 from cli.prompt_gate import PromptGate
 from pipelines.evaluate.dataset import load_dataset
