@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pipelines.ingest.embedding_plan import KnownUnits
 from pipelines.ingest.ports import HeadConflict, PartGone, PartPosition
-from pipelines.ingest.unit_plan import KnownUnits
 from pipelines.operate.places.ports import Covered, NotedRange
 from pipelines.runtime.record import Lane
 from schemas.base import Message

@@ -12,9 +12,8 @@ import httpx
 from pydantic import SecretStr
 
 from adapters.http_gateway import HttpGateway, code_of, parse
-from pipelines.evaluate.corrected_cases import corrected_cases
-from pipelines.evaluate.dataset import Case, Dataset
-from pipelines.evaluate.experiments.tried import passages_of
+from pipelines.evaluate.dataset import Case, Dataset, corrected_cases
+from pipelines.evaluate.experiments.sweep import passages_of
 from pipelines.evaluate.measures import DEPTH, AnswerPassage, Observed
 from pipelines.runtime.errors import Permanent, WrongUse
 from schemas.correction import CorrectionList

@@ -9,7 +9,7 @@ import httpx
 from pydantic import SecretStr
 
 from adapters.http_gateway import HttpGateway, code_of, parse
-from pipelines.evaluate.experiments.tried import TriedSystem
+from pipelines.evaluate.experiments.sweep import TriedSystem
 from pipelines.evaluate.run import AskCase
 from pipelines.runtime.errors import Retryable, WrongUse
 from schemas.trial import TrialChoices, TrialReport, TrialResult, TrialSettings

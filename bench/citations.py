@@ -17,7 +17,6 @@ import random
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -27,6 +26,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from adapters.reranker import make_reranker
+from bench.given import question
 from bench.report import RESAMPLES, report
 from cli.output import explained
 from pipelines.query.answer.grounding import Doubt, Grounds
@@ -35,7 +35,7 @@ from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.spending import Spending
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.settings import JudgeName
-from schemas.query import Question, Source
+from schemas.query import Source
 from wiring.query import chat_models, judges
 from wiring.settings_file import load
 
@@ -115,11 +115,7 @@ def judged(each: Passage) -> Iterator[Judged]:
 async def asked(each: Passage, ruled: Sequence[Judged], judge: Judge) -> tuple[list[Judged], bool]:
     """What the rules have not doubted is judged, as the sentences of one answer; and whether there was a verdict."""
     left = [one.sentence for one in ruled if one.doubt is None]
-    now = datetime.now(UTC)
-    request = Question(
-        request_id="bench-citations", conversation_id="bench-citations", site="bench", lang=each.lang,
-        question=each.question, asked_at=now, deadline=now + timedelta(seconds=judge.seconds),
-    )  # fmt: skip
+    request = question("bench", each.lang, each.question, judge.seconds)
     refuted, verdicts = await judge.refuted([(said, (1,)) for said in left], [each.source], request, judge.seconds)
     found = [
         replace(one, doubt=Doubt("entailment", one.sentence)) if one.doubt is None and one.sentence in refuted else one

@@ -25,7 +25,7 @@ from rich.progress import track
 
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeIndex, FakePages
-from bench.given import numbers
+from bench.given import change, numbers
 from bench.report import percentile, report
 from bench.xquad import load
 from pipelines.ingest.embed import Embedding, VectorCache
@@ -185,17 +185,7 @@ class _OneModel:
 
 
 def _change(content: str, revision: int = 1) -> PageChange:
-    page = PageDocument(id="page", lang="en", content=content)
-    return PageChange(
-        op="upsert",
-        site=SITE,
-        lang="en",
-        page_id=page.id,
-        revision=revision,
-        accepted_at=AT,
-        source="bench",
-        page=page,
-    )
+    return change(SITE, PageDocument(id="page", lang="en", content=content), AT, revision)
 
 
 def generated() -> Iterator[Text]:

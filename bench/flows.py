@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, get_args
@@ -23,14 +22,13 @@ from rich.progress import track
 
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import make_embedder
-from bench.given import Data, Share, names
+from bench.given import Data, Share, names, question
 from bench.quality import holds, site_of, together
 from bench.report import interval, paired_interval, report
 from bench.servers import servers
 from bench.system import home
-from bench.vectors import KeptVectors
 from bench.visitors import ROOTS, cases
-from bench.website import OneModel, publish
+from bench.website import KeptVectors, OneModel, publish
 from bench.xquad import load
 from pipelines.evaluate.wording import says
 from pipelines.query.rephrase.rewrite import search_mode
@@ -39,7 +37,7 @@ from pipelines.query.search.search import Searcher
 from pipelines.query.search.widen import fit
 from schemas.flow import FlowName
 from schemas.page import PageDocument
-from schemas.query import Question, Rephrased, Source, Trial
+from schemas.query import Rephrased, Source, Trial
 from sites.content import page_documents
 from wiring.settings import Settings
 from wiring.settings_file import load as load_settings
@@ -159,12 +157,7 @@ async def _judged(every: Sequence[Asked], flow: FlowName, searcher: Searcher, se
 async def _found(
     asked: Asked, flow: FlowName, budget: int | None, searcher: Searcher, settings: Settings
 ) -> tuple[tuple[Source, ...], list[str]]:
-    now = datetime.now(UTC)
-    request = Question(
-        request_id="bench-flows", conversation_id="bench-flows", site=asked.site, lang=asked.lang,
-        question=asked.question, trial=Trial(flow=flow, context_chars=budget),
-        asked_at=now, deadline=now + timedelta(minutes=1),
-    )  # fmt: skip
+    request = question(asked.site, asked.lang, asked.question, trial=Trial(flow=flow, context_chars=budget))
     mode = search_mode(asked.question, settings.flow_of(asked.site, request.under).short_question_words)
     rephrased = Rephrased(request=request, question=asked.question, mode=mode)
     found = await retrieve(rephrased, searcher, searcher.chunks, settings, writes=True)

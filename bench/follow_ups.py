@@ -13,7 +13,6 @@ import asyncio
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +21,7 @@ import yaml
 from rich.progress import track
 
 from bench.gate import logistic
+from bench.given import question
 from bench.report import report
 from bench.sureness import across, rounded
 from bench.system import system
@@ -31,7 +31,7 @@ from pipelines.query.retrieve.retrieve import LOOKED_INTO, retrieve
 from pipelines.query.search.search import Searcher
 from pipelines.query.settings import QuerySettings
 from schemas.keys import page_key
-from schemas.query import Question, Rephrased, Turn
+from schemas.query import Rephrased, Turn
 from text.language import language_of
 from wiring.clients import Clients
 
@@ -107,14 +107,5 @@ async def _look(pair: Pair, searcher: Searcher, settings: QuerySettings) -> dict
 
 
 def _asked(text: str) -> Rephrased:
-    now = datetime.now(UTC)
-    request = Question(
-        request_id="bench-follow-ups",
-        conversation_id="bench-follow-ups",
-        site=SITE,
-        lang=language_of(text, LANGUAGES),
-        question=text,
-        asked_at=now,
-        deadline=now + timedelta(minutes=5),
-    )
+    request = question(SITE, language_of(text, LANGUAGES), text)
     return Rephrased(request=request, question=text, mode="semantic")

@@ -38,8 +38,7 @@ from bench.given import Data, names
 from bench.report import report
 from bench.servers import servers
 from bench.system import home
-from bench.vectors import KeptVectors
-from bench.website import publish
+from bench.website import KeptVectors, publish
 from bench.xquad import load
 from pipelines.evaluate.charts import lines as lines_chart
 from pipelines.query.search.ports import Calibration, Scores

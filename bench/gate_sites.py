@@ -17,8 +17,7 @@ from typing import Literal
 from rich.progress import track
 
 from adapters.elastic.search import SiteSearch
-from bench.vectors import KeptVectors
-from bench.website import OneModel
+from bench.website import KeptVectors, OneModel
 from bench.xquad import HALVES, Corpus
 from pipelines.query.extractive.confidence import GateInput, closer, foreign, signals
 from pipelines.query.search.search import Searcher

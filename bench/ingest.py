@@ -20,9 +20,8 @@ from bench.given import Data
 from bench.report import report
 from bench.system import resident, system
 from bench.xquad import Corpus, load
-from pipelines.ingest.embedding_plan import plan
+from pipelines.ingest.embedding_plan import plan, plan_units
 from pipelines.ingest.handlers import chunked
-from pipelines.ingest.unit_plan import plan_units
 from schemas.ingest import Chunker, PageChunks
 from schemas.page import PageChange, PageDocument
 from wiring.clients import Clients

@@ -25,8 +25,7 @@ from bench.given import Data, Share, names
 from bench.report import paired_interval, report
 from bench.servers import servers
 from bench.system import home
-from bench.vectors import KeptVectors
-from bench.website import OneModel, publish
+from bench.website import KeptVectors, OneModel, publish
 from bench.xquad import Asked, Corpus, load
 from pipelines.query.search.fuse import fuse
 from pipelines.query.search.ports import Candidate, Hit

@@ -15,6 +15,7 @@ from rich.table import Table
 
 RESULTS = Path(".bench")
 RESAMPLES = 2_000
+SEED = 7  # the same samples have the same interval
 
 
 def report(
@@ -22,11 +23,9 @@ def report(
     about: str,
     columns: Sequence[str],
     lines: Sequence[Sequence[object]],
-    *,
-    as_json: bool = False,
     **more: Any,
 ) -> None:
-    """Print the table, and write it with everything else to `.bench/NAME.json`; `as_json`: print that."""
+    """Print the table, and write it with everything else to `.bench/NAME.json`."""
     table = Table(title=about, title_justify="left", box=None, pad_edge=False)
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number else "left")
@@ -41,30 +40,26 @@ def report(
         "rows": [dict(zip(columns, line, strict=True)) for line in lines],
         **more,
     }
-    written = json.dumps(document, indent=2, default=float) + "\n"
-    file.write_text(written)
-    if as_json:
-        print(written, end="")
-    else:
-        Console(width=140).print(table)
-        print(f"\n{file}")
+    file.write_text(json.dumps(document, indent=2, default=float) + "\n")
+    Console(width=140).print(table)
+    print(f"\n{file}")
 
 
 def percentile(values: Sequence[float], q: float) -> float:
     return float(np.percentile(np.asarray(values), q))
 
 
-def interval(hits: Sequence[bool] | Sequence[float], seed: int = 7) -> tuple[float, float, float]:
+def interval(hits: Sequence[bool] | Sequence[float]) -> tuple[float, float, float]:
     """Mean and its 95 % bootstrap interval over the samples (Efron, 1979)."""
     values = np.asarray(hits, dtype=float)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(SEED)
     means = rng.choice(values, size=(RESAMPLES, len(values))).mean(axis=1)
     return float(values.mean()), float(np.percentile(means, 2.5)), float(np.percentile(means, 97.5))
 
 
-def paired_interval(differences: np.ndarray[Any, np.dtype[np.float64]], seed: int = 7) -> tuple[float, float]:
+def paired_interval(differences: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, float]:
     """95 % interval of the mean of paired differences (percentile bootstrap; Efron, 1979), always the same."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(SEED)
     count = len(differences)
     means = differences[rng.integers(0, count, (RESAMPLES, count))].mean(axis=1)
     low, high = np.percentile(means, [2.5, 97.5])

@@ -14,10 +14,8 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from time import perf_counter
 from typing import Annotated
-from uuid import uuid4
 
 import numpy as np
 import typer
@@ -27,7 +25,7 @@ from rich.progress import track
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.pages import ElasticPages
 from adapters.elastic.writer import Writer
-from bench.given import numbers
+from bench.given import numbers, question
 from bench.report import percentile, report
 from bench.servers import servers
 from bench.synthetic import CHUNKS_A_PAGE, Model, change, embeddings, words
@@ -37,7 +35,7 @@ from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.search.ports import EmbedderProfile
 from pipelines.query.search.search import Searcher
 from pipelines.runtime.indexes import alias
-from schemas.query import Question, Rephrased
+from schemas.query import Rephrased
 from wiring.settings import Settings
 
 SITE = "retrieval"
@@ -189,14 +187,4 @@ async def _throughput(way: Callable[[str], Awaitable[None]], texts: Sequence[str
 
 
 def _asked(text: str) -> Rephrased:
-    now = datetime.now(UTC)
-    request = Question(
-        request_id=uuid4().hex,
-        conversation_id=uuid4().hex,
-        site=SITE,
-        lang="en",
-        question=text,
-        asked_at=now,
-        deadline=now + timedelta(minutes=1),
-    )
-    return Rephrased(request=request, question=text, mode="semantic")
+    return Rephrased(request=question(SITE, "en", text), question=text, mode="semantic")

@@ -11,22 +11,25 @@ in the log before the small site's pages is the large one's; the ratio says how 
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
-from collections.abc import Collection
-from contextlib import AsyncExitStack
+from collections.abc import Collection, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from multiprocessing.connection import Connection
 from time import perf_counter, time
 from typing import Annotated
 
 import typer
+from aiohttp import web
 from more_itertools import chunked
 from rich.progress import track
 
 from adapters.elastic.bundle import Elastic
+from adapters.embedders.fake import FakeEmbedder
 from adapters.kafka import KafkaSender
 from adapters.kafka.sender import Outgoing
 from bench.report import report
 from bench.servers import servers, workers
-from bench.simulated_embedder import MODEL, models
 from bench.synthetic import LINGER_MS, change
 from bench.system import home
 from schemas.topics import CHANGES
@@ -40,6 +43,8 @@ BEGUN = 40  # pages of the large site that are searchable before the small one c
 LOOK_EVERY = 0.1  # seconds
 PATIENCE = 1_800.0  # seconds for anything to become searchable
 TARGET = 8.0  # times alone
+MODEL, DIMS = "simulated", 64
+START_TIMEOUT = 240.0  # seconds
 
 
 def main(
@@ -126,3 +131,52 @@ async def _searchable(elastic: Elastic, keys: Collection[str]) -> None:
 async def _waiting(elastic: Elastic, keys: Collection[str]) -> list[str]:
     known = await elastic.pages.receipts(keys)
     return [key for key in keys if key not in known or known[key].state != "searchable"]
+
+
+@contextmanager
+def models(seconds: float) -> Iterator[str]:
+    """The URL of simulated models in OpenAI's format, `URL/NUMBER/v1`, in a process of their own.
+
+    Each makes one call at a time, `seconds` for each text.
+    """
+    spawn = multiprocessing.get_context("spawn")
+    ours, theirs = spawn.Pipe()
+    process = spawn.Process(target=_serve, args=(theirs, seconds), daemon=True)
+    process.start()
+    try:
+        if not ours.poll(START_TIMEOUT):
+            raise TimeoutError("the simulated models did not start")
+        yield ours.recv()
+    finally:
+        process.terminate()
+        process.join()
+
+
+def _serve(parent: Connection, seconds: float) -> None:
+    asyncio.run(_served(parent, seconds))
+
+
+async def _served(parent: Connection, seconds: float) -> None:
+    busy: dict[str, asyncio.Lock] = {}
+    made = FakeEmbedder(DIMS)
+
+    async def embed(request: web.Request) -> web.Response:
+        asked = await request.json()
+        texts = asked["input"]
+        async with busy.setdefault(request.match_info["number"], asyncio.Lock()):
+            await asyncio.sleep(seconds * len(texts))
+        vectors = (await made.passages(texts)).round(4).tolist()
+        made.embedded.clear()
+        data = [{"object": "embedding", "index": n, "embedding": vector} for n, vector in enumerate(vectors)]
+        usage = {"prompt_tokens": 0, "total_tokens": 0}
+        return web.json_response({"object": "list", "data": data, "model": asked["model"], "usage": usage})
+
+    app = web.Application(client_max_size=64 * 1024**2)
+    app.router.add_post("/{number}/v1/embeddings", embed)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    [(host, port)] = [address[:2] for address in runner.addresses]
+    parent.send(f"http://{host}:{port}")
+    await asyncio.Event().wait()

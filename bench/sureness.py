@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
 from itertools import product
 from typing import Annotated
 
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from rich.progress import track
 
 from bench.gate import logistic
+from bench.given import question
 from bench.report import report
 from bench.system import system
 from bench.visitors import LANGUAGES, ROOTS, SITE, Case, Shown, Site, Verdict, cases, fill, judged, part_of
@@ -32,7 +32,7 @@ from pipelines.query.extractive.quotation import Quotation, answering
 from pipelines.query.rephrase.rewrite import search_mode
 from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.search.ports import Calibration
-from schemas.query import Question, Rephrased, Retrieved, Turn
+from schemas.query import Rephrased, Retrieved, Turn
 from text.language import language_of
 from wiring.clients import Clients
 
@@ -122,18 +122,8 @@ def samples(found: Iterable[tuple[Case, Retrieved]]) -> list[Sample]:
 
 def rephrased(case: Case, short: int, site: str = SITE) -> Rephrased:
     """The case as the rephrase stage hands it on, without a model."""
-    history = tuple(Turn(question=question, answer="") for question in case.history)
-    now = datetime.now(UTC)
-    request = Question(
-        request_id="bench-sureness",
-        conversation_id="bench-sureness",
-        site=site,
-        lang=language_of(case.question, LANGUAGES),
-        question=case.question,
-        history=history,
-        asked_at=now,
-        deadline=now + timedelta(minutes=5),
-    )
+    history = tuple(Turn(question=before, answer="") for before in case.history)
+    request = question(site, language_of(case.question, LANGUAGES), case.question, history=history)
     mode = search_mode(case.question, short)
     return Rephrased(request=request, question=case.question, earlier=earlier(case.question, history), mode=mode)
 

@@ -21,9 +21,9 @@ from rich.progress import track
 
 from adapters.kafka import KafkaSender
 from adapters.kafka.sender import Outgoing
-from pipelines.ingest.embedding_plan import parts, plan
+from bench import given
+from pipelines.ingest.embedding_plan import parts, plan, plan_units
 from pipelines.ingest.handlers import chunked
-from pipelines.ingest.unit_plan import plan_units
 from schemas.compact import compact
 from schemas.ingest import EmbeddedChunk, PageChunks, PageEmbeddings
 from schemas.keys import part_key
@@ -68,17 +68,7 @@ def _outgoing(part: PageEmbeddings) -> Outgoing:
 
 def change(site: str, number: int, paragraphs: int = CHUNKS_A_PAGE - 1) -> PageChange:
     """The same for the same number, always."""
-    page = document(number, paragraphs)
-    return PageChange(
-        op="upsert",
-        site=site,
-        lang="en",
-        page_id=page.id,
-        revision=1,
-        accepted_at=AT,
-        source="bench",
-        page=page,
-    )
+    return given.change(site, document(number, paragraphs), AT)
 
 
 def document(number: int, paragraphs: int = CHUNKS_A_PAGE - 1) -> PageDocument:

@@ -9,8 +9,7 @@ import typer
 
 from cli.bars import Bars
 from cli.output import NOT_SO, Json, Site, complain, err, explained, out, print_json, table
-from cli.user import noted
-from cli.wired import connected, logged
+from cli.wired import connected, logged, noted
 from pipelines.operate.audit import audit as audits
 from pipelines.operate.audit.report import AuditReport, RepairReport
 from pipelines.runtime.indexes import IndexUnfit

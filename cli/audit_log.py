@@ -8,7 +8,7 @@ import typer
 
 from cli.admin_client import Gateway
 from cli.output import Json, explained, out, print_json, table
-from cli.times import point
+from cli.wired import point
 from schemas.audit_log import AuditEntry, AuditLogPage
 
 MAX_LISTED = 10_000

@@ -13,8 +13,7 @@ from rich.progress import track
 
 from cli.admin_client import Gateway
 from cli.output import NOT_SO, Json, Site, err, explained, out, print_json, table
-from pipelines.evaluate.corrected_cases import corrected_cases
-from pipelines.evaluate.dataset import Case
+from pipelines.evaluate.dataset import Case, corrected_cases
 from pipelines.query.extractive.replies import refused
 from pipelines.runtime.errors import WrongUse
 from schemas.answer import Answered, Event, Failed, SourcesFound

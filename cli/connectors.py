@@ -17,8 +17,7 @@ import typer
 
 from cli.bars import Bars
 from cli.output import NOT_SO, Json, Site, complain, err, explained, out, print_json, table
-from cli.user import user
-from cli.wired import connected, logged
+from cli.wired import connected, logged, user
 from cli.work import ready
 from connectors.cms.fetching import SafeFetch
 from connectors.cms.folder.source import FolderSource

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from cli.bars import Bars
 from cli.output import NOT_SO, Json, Site, err, explained, out, print_json, table
-from cli.user import user
-from cli.wired import connected, load, logged
+from cli.wired import connected, load, logged, user
 from connectors.cms.documents import Left, count, documents
 from connectors.cms.sources import NoSource, opened, others
 from connectors.cms.sync import TOLD, SyncProgress, sync
@@ -200,18 +200,12 @@ def _print_import(result: Mapping[str, object]) -> None:
     assert isinstance(failed, dict)
     assert isinstance(notes, dict)
     assert isinstance(omitted, dict)
-    for address, reason in list(omitted.items())[:SHOWN]:
-        err.print(f"left out {address}: {reason}", markup=False, soft_wrap=True)
-    if len(omitted) > SHOWN:
-        err.print(f"... and {len(omitted) - SHOWN:,} more left out; --json names them all")
-    for key, lacking in list(notes.items())[:TOLD]:
+    for key, reason in _first(omitted, SHOWN, "left out"):
+        err.print(f"left out {key}: {reason}", markup=False, soft_wrap=True)
+    for key, lacking in _first(notes, TOLD, "not whole"):
         err.print(f"[yellow]not whole[/] {key}: {escape('; '.join(lacking))}", soft_wrap=True)
-    if len(notes) > TOLD:
-        err.print(f"... and {len(notes) - TOLD:,} more not whole; --json names them all")
-    for key, error in list(failed.items())[:TOLD]:
+    for key, error in _first(failed, TOLD, "failed"):
         err.print(f"[red]failed[/] {escape(key)}: {escape(str(error))}", soft_wrap=True)
-    if len(failed) > TOLD:
-        err.print(f"... and {len(failed) - TOLD:,} more failed; --json names them all")
     if result["queued"]:
         rest = f"{result['queued']} queued; `pagewire status` shows how many are left in the lane `bulk`"
     else:
@@ -219,6 +213,13 @@ def _print_import(result: Mapping[str, object]) -> None:
         rest += f", {len(notes)} of them not whole" if notes else ""
     rest += f", {len(omitted):,} addresses left out" if omitted else ""
     out.print(f"{result['sent']} pages sent, {rest}")
+
+
+def _first(of: Mapping[str, Any], most: int, what: str) -> Iterator[tuple[str, Any]]:
+    """So many of them; after the last one a line says how many more there are."""
+    yield from islice(of.items(), most)
+    if len(of) > most:
+        err.print(f"... and {len(of) - most:,} more {what}; --json names them all")
 
 
 def pages(

@@ -1,9 +1,9 @@
-"""`pagewire eval run`: a dataset asked of a running system, its figures, and whether it may take another's place."""
+"""`pagewire eval run` and `compare`: a dataset asked of a running system, and whether it may take another's place."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,16 +13,26 @@ from pydantic import SecretStr, ValidationError
 
 from cli.admin_client import address, key_for
 from cli.bars import Bars
-from cli.evaluation_print import comparison_told, print_evaluation
+from cli.evaluation_print import (
+    AtOnce,
+    Deciding,
+    Junit,
+    Margin,
+    Url,
+    comparison_told,
+    known_measure,
+    known_measures,
+    missed,
+    print_evaluation,
+    write_junit,
+)
 from cli.judging import CALLS, NO_JUDGE, TOKENS, Judging, hear, print_heard
 from cli.output import NOT_SO, Json, err, explained, out, print_json
 from cli.wired import logged
-from pipelines.evaluate.comparison import GATED, WHOLE, Comparison
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
-from pipelines.evaluate.evaluation import Evaluation, ReportLine, against, evaluate, junit
+from pipelines.evaluate.evaluation import against, evaluate
 from pipelines.evaluate.evaluator import AT_ONCE, AsyncEvaluator
 from pipelines.evaluate.judged.registry import ALL, JUDGED, named
-from pipelines.evaluate.measures import MEASURES
 from pipelines.evaluate.non_inferiority import MARGIN, fewest_cases
 from pipelines.evaluate.publication import publication
 from pipelines.evaluate.run import AskCase, Run, RunHead, askable
@@ -32,15 +42,12 @@ from schemas.evaluation import JudgeNumbers, ListedRun, NewRun
 
 GOES_ON = timedelta(hours=24)  # a run that was stopped earlier begins again: the system has changed since
 JUDGE_NUMBERS = tuple(name for name in JudgeNumbers.model_fields if name != "v")
-NAMES = tuple(measure.name for measure in MEASURES)
 
 
 def evaluate_site(
     site: Annotated[str, typer.Argument(help="Site of the running system.")],
     dataset: Annotated[Path, typer.Option(exists=True, help="Dataset: YAML, NDJSON, or a folder of YAML files.")],
-    url: Annotated[
-        str | None, typer.Option(help="Of the gateway; default: PAGEWIRE_URL, or the gateway that runs here.")
-    ] = None,
+    url: Url = None,
     key: Annotated[
         Path | None,
         typer.Option(
@@ -64,17 +71,13 @@ def evaluate_site(
             help="File of an earlier run: exit code 1 unless this one is shown not to be worse.",
         ),
     ] = None,
-    margin: Annotated[
-        float, typer.Option(min=0.001, max=0.5, help="Loss that is put up with, of figures between 0 and 1.")
-    ] = MARGIN,
-    measure: Annotated[
-        list[str] | None, typer.Option(help=f"Decides with --against; may be repeated. Default: {', '.join(GATED)}.")
-    ] = None,
+    margin: Margin = MARGIN,
+    measure: Deciding = None,
     least: Annotated[
         list[str] | None,
         typer.Option(help="Exit code 1 when a figure of all cases is lower, as `right=0.8`; may be repeated."),
     ] = None,
-    at_once: Annotated[int, typer.Option(min=1, max=64, help="Cases asked side by side.")] = AT_ONCE,
+    at_once: AtOnce = AT_ONCE,
     corrections: Annotated[
         bool,
         typer.Option(
@@ -115,9 +118,7 @@ def evaluate_site(
     ] = False,
     note: Annotated[str, typer.Option(help="What is tried out, for people; with --publish.")] = "",
     json: Json = False,
-    xml: Annotated[
-        Path | None, typer.Option("--junit", dir_okay=False, help="Write what decides as JUnit's XML, too.")
-    ] = None,
+    xml: Junit = None,
 ) -> None:
     """Ask every case of a dataset as a visitor would, and measure pages, answers, citations, refusals and time. Needs
     no model, but for `--judge`. Exit code 1 when a figure is too low or the comparison does not pass.
@@ -136,7 +137,7 @@ def evaluate_site(
     """  # fmt: skip
     with explained():
         settings = logged()
-        measures = [known_measure(name) for name in measure or GATED]
+        measures = known_measures(measure)
         bars = dict(_least(text) for text in least or ())
         before = Run.read(live) if live else None
         numbers = _numbers(judge_number or ())
@@ -161,10 +162,7 @@ def evaluate_site(
         new = publication(cases, made, report, note, said) if publish else None
         shown = asyncio.run(_publish(head, secret, new)) if new else None
     too_low = missed(report, bars)
-    if xml:
-        xml.write_text(
-            junit(f"pagewire eval run {site}: {cases.label}", lines(report, comparison, bars)), encoding="utf-8"
-        )
+    write_junit(xml, f"pagewire eval run {site}: {cases.label}", report, comparison, bars)
     if json:
         found: dict[str, Any] = {"file": str(made.path), "report": report.model_dump(mode="json"), "too_low": too_low}
         published = shown and {"published": shown.id}
@@ -243,13 +241,6 @@ async def asked_with_a_bar(cases: Dataset, head: RunHead, ask: AskCase, run: Run
         await evaluator.ask(questions, ask, run, lambda done: bars.step("asking", done, head.cases))
 
 
-def known_measure(name: str) -> str:
-    """Raises: WrongUse."""
-    if name not in NAMES:
-        raise WrongUse(f"no measure {name!r}; there are {', '.join(NAMES)}")
-    return name
-
-
 def _numbers(given: Sequence[str]) -> JudgeNumbers:
     """Raises: WrongUse."""
     try:
@@ -278,22 +269,30 @@ def _warn(head: RunHead, margin: float | None) -> None:
         )
 
 
-def missed(report: Evaluation, bars: Mapping[str, float]) -> list[str]:
-    """The figures of all cases that are lower than they may be, or not measured."""
-    figures = report.groups.get(WHOLE, {})
-    return [name for name, least in bars.items() if name not in figures or figures[name].mean < least]
+def compare_runs(
+    live: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="File of the run that is to be beaten.")],
+    candidate: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="File of the run that is held to it.")],
+    dataset: Annotated[Path, typer.Option(exists=True, help="Dataset of both.")],
+    margin: Margin = MARGIN,
+    measure: Deciding = None,
+    json: Json = False,
+    xml: Junit = None,
+) -> None:
+    """Say whether a run is shown not to be worse than another of the same dataset, in all and by language and tag. Asks
+    nothing, and needs no running system. Exit code 1 when it is not shown. A run of the system as it is now is compared
+    by `pagewire eval run --against`.
 
-
-def lines(report: Evaluation, comparison: Comparison | None, bars: Mapping[str, float]) -> list[ReportLine]:
-    """What decides, as a CI shows it; where nothing does, that all was asked."""
-    figures = report.groups.get(WHOLE, {})
-    decided = []
-    low = missed(report, bars)
-    for name, bar in bars.items():
-        is_ = f"{figures[name].mean:.3f}" if name in figures else "not measured"
-        decided.append(ReportLine(WHOLE, f"{name} is at least {bar:g}", f"it is {is_}" if name in low else ""))
-    for check in comparison.checks if comparison else ():
-        found = check.figures
-        why = f"{check.outcome}: {found.live:.3f} before, {found.candidate:.3f} now, {found.cases} cases"
-        decided.append(ReportLine(check.group, f"{check.measure} is not worse", why if check.stops else ""))
-    return decided or [ReportLine(WHOLE, f"{report.asked} cases are asked")]
+    Example: pagewire eval compare live.ndjson candidate.ndjson --dataset town.yaml --margin 0.05
+    """
+    with explained():
+        measures = known_measures(measure)
+        cases, before, after = load_dataset(dataset), Run.read(live), Run.read(candidate)
+        comparison = against(cases, before, after, margin, measures)
+        report = evaluate(cases, after)
+    write_junit(xml, f"pagewire eval compare {candidate.name}: {cases.label}", report, comparison, {})
+    if json:
+        print_json({"report": report.model_dump(mode="json"), "comparison": comparison_told(comparison)})
+    else:
+        print_evaluation(report, comparison, ())
+    if not comparison.passed:
+        raise typer.Exit(NOT_SO)

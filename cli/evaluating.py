@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from cli import datasets, evaluations
+from cli import datasets
 from cli.check import check
-from cli.compare import compare_runs
-from cli.evaluate import evaluate_site
+from cli.evaluate import compare_runs, evaluate_site
 from cli.experiment import report_again
 from cli.experiment import run as run_experiment
 from cli.gaps import gaps
@@ -26,4 +25,3 @@ app.command("calibrate")(judge_agreement)
 app.command("gaps")(gaps)
 app.command("check")(check)
 app.add_typer(datasets.app, name="datasets")
-app.add_typer(evaluations.app, name="published")

@@ -1,14 +1,30 @@
-"""An evaluation on a terminal."""
+"""An evaluation on a terminal, and the options of the commands that make and compare some."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Option
 
 from cli.output import out, table
 from pipelines.evaluate.comparison import GATED, WHOLE, Comparison, FigureCheck
-from pipelines.evaluate.evaluation import Evaluation, MeanFigure
+from pipelines.evaluate.evaluation import Evaluation, MeanFigure, ReportLine, junit
+from pipelines.evaluate.measures import MEASURES
+from pipelines.runtime.errors import WrongUse
+
+NAMES = tuple(measure.name for measure in MEASURES)
+
+Url = Annotated[str | None, Option(help="Of the gateway; default: PAGEWIRE_URL, or the gateway that runs here.")]
+AtOnce = Annotated[int, Option(min=1, max=64, help="Cases asked side by side.")]
+Margin = Annotated[float, Option(min=0.001, max=0.5, help="Loss that is put up with, of figures between 0 and 1.")]
+Deciding = Annotated[
+    list[str] | None,
+    Option("--measure", help=f"Decides the comparison; may be repeated. Default: {', '.join(GATED)}."),
+]
+Junit = Annotated[Path | None, Option("--junit", dir_okay=False, help="Write what decides as JUnit's XML, too.")]
 
 
 def print_evaluation(report: Evaluation, comparison: Comparison | None, too_low: Sequence[str]) -> None:
@@ -98,3 +114,44 @@ def _figure(figure: MeanFigure) -> tuple[object, ...]:
 
 def _mean(figure: MeanFigure | None) -> str:
     return f"{figure.mean:.3f}" if figure else ""
+
+
+def known_measure(name: str) -> str:
+    """Raises: WrongUse."""
+    if name not in NAMES:
+        raise WrongUse(f"no measure {name!r}; there are {', '.join(NAMES)}")
+    return name
+
+
+def known_measures(names: Sequence[str] | None) -> list[str]:
+    """Those that decide a comparison. Raises: WrongUse."""
+    return [known_measure(name) for name in names or GATED]
+
+
+def missed(report: Evaluation, bars: Mapping[str, float]) -> list[str]:
+    """The figures of all cases that are lower than they may be, or not measured."""
+    figures = report.groups.get(WHOLE, {})
+    return [name for name, least in bars.items() if name not in figures or figures[name].mean < least]
+
+
+def write_junit(
+    to: Path | None, title: str, report: Evaluation, comparison: Comparison | None, bars: Mapping[str, float]
+) -> None:
+    """What decides, if it is wanted as JUnit's XML."""
+    if to is not None:
+        to.write_text(junit(title, lines(report, comparison, bars)), encoding="utf-8")
+
+
+def lines(report: Evaluation, comparison: Comparison | None, bars: Mapping[str, float]) -> list[ReportLine]:
+    """What decides, as a CI shows it; where nothing does, that all was asked."""
+    figures = report.groups.get(WHOLE, {})
+    decided = []
+    low = missed(report, bars)
+    for name, bar in bars.items():
+        is_ = f"{figures[name].mean:.3f}" if name in figures else "not measured"
+        decided.append(ReportLine(WHOLE, f"{name} is at least {bar:g}", f"it is {is_}" if name in low else ""))
+    for check in comparison.checks if comparison else ():
+        found = check.figures
+        why = f"{check.outcome}: {found.live:.3f} before, {found.candidate:.3f} now, {found.cases} cases"
+        decided.append(ReportLine(check.group, f"{check.measure} is not worse", why if check.stops else ""))
+    return decided or [ReportLine(WHOLE, f"{report.asked} cases are asked")]

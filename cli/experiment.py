@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cli.admin_client import address, key_for
 from cli.bars import Bars
+from cli.evaluation_print import AtOnce, Url
 from cli.output import NOT_SO, Json, err, explained, out, print_json, table
 from cli.wired import logged
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
@@ -92,16 +93,14 @@ class Experiment:
 @app.command()
 def run(
     grid: GridFile,
-    url: Annotated[
-        str | None, typer.Option(help="Of the gateway; default: PAGEWIRE_URL, or the gateway that runs here.")
-    ] = None,
+    url: Url = None,
     key: Annotated[
         Path | None,
         typer.Option(
             exists=True, dir_okay=False, help="File with a key of the scope edit; default, here: the admin key."
         ),
     ] = None,
-    at_once: Annotated[int, typer.Option(min=1, max=64, help="Cases asked side by side.")] = AT_ONCE,
+    at_once: AtOnce = AT_ONCE,
     most_calls: Annotated[
         int | None, typer.Option(min=0, help="Calls of the model that this command may cost; then it stops.")
     ] = None,

@@ -9,7 +9,7 @@ import typer
 
 from cli.admin_client import Gateway
 from cli.output import Json, Site, explained, out, print_json, table
-from cli.times import point
+from cli.wired import point
 from pipelines.query.log.gaps import KEPT, trend
 from pipelines.runtime.errors import WrongUse
 from schemas.gaps import GapCounts, GapReport, QuestionGroup

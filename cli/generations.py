@@ -13,8 +13,7 @@ import typer
 
 from cli.bars import Bars
 from cli.output import NOT_SO, Json, Site, complain, err, explained, out, print_json, table
-from cli.user import noted
-from cli.wired import connected
+from cli.wired import connected, noted
 from cli.work import FollowParent, started
 from pipelines.operate.audit import audit as audits
 from pipelines.operate.audit_log import Act
@@ -198,10 +197,11 @@ async def at_work(settings: Settings, site: str) -> AsyncIterator[tuple[Clients,
 
 
 class RebuildBars(Bars):
-    """A bar for each step of a rebuild."""
+    """A bar for each step of a rebuild, unless they are not `shown`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, shown: bool = True) -> None:
         super().__init__()
+        self._shown = shown
         self._first: tuple[float, Rebuild] | None = None
 
     def fill(self, rebuild: Rebuild) -> None:
@@ -218,3 +218,7 @@ class RebuildBars(Bars):
     def gate(self, done: int, total: int) -> None:
         """Questions asked of both indexes."""
         self.step("questions", done, total)
+
+    def step(self, name: str, done: int, total: int | None = None, rate: str = "", says: str = "") -> None:
+        if self._shown:
+            super().step(name, done, total, rate, says)

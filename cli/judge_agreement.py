@@ -10,6 +10,7 @@ import typer
 from cli.output import Json, err, explained, out, print_json, table
 from pipelines.evaluate.dataset import load_dataset
 from pipelines.evaluate.judged.agreement import FEWEST_OF_A_KIND, Interval
+from pipelines.evaluate.judged.measure import applying
 from pipelines.evaluate.judged.trust import (
     BAR,
     FIGURE,
@@ -21,7 +22,6 @@ from pipelines.evaluate.judged.trust import (
     sheet,
     trusted,
 )
-from pipelines.evaluate.judged.verdicts import applying
 from pipelines.evaluate.run import Run, askable
 from pipelines.runtime.errors import WrongUse
 

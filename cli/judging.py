@@ -13,9 +13,8 @@ from pipelines.evaluate.comparison import WHOLE
 from pipelines.evaluate.dataset import Dataset
 from pipelines.evaluate.evaluator import AsyncEvaluator
 from pipelines.evaluate.judged.judge import BudgetSpent, EvaluationJudge, JudgingBudget
-from pipelines.evaluate.judged.measure import JudgedMeasure
+from pipelines.evaluate.judged.measure import JudgedMeasure, key, tasks
 from pipelines.evaluate.judged.report import Advice, Judged, advice, judged
-from pipelines.evaluate.judged.verdicts import key, tasks
 from pipelines.evaluate.run import Run, askable
 from prompts.loader import fence
 

@@ -8,7 +8,7 @@ import typer
 
 from cli.admin_client import Gateway
 from cli.output import Json, explained, out, print_json, table
-from cli.times import point_ahead
+from cli.wired import point_ahead
 from schemas.access_key import CreatedKey, KeyList, ListedKey, Scope
 
 app = typer.Typer(no_args_is_help=True, help="Keys for programs and people, made and revoked without a restart.")

@@ -8,24 +8,23 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
 from cli.bars import Bars
 from cli.letter_print import print_detail, print_list, printable
 from cli.output import NOT_SO, Json, complain, explained, out, print_json
-from cli.times import point
-from cli.user import noted
-from cli.wired import connected, logged
+from cli.wired import connected, logged, noted, point
 from pipelines.operate.dead_letters.edit import BadValue
 from pipelines.operate.dead_letters.letters import DEFAULT_LIMIT, Letters
 from pipelines.runtime.errors import PagewireError, Retryable, WrongUse
+from schemas.audit_log import Action
 from schemas.letters import DeadLetterCounts, DeadLetterDetail, DeadLetterFilter, DeadLetterSummary
 
 if TYPE_CHECKING:
@@ -48,6 +47,9 @@ Code = Annotated[str | None, typer.Option(help="Only this error code; `unreadabl
 Since = Annotated[str | None, typer.Option(help="Only failures since then: 30m, 2h, 3d, or an ISO 8601 time.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
+Verb = Literal["redrive", "drop"]
+ACTIONS: dict[Verb, Action] = {"redrive": "letters.redrive", "drop": "letters.drop"}
+
 Result = TypeVar("Result")
 
 
@@ -69,7 +71,7 @@ def list_letters(
     """
     with explained():
         wanted = _filter(stage, topic, site, page, code, since)
-        found = _with_letters(lambda letters: letters.list(wanted, limit, handled=all))
+        found = _with_letters(lambda letters, _: letters.list(wanted, limit, handled=all))
     if json:
         print_json(found)
         return
@@ -83,7 +85,7 @@ def show(id: Id, json: Json = False) -> None:
     Example: pagewire dlq show cms.changes/0/17
     """
     with explained():
-        found = _with_letters(lambda letters: letters.show(id))
+        found = _with_letters(lambda letters, _: letters.show(id))
     if json:
         print_json(found)
     else:
@@ -103,11 +105,7 @@ def edit(
     Example: pagewire dlq edit cms.changes/0/17 --file corrected.json
     """
     with explained():
-        if file is not None:
-            value = file.read_bytes()
-            done = _with_letters(lambda letters: letters.redrive(id, value))
-        else:
-            done = _edited(id, _editor())
+        done = _edited(id, _editor()) if file is None else _replaced(id, file.read_bytes())
     out.print(f"{done.id} {done.state}")
 
 
@@ -130,12 +128,7 @@ def redrive(
     Example: pagewire dlq redrive --all --stage index --yes
     """
     with explained():
-        wanted = _filter(stage, topic, site, page, code, since)
-        _check_use(ids, all, wanted)
-        if ids:
-            _each(ids, lambda letters, id: letters.redrive(id), after=_failed_again)
-        else:
-            _all("redrive", wanted, yes, lambda letters: letters.redrive_all(wanted))
+        _handle("redrive", ids, all, _filter(stage, topic, site, page, code, since), yes)
 
 
 @app.command("drop")
@@ -155,55 +148,36 @@ def drop(
     Example: pagewire dlq drop cms.changes/0/17
     """
     with explained():
-        wanted = _filter(stage, topic, site, page, code, since)
-        _check_use(ids, all, wanted)
-        if ids:
-            _each(ids, lambda letters, id: letters.drop(id))
-        else:
-            _all("drop", wanted, yes, lambda letters: letters.drop_all(wanted))
+        _handle("drop", ids, all, _filter(stage, topic, site, page, code, since), yes)
 
 
-class NotedLetters:
-    """Letters, of which every change is noted in the audit log."""
-
-    def __init__(self, letters: Letters, clients: Clients) -> None:
-        self._clients = clients
-        self._letters = letters
-        self.list = letters.list
-        self.show = letters.show
-
-    async def redrive(self, id: str, value: bytes | None = None) -> DeadLetterSummary:
-        async with noted(self._clients, "letters.redrive" if value is None else "letters.edit", target=id):
-            return await self._letters.redrive(id, value)
-
-    async def drop(self, id: str) -> DeadLetterSummary:
-        async with noted(self._clients, "letters.drop", target=id):
-            return await self._letters.drop(id)
-
-    async def redrive_all(self, wanted: DeadLetterFilter) -> AsyncGenerator[DeadLetterCounts, None]:
-        async with (
-            noted(self._clients, "letters.redrive", wanted.site, wanted.said()),
-            aclosing(self._letters.redrive_all(wanted)) as progress,
-        ):
-            async for counts in progress:
-                yield counts
-
-    async def drop_all(self, wanted: DeadLetterFilter) -> AsyncGenerator[DeadLetterCounts, None]:
-        async with (
-            noted(self._clients, "letters.drop", wanted.site, wanted.said()),
-            aclosing(self._letters.drop_all(wanted)) as progress,
-        ):
-            async for counts in progress:
-                yield counts
+def _handle(verb: Verb, ids: Sequence[str] | None, all: bool, wanted: DeadLetterFilter, yes: bool) -> None:
+    if all == bool(ids):
+        raise WrongUse("name the letters by their ids, or give --all")
+    if ids and wanted != DeadLetterFilter():
+        raise WrongUse("options choose among --all; with ids there is nothing to choose")
+    if ids:
+        _each(verb, ids)
+    else:
+        _all(verb, wanted, yes)
 
 
-def _with_letters(ask: Callable[[NotedLetters], Awaitable[Result]]) -> Result:
+def _with_letters(ask: Callable[[Letters, Clients], Awaitable[Result]]) -> Result:
     async def run() -> Result:
-        settings = logged()
-        async with connected(settings) as clients:
-            return await ask(NotedLetters(await clients.letters(), clients))
+        async with connected(logged()) as clients:
+            return await ask(await clients.letters(), clients)
 
     return asyncio.run(run())
+
+
+def _replaced(id: str, value: bytes) -> DeadLetterSummary:
+    """Redrive a letter with this message. Raises: BadValue."""
+
+    async def run(letters: Letters, clients: Clients) -> DeadLetterSummary:
+        async with noted(clients, "letters.edit", target=id):
+            return await letters.redrive(id, value)
+
+    return _with_letters(run)
 
 
 def _filter(
@@ -212,14 +186,7 @@ def _filter(
     return DeadLetterFilter(stage=stage, topic=topic, site=site, page=page, code=code, since=point("--since", since))
 
 
-def _check_use(ids: Sequence[str] | None, all: bool, wanted: DeadLetterFilter) -> None:
-    if all == bool(ids):
-        raise WrongUse("name the letters by their ids, or give --all")
-    if ids and wanted != DeadLetterFilter():
-        raise WrongUse("options choose among --all; with ids there is nothing to choose")
-
-
-async def _failed_again(letters: NotedLetters, redriven: Sequence[DeadLetterSummary], since: datetime) -> int:
+async def _failed_again(letters: Letters, redriven: Sequence[DeadLetterSummary], since: datetime) -> int:
     """How many of the letters fail again within a moment, since "redriven" alone would sound like the end."""
     waiting = {(letter.topic, letter.key) for letter in redriven}
     failed = 0
@@ -235,26 +202,15 @@ async def _failed_again(letters: NotedLetters, redriven: Sequence[DeadLetterSumm
     return failed
 
 
-async def _nothing_more(letters: NotedLetters, done: Sequence[DeadLetterSummary], since: datetime) -> int:
-    return 0
+def _each(verb: Verb, ids: Sequence[str]) -> None:
+    """One after the other; a failure is printed and does not stop the others."""
 
-
-def _each(
-    ids: Sequence[str],
-    handle: Callable[[NotedLetters, str], Awaitable[DeadLetterSummary]],
-    after: Callable[[NotedLetters, Sequence[DeadLetterSummary], datetime], Awaitable[int]] = _nothing_more,
-) -> None:
-    """One after the other; a failure is printed and does not stop the others.
-
-    Args:
-        after: looks at what was done since a time; how many of them failed all the same.
-    """
-
-    async def run(letters: NotedLetters) -> int:
+    async def run(letters: Letters, clients: Clients) -> int:
         failed, handled, since = 0, list[DeadLetterSummary](), datetime.now(UTC)
         for id in ids:
             try:
-                done = await handle(letters, id)
+                async with noted(clients, ACTIONS[verb], target=id):
+                    done = await (letters.redrive(id) if verb == "redrive" else letters.drop(id))
             except Retryable:
                 raise
             except PagewireError as error:
@@ -263,31 +219,27 @@ def _each(
             else:
                 out.print(f"{done.id} {done.state}")
                 handled.append(done)
-        return failed + await after(letters, handled, since)
+        return failed + (await _failed_again(letters, handled, since) if verb == "redrive" else 0)
 
     if _with_letters(run):
         raise typer.Exit(NOT_SO)
 
 
-def _all(
-    verb: str,
-    wanted: DeadLetterFilter,
-    yes: bool,
-    handle: Callable[[NotedLetters], AsyncGenerator[DeadLetterCounts, None]],
-) -> None:
+def _all(verb: Verb, wanted: DeadLetterFilter, yes: bool) -> None:
     if not (yes or _somebody_there()):
         raise WrongUse("--all: nobody is there to be asked; give --yes")
-    total = _with_letters(lambda letters: letters.list(wanted, 0)).total
+    total = _with_letters(lambda letters, _: letters.list(wanted, 0)).total
     if not total:
         complain("no open dead letter fits")
         raise typer.Exit(NOT_SO)
     if not yes:
         typer.confirm(f"{verb} {total:,} dead letters?", abort=True, err=True)
 
-    async def run(letters: NotedLetters) -> DeadLetterCounts:
+    async def run(letters: Letters, clients: Clients) -> DeadLetterCounts:
         counts = DeadLetterCounts()
-        with Bars() as bars:
-            async with aclosing(handle(letters)) as progress:
+        handling = letters.redrive_all(wanted) if verb == "redrive" else letters.drop_all(wanted)
+        async with noted(clients, ACTIONS[verb], wanted.site, wanted.said()), aclosing(handling) as progress:
+            with Bars() as bars:
                 async for counts in progress:
                     bars.step(verb, counts.handled + counts.refused, total)
         return counts
@@ -311,7 +263,7 @@ def _editor() -> list[str]:
 
 def _edited(id: str, editor: Sequence[str]) -> DeadLetterSummary:
     """Edit until it is a message, or the operator gives up."""
-    given = _editable(_with_letters(lambda letters: letters.show(id, full=True)))
+    given = _editable(_with_letters(lambda letters, _: letters.show(id, full=True)))
     with TemporaryDirectory(prefix="pagewire-dlq-") as folder:  # readable by its owner alone
         path = Path(folder, "message.json")
         path.write_text(given, encoding="utf-8")
@@ -325,7 +277,7 @@ def _edited(id: str, editor: Sequence[str]) -> DeadLetterSummary:
                 complain("not edited: the letter stays as it is")
                 raise typer.Exit(NOT_SO)
             try:
-                return _with_letters(lambda letters: letters.redrive(id, value))  # noqa: B023 - called here
+                return _replaced(id, value)
             except BadValue as error:
                 complain(error)
                 typer.confirm("edit again?", default=True, abort=True, err=True)

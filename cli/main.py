@@ -57,7 +57,7 @@ COMMANDS = {
         "cli.audit_log:audit_log",
         "Who changed what, when and with what outcome: keys, dead letters, examples, rebuilds, repairs, erasures.",
     ),
-    "index": ("cli.index:app", "The indexes of a site: build one anew, make it live, compare it."),
+    "index": ("cli.rebuild:app", "The indexes of a site: build one anew, make it live, compare it."),
     "backup": (
         "cli.backup:backup",
         "Write what cannot be made again into a folder, while saves and questions go on.",
@@ -67,14 +67,6 @@ COMMANDS = {
         "cli.letters:app",
         "Dead letters: messages that no try could work on, what they say, and putting them right.",
     ),
-    "examples": (
-        "cli.examples:app",
-        "Worked examples of how questions are rewritten for the search, and of good answers.",
-    ),
-    "corrections": (
-        "cli.corrections:app",
-        "Put answers right: the page that is right, the answer itself, what a word means, what is not answered.",
-    ),
     "prompts": (
         "cli.prompts:app",
         "Prompts, settings, replies, contact and glossary of a site, changed while it runs, with a history.",
@@ -82,7 +74,6 @@ COMMANDS = {
     "doctor": ("cli.doctor:app", "What is missing on this machine, and the command that mends it."),
     "keys": ("cli.keys:app", "Keys for programs and people, made and revoked without a restart."),
     "chat": ("cli.chat:app", "The kill switch: whether a site's visitors are answered."),
-    "privacy": ("cli.privacy:app", "What a site keeps of its visitors, and for how long; changed while it runs."),
 }
 
 # Names from before 0.3 and short ones of `index` and `eval`; not in the help.
@@ -92,7 +83,6 @@ FORMER = {
     "datasets": "cli.datasets:app",
     "discard": "cli.generations:discard",
     "evaluate": "cli.evaluate:evaluate_site",
-    "evaluations": "cli.evaluations:app",
     "experiment": "cli.experiment:app",
     "gaps": "cli.gaps:gaps",
     "judge-agreement": "cli.judge_agreement:judge_agreement",
@@ -102,12 +92,15 @@ FORMER = {
     "rollback": "cli.generations:rollback",
 }
 
+# Former commands whose acts the console and HTTP do: `/v1/admin/sites/SITE/` and this name.
+RETIRED = ("corrections", "evaluations", "examples", "privacy")
+
 # The groups of `pagewire help`; of each the first two commands are in `pagewire --help`.
 GROUPS = {
     "Start": ("up", "demo", "engine", "worker", "gateway", "topics"),
     "Pages": ("import", "index", "reconcile", "watch", "pages", "delete", "receipt", "read"),
-    "Visitors": ("ask", "questions", "search", "chat", "mcp", "privacy"),
-    "Answers": ("eval", "corrections", "examples", "prompts"),
+    "Visitors": ("ask", "questions", "search", "chat", "mcp"),
+    "Answers": ("eval", "prompts"),
     "Upkeep": ("status", "keys", "doctor", "dlq", "audit-log", "backup", "restore"),
 }
 EVERYDAY = {group: names[:2] for group, names in GROUPS.items()}
@@ -142,6 +135,12 @@ class Root(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = cast("dict[str, Any]", OnDemand())  # which Typer only reads
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Raises: UsageError: a command of that name was retired."""
+        if cmd_name in RETIRED:
+            ctx.fail(f"`{cmd_name}` is no command any more: use the console, or /v1/admin/sites/SITE/{cmd_name}")
+        return super().get_command(ctx, cmd_name)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The commands of every day."""

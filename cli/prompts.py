@@ -12,13 +12,11 @@ from typing import Annotated, Any, get_args
 import typer
 
 from cli.admin_client import Gateway
-from cli.evaluation_print import comparison_told, print_evaluation
+from cli.evaluation_print import AtOnce, Deciding, Margin, Url, comparison_told, known_measures, print_evaluation
 from cli.output import NOT_SO, Json, Site, explained, out, print_json, table
 from cli.prompt_gate import PromptGate
-from pipelines.evaluate.comparison import GATED as DECIDE
 from pipelines.evaluate.dataset import load_dataset
 from pipelines.evaluate.evaluator import AT_ONCE
-from pipelines.evaluate.measures import MEASURES
 from pipelines.evaluate.non_inferiority import MARGIN
 from pipelines.query.live.text_changes import BadText, UnknownText
 from pipelines.query.live.tuning import ANSWERS, read_settings
@@ -123,16 +121,10 @@ def promote(
         Path | None, typer.Option(exists=True, help="Dataset that the candidate and what is live are asked.")
     ] = None,
     without_gate: Annotated[bool, typer.Option("--without-gate", help="Ask nothing: put it to use.")] = False,
-    margin: Annotated[
-        float, typer.Option(min=0.001, max=0.5, help="Loss that is put up with, of figures between 0 and 1.")
-    ] = MARGIN,
-    measure: Annotated[
-        list[str] | None, typer.Option(help=f"Decides; may be repeated. Default: {', '.join(DECIDE)}.")
-    ] = None,
-    at_once: Annotated[int, typer.Option(min=1, max=64, help="Cases asked side by side.")] = AT_ONCE,
-    url: Annotated[
-        str | None, typer.Option(help="Of the gateway; default: PAGEWIRE_URL, or the gateway that runs here.")
-    ] = None,
+    margin: Margin = MARGIN,
+    measure: Deciding = None,
+    at_once: AtOnce = AT_ONCE,
+    url: Url = None,
     key: Annotated[
         Path | None,
         typer.Option(
@@ -167,8 +159,7 @@ def promote(
         if dataset is not None and name not in (*PROMPTS, SETTINGS):
             known = ", ".join((*PROMPTS.values(), SETTINGS))
             raise WrongUse(f"{name}: only {known} can be tried beside the live one; say --without-gate")
-        if unknown := sorted(set(measure or ()) - {each.name for each in MEASURES}):
-            raise WrongUse(f"no measure {unknown[0]!r}; there are {', '.join(each.name for each in MEASURES)}")
+        measures = known_measures(measure)
         gateway, gate = Gateway(url, key), None
         if dataset is not None:
             gate = PromptGate(
@@ -178,7 +169,7 @@ def promote(
                 gateway.key,
                 gateway.settings.home / "evaluations" / "prompts",
                 margin,
-                measure or DECIDE,
+                measures,
                 at_once,
                 lambda text: _trial(name, text),
             )

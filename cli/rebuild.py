@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cli.audit import holdings
-from cli.generations import at_work, by_hand, run, way_back
+from cli.audit import audit, holdings
+from cli.generations import at_work, by_hand, discard, promote, rebuilds, rollback, run, way_back
 from cli.output import NOT_SO, Json, err, out, print_json, table
-from cli.rebuild_fleet import AT_ONCE, Fleet, print_fleet, rebuild_fleet
-from cli.rebuild_steps import RebuildOptions, RebuildSteps, rebuild_site
+from cli.rebuild_steps import AT_ONCE, Fleet, RebuildOptions, RebuildSteps, print_fleet, rebuild_fleet, rebuild_site
 from cli.work import FollowParent
 from pipelines.evaluate.non_inferiority import MARGIN
 from pipelines.evaluate.quality_gate import load_cases
@@ -162,3 +161,12 @@ def _print_gate(gate: GateReport) -> None:
     else:
         verdict = f"[red]too few questions[/]: {gate.needed:,} needed for {margin}"
     out.print(f"\n{verdict}, over {gate.questions} questions\n")
+
+
+app = typer.Typer(no_args_is_help=True, help="The indexes of a site: build one anew, make it live, compare it.")
+app.command("list")(rebuilds)
+app.command()(rebuild)
+app.command()(promote)
+app.command()(rollback)
+app.command()(discard)
+app.command()(audit)

@@ -13,8 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from cli.output import NO_SERVICE, NOT_SO, explained, out, print_json, table
-from cli.site_names import sites_called
-from cli.wired import load
+from cli.wired import load, sites_called
 from schemas.http import SystemStatus
 from schemas.ingest import ReceiptEvent
 

@@ -122,7 +122,7 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 @cache
 def examples() -> Mapping[str, Any]:
-    """What the page has of routes besides the document: how they refuse, and a call with its answer. By `METHOD path`."""
+    """What the page has besides the document: how routes refuse, and a call with its answer. By `METHOD path`."""
     found: Mapping[str, Any] = yaml.load(EXAMPLES.read_bytes(), yaml.CSafeLoader)
     return found
 

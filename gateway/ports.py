@@ -25,8 +25,8 @@ from pipelines.operate.audit_log import AuditLog
 from pipelines.operate.chat_switches import ChatSwitches
 from pipelines.operate.connector_runs import ConnectorRuns
 from pipelines.operate.dead_letters.letters import Letters
-from pipelines.operate.evaluation_runs import EvaluationRuns
 from pipelines.operate.last_uses import LastUses
+from pipelines.operate.site_runs import EvaluationRuns
 from pipelines.operate.status import StatusReader
 from pipelines.query.examples import ExampleComparison
 from pipelines.query.live.live_texts import TextStore

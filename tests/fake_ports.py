@@ -37,10 +37,9 @@ from pipelines.operate.chat_switches import ChatSwitches
 from pipelines.operate.connector_runs import ConnectorRuns
 from pipelines.operate.dead_letters.edit import BadValue
 from pipelines.operate.dead_letters.letters import LetterHandled, Letters, LetterUnreadable, UnknownLetter
-from pipelines.operate.evaluation_runs import EvaluationRun, EvaluationRunning
 from pipelines.operate.last_uses import LastUses
 from pipelines.operate.rebuild.rebuild import NothingThere, StillLive
-from pipelines.operate.site_runs import SiteRuns
+from pipelines.operate.site_runs import EvaluationRun, EvaluationRunning, SiteRuns
 from pipelines.operate.status import StatusReader
 from pipelines.query.examples import ExampleComparison
 from pipelines.query.log.correction_trials import CorrectionTrials

@@ -44,12 +44,11 @@ from pipelines.operate.chat_switches import ChatSwitches
 from pipelines.operate.connector_runs import ConnectorRuns
 from pipelines.operate.dead_letters.letters import Letters
 from pipelines.operate.dead_letters.open_letters import OpenLetters
-from pipelines.operate.evaluation_runs import EvaluationRun, EvaluationRunning, EvaluationRuns
 from pipelines.operate.last_uses import LastUses
 from pipelines.operate.places.site_log import SiteLog, site_log
 from pipelines.operate.rebuild.catch_up import Report
 from pipelines.operate.rebuild.rebuild import Rebuilder
-from pipelines.operate.site_runs import SiteRuns
+from pipelines.operate.site_runs import EvaluationRun, EvaluationRunning, EvaluationRuns, SiteRuns
 from pipelines.operate.status import StatusReader
 from pipelines.query.examples import ExampleComparison
 from pipelines.query.extractive.suggestions import Proposal, proposals

@@ -17,10 +17,9 @@ from pipelines.ingest.documents.attachments import PAGE_TIMEOUT, Attachments, Li
 from pipelines.ingest.embed import Embedding
 from pipelines.operate.places.site_log import SiteBus
 from pipelines.operate.rebuild.build import OrderedPages, build_handler, failed_build
-from pipelines.operate.rebuild.catch_up import Report
+from pipelines.operate.rebuild.catch_up import IndexedWatermark, Report
 from pipelines.operate.rebuild.orders import WorkerOrders
 from pipelines.operate.rebuild.rebuild import Defaults, Rebuilder
-from pipelines.operate.rebuild.watermark import IndexedWatermark
 from pipelines.runtime.bus import Producer
 from pipelines.runtime.record import Lane, Record
 from pipelines.runtime.retry import RetryPolicy

@@ -17,8 +17,8 @@ from adapters.elastic.reading import answer_of, batches, documents, sources
 from adapters.elastic.search import STAMP
 from adapters.elastic.sharing import MISSING, DocumentLookup
 from adapters.elastic.writer import IndexMissing, Write, WriteOutcome, Writer
+from pipelines.ingest.embedding_plan import KnownUnits
 from pipelines.ingest.ports import HeadConflict, PartPosition
-from pipelines.ingest.unit_plan import KnownUnits
 from pipelines.operate.addresses import path_of
 from pipelines.runtime.indexes import IndexGone, IndexInfo
 from pipelines.runtime.record import Lane

@@ -18,7 +18,7 @@ from gateway.edge.bodies import validated
 from gateway.operators.evaluations import file_of, named, run_of, unknown
 from pipelines.evaluate.comparison import GATED, WHOLE
 from pipelines.evaluate.non_inferiority import MARGIN
-from pipelines.evaluate.side_by_side import (
+from pipelines.evaluate.publication import (
     ORDER,
     PairedCase,
     failures_first,

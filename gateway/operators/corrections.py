@@ -14,8 +14,7 @@ from gateway.edge.edge import Edge, MayEdit, MayView, TheEdge
 from gateway.edge.openapi import request_body
 from gateway.operators.evaluations import ACCEPTED, MEDIA_TYPES
 from gateway.operators.texts import Number, Over, changes
-from pipelines.evaluate.corrected_cases import corrected_cases
-from pipelines.evaluate.dataset import dumped
+from pipelines.evaluate.dataset import corrected_cases, dumped
 from pipelines.query.live.correction_changes import CorrectionChanges
 from schemas.case import CaseFormat
 from schemas.correction import CorrectionHistory, CorrectionList, CorrectionTrial, ListedCorrection, NewCorrection

@@ -18,11 +18,10 @@ from gateway.edge.openapi import request_body
 from gateway.edge.problems import Problem
 from gateway.operators.corrections import corrections
 from gateway.operators.trials import compared, list_choices
-from pipelines.evaluate.corrected_cases import corrected_cases
-from pipelines.evaluate.dataset import NDJSON, YAML, BadDataset, Dataset, load_dataset
+from pipelines.evaluate.dataset import NDJSON, YAML, BadDataset, Dataset, corrected_cases, load_dataset
 from pipelines.evaluate.ordered import Note, OrderedEvaluation, OrderedWork
 from pipelines.evaluate.run import askable
-from pipelines.operate.evaluation_runs import EvaluationRun, LastEvaluation
+from pipelines.operate.site_runs import EvaluationRun, LastEvaluation
 from pipelines.runtime.errors import Permanent
 from schemas.audit_log import Via
 from schemas.evaluation_run import MAX_DATASET, DatasetChoice, DatasetList, EvaluationOrder, EvaluationPlan
@@ -132,7 +131,7 @@ async def stopped_run(edge: Edge, caller: Caller, site: str, via: Via = "http") 
 
 
 class GatewayTrials:
-    """This gateway's own trials: pipelines.evaluate.experiments.tried.Trials."""
+    """This gateway's own trials: pipelines.evaluate.experiments.sweep.Trials."""
 
     def __init__(self, edge: Edge, caller: Caller, site: str) -> None:
         self._edge = edge

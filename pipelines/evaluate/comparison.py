@@ -114,10 +114,10 @@ def _outcome(checks: Sequence[FigureCheck]) -> tuple[Outcome, int]:
     return ("too few cases" if stopped else "passed"), needed
 
 
-def holm(chances: Mapping[Key, float], error: float = ERROR) -> frozenset[Key]:
+def holm(chances: Mapping[Key, float]) -> frozenset[Key]:
     """Those that hold although so many were looked at: the smallest chance must be below error / n, the next below
     error / (n - 1), and so on until one is not (Holm, 1979)."""
-    return frozenset(key for key, value in adjusted(chances).items() if value <= error)
+    return frozenset(key for key, value in adjusted(chances).items() if value <= ERROR)
 
 
 def adjusted(chances: Mapping[Key, float]) -> dict[Key, float]:

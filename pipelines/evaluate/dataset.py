@@ -29,6 +29,7 @@ from pydantic import (
 from pipelines.runtime.errors import WrongUse
 from prompts.strict_yaml import load_plain, load_safe
 from schemas.base import GivenLang, PageId, SiteId, problems
+from schemas.correction import CorrectionList
 from schemas.query import MAX_QUESTION
 
 NDJSON = (".ndjson", ".jsonl")
@@ -248,3 +249,26 @@ def _said(case: Case) -> dict[str, Any]:
 def digest(value: Any) -> str:
     """SHA-256 of a JSON value, as hexadecimal digits."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+TAG = "corrected"
+
+
+def corrected_cases(corrections: CorrectionList) -> Dataset:
+    """A case for each question of each correction that is in force."""
+    cases: dict[str, Case] = {}
+    for one in corrections.corrections:  # the newest first: of the same question it counts
+        said = one.correction
+        if one.state != "in-force":
+            continue
+        for question in said.questions:
+            told: dict[str, Any] = {"expect": "refuse" if said.kind == "refusal" else "answer"}
+            if said.page is not None:
+                told["pages"] = said.page.page_id
+            if said.kind == "answer":
+                told["answers"] = said.text
+            case = Case.model_validate(
+                {"question": question, "lang": said.lang, "site": corrections.site, "tags": TAG, **told}
+            )
+            cases.setdefault(case.id, case)
+    return Dataset(f"{corrections.site}-corrections", tuple(cases.values()))

@@ -19,8 +19,7 @@ from typing import TypeVar
 
 from pipelines.evaluate.dataset import Case
 from pipelines.evaluate.judged.judge import BudgetSpent, EvaluationJudge, JudgeGone
-from pipelines.evaluate.judged.measure import JudgedMeasure
-from pipelines.evaluate.judged.verdicts import JudgingTask, decided, key, tasks
+from pipelines.evaluate.judged.measure import JudgedMeasure, JudgingTask, decided, key, tasks
 from pipelines.evaluate.run import AskCase, CaseVerdict, Run
 from pipelines.runtime.errors import PagewireError
 

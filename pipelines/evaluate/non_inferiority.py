@@ -110,12 +110,12 @@ def _lower_bound(values: tuple[float, ...], counts: tuple[int, ...], error: floa
     return low
 
 
-def fewest_cases(margin: float = MARGIN, error: float = ERROR) -> int:
+def fewest_cases(margin: float = MARGIN) -> int:
     """Cases below which no candidate can pass: with fewer, a loss of the margin may leave no trace in any.
 
-    (1 - margin) ** n <= error, so n >= log(error) / log(1 - margin): 99 for a margin of 0.03.
+    (1 - margin) ** n <= ERROR, so n >= log(ERROR) / log(1 - margin): 99 for a margin of 0.03.
     """
-    return math.ceil(math.log(error) / math.log1p(-margin))
+    return math.ceil(math.log(ERROR) / math.log1p(-margin))
 
 
 def cases_needed(differences: Differences, margin: float = MARGIN) -> int:

@@ -13,14 +13,19 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from pipelines.evaluate.comparison import WHOLE, Figures
-from pipelines.evaluate.corrected_cases import corrected_cases
-from pipelines.evaluate.dataset import BadDataset, Dataset, parse_dataset
+from pipelines.evaluate.dataset import BadDataset, Dataset, corrected_cases, parse_dataset
 from pipelines.evaluate.evaluation import evaluate
 from pipelines.evaluate.evaluator import AsyncEvaluator
 from pipelines.evaluate.experiments.grid import Arm, BadGrid, Grid, arms, can_be_tried
 from pipelines.evaluate.experiments.report import differences
-from pipelines.evaluate.experiments.sweep import ExperimentBudget, ExperimentBudgetSpent, WithinBudget, most_calls
-from pipelines.evaluate.experiments.tried import Trials, TriedSystem
+from pipelines.evaluate.experiments.sweep import (
+    ExperimentBudget,
+    ExperimentBudgetSpent,
+    Trials,
+    TriedSystem,
+    WithinBudget,
+    most_calls,
+)
 from pipelines.evaluate.judged.judge import BudgetSpent, EvaluationJudge, JudgeModel, JudgingBudget
 from pipelines.evaluate.judged.measure import JudgedMeasure
 from pipelines.evaluate.judged.registry import named

@@ -7,9 +7,16 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 
 from cachetools import LRUCache
 
-from pipelines.ingest.embedding_plan import PlannedChunk, embed_hash, parts, plan
+from pipelines.ingest.embedding_plan import (
+    PlannedChunk,
+    PlannedUnit,
+    embed_hash,
+    known_vectors,
+    parts,
+    plan,
+    plan_units,
+)
 from pipelines.ingest.ports import KnownPages
-from pipelines.ingest.unit_plan import PlannedUnit, known_vectors, plan_units
 from pipelines.runtime.embedder import Embedder, Embedders
 from schemas.compact import compact
 from schemas.ingest import EmbeddedChunk, PageChunks, PageEmbeddings, Vector32

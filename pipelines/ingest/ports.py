@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from pipelines.ingest.unit_plan import KnownUnits
+from pipelines.ingest.embedding_plan import KnownUnits
 from pipelines.runtime.errors import Kind, Retryable
 from pipelines.runtime.indexes import IndexInfo
 from schemas.head import Head

@@ -21,6 +21,7 @@ from pydantic import AwareDatetime, Field
 from pipelines.operate.states import Kind, State, States
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable
 from schemas.base import SiteId, Wire
+from schemas.evaluation_run import ArmProgress, EvaluationPlan
 
 log = structlog.get_logger(__name__)
 
@@ -79,21 +80,21 @@ class SiteRuns(Generic[RunType]):
         now: Callable[[], datetime],
         busy: type[Permanent] = AlreadyRunning,
     ) -> None:
-        self._states = states
-        self._kind: Kind = kind
-        self._shape = shape
-        self._now = now
+        self.states = states
+        self.kind: Kind = kind
+        self.shape = shape
+        self.now = now
         self._busy = busy
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def last(self, site: str) -> RunType | None:
         """The last run; None: there was none. Raises: Retryable."""
-        found = await self._states.get(self._kind, site)
-        return self._shape.stored(found.value) if found else None
+        found = await self.states.get(self.kind, site)
+        return self.shape.stored(found.value) if found else None
 
     def claim(self) -> tuple[datetime, datetime]:
         """When a run begins that begins now, and until when it is claimed."""
-        now = self._now()
+        now = self.now()
         return now, now + LEASE
 
     async def start(self, run: RunType, work: Work) -> RunType:
@@ -102,14 +103,14 @@ class SiteRuns(Generic[RunType]):
         Raises:
             Permanent: `busy`: one runs, here or at another gateway. Retryable.
         """
-        before = await self._states.get(self._kind, run.site)
-        if before is not None and self._shape.stored(before.value).state(self._now()) == "running":
-            raise self._busy(f"{self._kind}: one of site {run.site} is at work already; try again when it is done")
-        claim = await self._states.replace(self._kind, run.site, run, before)
+        before = await self.states.get(self.kind, run.site)
+        if before is not None and self.shape.stored(before.value).state(self.now()) == "running":
+            raise self._busy(f"{self.kind}: one of site {run.site} is at work already; try again when it is done")
+        claim = await self.states.replace(self.kind, run.site, run, before)
         if claim is None:
-            raise self._busy(f"{self._kind}: one of site {run.site} has just been begun elsewhere")
-        noting = _Noting(self._states, self._kind, self._shape, self._now, run, claim)
-        task = asyncio.create_task(_work(noting, work), name=f"{self._kind} {run.site}")
+            raise self._busy(f"{self.kind}: one of site {run.site} has just been begun elsewhere")
+        noting = _Noting(self, run, claim)
+        task = asyncio.create_task(_work(noting, work), name=f"{self.kind} {run.site}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return run
@@ -117,12 +118,12 @@ class SiteRuns(Generic[RunType]):
     async def stop(self, site: str) -> bool:
         """Have the run that is at work stop within a beat, whichever gateway does it. False: none is. Raises:
         Retryable."""
-        while (found := await self._states.get(self._kind, site)) is not None:
-            run = self._shape.stored(found.value)
-            if run.state(self._now()) != "running":
+        while (found := await self.states.get(self.kind, site)) is not None:
+            run = self.shape.stored(found.value)
+            if run.state(self.now()) != "running":
                 return False
             stopping = run.model_copy(update={"code": STOPPED, "error": "somebody stopped it"})
-            if await self._states.replace(self._kind, site, stopping, found) is not None:
+            if await self.states.replace(self.kind, site, stopping, found) is not None:
                 return True
         return False
 
@@ -159,21 +160,13 @@ async def _work(noting: _Noting[RunType], work: Work) -> None:
 class _Noting(Generic[RunType]):
     """Writes the state of one run, which renews its claim."""
 
-    def __init__(
-        self,
-        states: States,
-        kind: Kind,
-        shape: type[RunType],
-        now: Callable[[], datetime],
-        run: RunType,
-        claim: State,
-    ) -> None:
-        self.kind: Kind = kind
+    def __init__(self, runs: SiteRuns[RunType], run: RunType, claim: State) -> None:
+        self.kind = runs.kind
         self.run = run
         self.stopped = False  # by somebody
-        self._states = states
-        self._shape = shape
-        self._now = now
+        self._states = runs.states
+        self._shape = runs.shape
+        self._now = runs.now
         self._claim = claim
         self._writing = asyncio.Lock()
 
@@ -231,3 +224,34 @@ def _outcome(kind: Kind, working: asyncio.Future[Changes]) -> Changes:
         return {"code": error.code, "error": str(error)}
     log.error("a run has failed", kind=kind, exc_info=error)
     return {"code": "internal", "error": "an unexpected error; the gateway's log knows more"}
+
+
+class EvaluationRunning(AlreadyRunning):
+    """An evaluation of the site is at work."""
+
+    code = "evaluation-running"
+
+
+class EvaluationRun(SiteRun):
+    """The evaluation that is at work on a site, or the last one."""
+
+    plan: EvaluationPlan
+    note: str = ""
+    step: str = Field(default="", description="What it is at: `asking` or `judging`, done of total.")
+    arm: str = Field(default="", description="The arm that it is at.")
+    done: int = 0
+    total: int = 0
+    calls: int = Field(default=0, description="Calls of the model for the answers so far.")
+    judge_calls: int = 0
+    arms: tuple[ArmProgress, ...] = ()
+    spent: str = Field(default="", description="Which budget was spent before all was asked: `calls`, `judge_calls`.")
+
+
+class LastEvaluation(Wire):
+    """The answer of `GET .../evaluation-run`."""
+
+    state: RunState | None = Field(description="Null: there was none yet. `broken-off`: its gateway died.")
+    run: EvaluationRun | None
+
+
+EvaluationRuns = SiteRuns[EvaluationRun]

@@ -280,10 +280,11 @@ def test_a_question_is_rewritten_with_what_was_said_and_with_examples_added_live
     assert "visitor: What does a rowing boat cost?\nassistant: Seven euros." in asked
     assert "And what about a second boat?" in asked
     rewritten = "What does a second rowing boat cost?"
-    added = instance.run("examples", "add", instance.site, "And what about a second boat?", rewritten)
-    assert added.returncode == 0, added.stderr
+    examples = f"{up.url}/v1/admin/sites/{instance.site}/examples"
+    other = {"question": "And what about a second boat?", "output": rewritten}
+    assert site.post(examples, json=other).status_code == 201
     good = {"kind": "answer", "question": "What does a boat cost per day?", "output": "Ahoy! It costs 40 euros."}
-    assert site.post(f"{up.url}/v1/admin/sites/{instance.site}/examples", json=good).status_code == 201
+    assert site.post(examples, json=good).status_code == 201
 
     def used() -> bool:
         site.post("/chat", json={"question": "What about a second boat, then?"})

@@ -38,7 +38,7 @@ from pipelines.conversations.turns import newest
 from pipelines.ingest.chunk import chunk_page
 from pipelines.ingest.documents import convert, facts
 from pipelines.ingest.documents.structured_data import structured_data_in
-from pipelines.ingest.unit_plan import plan_units, sense
+from pipelines.ingest.embedding_plan import plan_units, sense
 from pipelines.query.answer.cite import CitationParser
 from pipelines.query.answer.entities import CodeSpans, EntityReader
 from pipelines.query.answer.grounding import Grounds
@@ -341,8 +341,8 @@ CALLS: Mapping[str, Call] = {
     "pipelines.ingest.chunk.chunk_page": lambda text: chunk_page({"content": text}, CHUNKER),
     "pipelines.ingest.documents.convert.convert": lambda text: convert.convert(_page(text)),
     "pipelines.ingest.documents.facts.facts_of": _facts,
-    "pipelines.ingest.unit_plan.plan_units": lambda text: plan_units(_chunks(text)),
-    "pipelines.ingest.unit_plan.sense": lambda text: sense(
+    "pipelines.ingest.embedding_plan.plan_units": lambda text: plan_units(_chunks(text)),
+    "pipelines.ingest.embedding_plan.sense": lambda text: sense(
         ChunkUnit(start=0, text=text, kind="row", headings=(text,), intro=text, header=text, block=0), text
     ),
     "pipelines.query.answer.cite.CitationParser.feed": lambda text: CitationParser(SOURCES).feed(text),

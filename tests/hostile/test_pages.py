@@ -48,7 +48,7 @@ READ = {
         "pipelines.ingest.chunk.chunk_field",
         "pipelines.ingest.documents.convert.convert",
         "pipelines.ingest.documents.facts.facts_of",
-        "pipelines.ingest.unit_plan.plan_units",
+        "pipelines.ingest.embedding_plan.plan_units",
         "text.encodings.decoded",
         "text.html.one_line",
         "text.html.stripped",
@@ -93,7 +93,7 @@ def test_pages_take_time_that_grows_with_them() -> None:
             "pipelines.ingest.documents.structured_data.structured_data_in",
             ("<meta name=a>", "<p itemscope itemtype=Product itemprop=b>a"),
         ),
-        ("pipelines.ingest.unit_plan.plan_units", ("- a\n", "? ")),
+        ("pipelines.ingest.embedding_plan.plan_units", ("- a\n", "? ")),
     ],
 )
 def test_the_largest_page_is_read_in_two_seconds(name: str, units: tuple[str, ...]) -> None:

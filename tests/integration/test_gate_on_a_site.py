@@ -13,8 +13,7 @@ from adapters.elastic.bundle import Elastic
 from adapters.elastic.texts import ElasticTexts
 from adapters.embedders.lite import LiteEmbedder
 from adapters.fakes import FakeSender
-from bench.vectors import KeptVectors
-from bench.website import OneModel, publish
+from bench.website import KeptVectors, OneModel, publish
 from pipelines.query.extractive.replies import refused, reply
 from pipelines.query.live.live_texts import LiveTexts
 from pipelines.query.live.site_prompts import SitePrompts

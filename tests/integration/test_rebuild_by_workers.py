@@ -14,8 +14,7 @@ import pytest
 from adapters.elastic.bundle import Elastic
 from adapters.kafka import ensure_topics
 from adapters.kafka.sender import Outgoing
-from cli.rebuild_fleet import Fleet, rebuild_fleet
-from cli.rebuild_steps import RebuildOptions
+from cli.rebuild_steps import Fleet, RebuildOptions, rebuild_fleet
 from pipelines.evaluate.non_inferiority import MARGIN
 from schemas.ingest import ReceiptEvent
 from schemas.keys import page_key

@@ -14,8 +14,7 @@ from adapters.elastic.settings import SiteIndex
 from adapters.kafka import KafkaSender, ensure_topics, prefixed
 from adapters.kafka.scan import KafkaLogScan
 from adapters.kafka.sender import Outgoing
-from cli.rebuild_fleet import Fleet, rebuild_fleet
-from cli.rebuild_steps import RebuildOptions
+from cli.rebuild_steps import Fleet, RebuildOptions, rebuild_fleet
 from schemas.page import PageChange, PageDocument
 from schemas.topics import CHANGES, all_topics
 from tests.acceptance.word_embedder import word_embedder

@@ -12,8 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from pipelines.evaluate.comparison import WHOLE
 from pipelines.evaluate.dataset import Case, Dataset
 from pipelines.evaluate.evaluation import MeanFigure, figure
-from pipelines.evaluate.judged.measure import JudgedMeasure
-from pipelines.evaluate.judged.verdicts import applying, fingerprint, key
+from pipelines.evaluate.judged.measure import JudgedMeasure, applying, fingerprint, key
 from pipelines.evaluate.non_inferiority import MARGIN, Paired, paired
 from pipelines.evaluate.run import CaseVerdict, Run, askable
 

@@ -30,9 +30,8 @@ from pipelines.evaluate.judged.agreement import (
     true_positives,
     trust,
 )
-from pipelines.evaluate.judged.measure import JudgedMeasure, asked
+from pipelines.evaluate.judged.measure import JudgedMeasure, applying, asked, key
 from pipelines.evaluate.judged.registry import JUDGED
-from pipelines.evaluate.judged.verdicts import applying, key
 from pipelines.evaluate.measures import Observed
 from pipelines.evaluate.run import Run, askable
 from pipelines.runtime.errors import WrongUse

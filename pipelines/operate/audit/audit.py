@@ -93,7 +93,7 @@ class Audit:
         index: Inventory | None,
         open_log: OpenLog,
         receipts: KnownPages,
-        report: Report = lambda _: None,
+        report: Report,
     ) -> None:
         self._site = site
         self.index = index
@@ -109,8 +109,8 @@ class Audit:
         async with AsyncExitStack() as stack:
             stack.callback(self._thread.shutdown, wait=False)
             model, chunker = (self.index.model, self.index.chunker) if self.index else (None, None)
-            self._drift = await self._in_thread(IndexDiff, self._site, model, chunker)
-            stack.callback(self._thread.submit, self._drift.close)  # after the thread's current work
+            self.drift = await self.ask(IndexDiff, self._site, model, chunker)  # call its methods through `ask` only
+            stack.callback(self._thread.submit, self.drift.close)  # after the thread's current work
             self.changes = await stack.enter_async_context(self._open_log())
             self._stack = stack.pop_all()
         return self
@@ -122,12 +122,13 @@ class Audit:
 
     async def ask(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a method of `drift`, off the loop. Raises: AuditStopped."""
-        return await self._in_thread(question, *args, **kwargs)
-
-    @property
-    def drift(self) -> IndexDiff:
-        """Call its methods through `ask` only."""
-        return self._drift
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._thread, partial(question, *args, **kwargs))
+        except sqlite3.Error as err:
+            raise AuditStopped(
+                f"the audit's temporary database: {err}; it needs some 100 bytes a chunk where TMPDIR points"
+            ) from err
 
     async def run(self, settle: float = SETTLE, *, patience: float = 0.0, keep: int = KEPT) -> AuditReport:
         """Compare.
@@ -142,9 +143,9 @@ class Audit:
         """
         started = monotonic()
         await self._read_log(await self.changes.ends())
-        await self.ask(self._drift.log_is_read)
+        await self.ask(self.drift.log_is_read)
         await self._read_index()
-        await self.ask(self._drift.index_is_read)
+        await self.ask(self.drift.index_is_read)
         await self._read_tail()
         left = await self._judge()
         suspects, end, progress_at = left, monotonic() + settle, monotonic()
@@ -156,7 +157,7 @@ class Audit:
             self._report(AuditProgress("settling", suspects - left, suspects))
             if left < before:
                 progress_at = monotonic()
-            if patience and await self.ask(self._drift.curable):
+            if patience and await self.ask(self.drift.curable):
                 end = max(end, progress_at + patience)
             if not left or monotonic() >= end:
                 break
@@ -168,7 +169,7 @@ class Audit:
         total = sum(ends.values()) - sum(begins.values())
         at = dict(begins)
         async for batch in self.changes.read(until=ends):
-            await self.ask(self._drift.add_records, batch)
+            await self.ask(self.drift.add_records, batch)
             at.update((record.partition, record.offset + 1) for record in batch)
             self._report(AuditProgress("log", sum(at.values()) - sum(begins.values()), total))
         self._seen = dict(ends)
@@ -178,7 +179,7 @@ class Audit:
         """Read the log's new records; call it after reading the index, so that the log is newer."""
         ends = await self.changes.ends()
         async for batch in self.changes.read(since=self._seen, until=ends):
-            await self.ask(self._drift.add_records, batch)
+            await self.ask(self.drift.add_records, batch)
         self._seen = dict(ends)
 
     async def _read_index(self) -> None:
@@ -187,7 +188,7 @@ class Audit:
         total, done = await self.index.count(), 0
         async with aclosing(self.index.read()) as batches:
             async for heads, chunks in batches:
-                await self.ask(self._drift.add_documents, heads, chunks)
+                await self.ask(self.drift.add_documents, heads, chunks)
                 done += len(heads) + len(chunks)
                 self._report(AuditProgress("index", min(done, total), total))
         self._report(AuditProgress("index", total, total))
@@ -195,61 +196,38 @@ class Audit:
     async def _look_again(self) -> None:
         """Read suspect pages again: from the index, then the log's new records."""
         after = ""
-        while keys := await self.ask(self._drift.open_pages, after, LOOK):
+        while keys := await self.ask(self.drift.open_pages, after, LOOK):
             after = keys[-1]
-            await self.ask(self._drift.forget_documents, keys)
+            await self.ask(self.drift.forget_documents, keys)
             if self.index is not None:
                 async with aclosing(self.index.read(keys)) as batches:
                     async for heads, chunks in batches:
-                        await self.ask(self._drift.add_documents, heads, chunks)
+                        await self.ask(self.drift.add_documents, heads, chunks)
         await self._read_tail()
 
     async def _judge(self) -> int:
         """The number of suspect pages, without those whose change is a dead letter."""
-        await self.ask(self._drift.judge)
+        await self.ask(self.drift.judge)
         after = ""
-        while behind := await self.ask(self._drift.behind, after, LOOK):
+        while behind := await self.ask(self.drift.behind, after, LOOK):
             after = behind[-1][0]
             due = dict(behind)
             events = await self._receipts.receipts(due)
             failed = [k for k, event in events.items() if event.state == "failed" and event.change.revision == due[k]]
-            await self.ask(self._drift.mark_failed, failed)
-        return await self.ask(self._drift.close_agreeing)
+            await self.ask(self.drift.mark_failed, failed)
+        return await self.ask(self.drift.close_agreeing)
 
     async def _result(self, keep: int, seconds: float) -> AuditReport:
-        pages, deleted = await self.ask(self._drift.pages)
+        pages, deleted = await self.ask(self.drift.pages)
         return AuditReport(
             site=self._site,
             index=self.index.name if self.index else None,
             pages=pages - deleted,
             deleted=deleted,
-            chunks=await self.ask(self._drift.chunks),
-            counts=await self.ask(self._drift.counts),
-            findings=tuple(finding(found) for found in await self.ask(self._drift.findings, keep)),
-            failed=await self.ask(self._drift.failed),
-            unreadable=self._drift.unreadable,
+            chunks=await self.ask(self.drift.chunks),
+            counts=await self.ask(self.drift.counts),
+            findings=tuple(finding(found) for found in await self.ask(self.drift.findings, keep)),
+            failed=await self.ask(self.drift.failed),
+            unreadable=self.drift.unreadable,
             seconds=round(seconds, 3),
         )
-
-    async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        loop = asyncio.get_running_loop()
-        try:
-            return await loop.run_in_executor(self._thread, partial(work, *args, **kwargs))
-        except sqlite3.Error as err:
-            raise AuditStopped(
-                f"the audit's temporary database: {err}; it needs some 100 bytes a chunk where TMPDIR points"
-            ) from err
-
-
-async def audit(
-    site: str,
-    *,
-    index: Inventory | None,
-    open_log: OpenLog,
-    receipts: KnownPages,
-    settle: float = SETTLE,
-    report: Report = lambda _: None,
-) -> AuditReport:
-    """Compare one index with the log. Raises: Retryable: a service does not answer, or the index is gone."""
-    async with Audit(site, index, open_log, receipts, report) as one:
-        return await one.run(settle)

@@ -21,10 +21,9 @@ class Finding(Wire):
     revision_found: int | None = Field(description="In the index; null: nothing there.")
 
 
-class AuditReport(Wire):
-    """The result of an audit."""
+class StoredAudit(Wire):
+    """The result of an audit, as it is stored for its site."""
 
-    site: str
     index: str | None = Field(description="The index that was read; null: the site has none yet.")
     pages: int = Field(description="Pages in the log or in the index that are not deleted; as in the site's status.")
     deleted: int = Field(default=0, description="Pages that are: a record of each stays, in the log and the index.")
@@ -35,11 +34,22 @@ class AuditReport(Wire):
     unreadable: int = Field(description="Records of the site in the log that are no changes: dead letters, too.")
     seconds: float
 
+
+class AuditReport(StoredAudit):
+    """The result of an audit."""
+
+    site: str
+
     @computed_field  # type: ignore[prop-decorator]
     @property
     def clean(self) -> bool:
         """Whether index and log agree."""
         return not self.counts
+
+    @property
+    def kept(self) -> StoredAudit:
+        """Without the site."""
+        return StoredAudit(**{name: getattr(self, name) for name in StoredAudit.model_fields if name != "v"})
 
 
 class RepairReport(Wire):

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Literal, Self
+from typing import Literal
 
 from pydantic import Field
 
 from pipelines.operate.audit.audit import SETTLE, AuditProgress
-from pipelines.operate.audit.index_diff import Kind
 from pipelines.operate.audit.repair import Auditor, AuditRunning
-from pipelines.operate.audit.report import AuditReport, Finding
+from pipelines.operate.audit.report import StoredAudit
 from pipelines.operate.site_runs import Changes, RunState, SiteRun, SiteRuns
 from pipelines.operate.states import States
 from schemas.base import Wire
@@ -28,24 +27,6 @@ class AuditOrder(Wire):
         default=False,
         description="With `repair`: also take away what the log does not know, and put what it has over what is newer.",
     )
-
-
-class StoredAudit(Wire):
-    """The stored result of an audit: an AuditReport without the site."""
-
-    index: str | None = Field(description="The index that was read; null: the site has none yet.")
-    pages: int
-    deleted: int
-    chunks: int
-    counts: dict[Kind, int] = Field(description="Pages by kind of finding, complete; empty: all is as it should be.")
-    findings: tuple[Finding, ...] = Field(description="The first ones.")
-    failed: int = Field(description="Pages whose last change is a dead letter: not drift.")
-    unreadable: int
-    seconds: float
-
-    @classmethod
-    def of(cls, report: AuditReport) -> Self:
-        return cls(**{name: getattr(report, name) for name in cls.model_fields if name != "v"})
 
 
 class AuditRun(AuditOrder, SiteRun):
@@ -91,9 +72,9 @@ class AuditRuns:
                 note({"step": progress.step, "done": progress.done, "total": progress.total})
 
             if not order.repair:
-                return {"found": StoredAudit.of(await self._audits.audit(site, settle=self._settle, report=report))}
+                return {"found": (await self._audits.audit(site, settle=self._settle, report=report)).kept}
             done = await self._audits.repair(site, force=order.force, settle=self._settle, report=report)
-            found = {"found": StoredAudit.of(done.before), "left": StoredAudit.of(done.after)}
+            found = {"found": done.before.kept, "left": done.after.kept}
             return {**found, "sent": done.sent, "deleted": done.deleted}
 
         return await self._runs.start(run, work)

@@ -11,8 +11,15 @@ from pathlib import Path
 from time import monotonic
 
 from pipelines.operate.backup.folder import NewFolder
-from pipelines.operate.backup.lines import document_line, record_line
-from pipelines.operate.backup.manifest import CHANGES, BackupFile, IndexFacts, Manifest, PartName
+from pipelines.operate.backup.manifest import (
+    CHANGES,
+    BackupFile,
+    IndexFacts,
+    Manifest,
+    PartName,
+    document_line,
+    record_line,
+)
 from pipelines.operate.backup.newest import Newest
 from pipelines.operate.backup.off_loop import OffLoop, off_loop
 from pipelines.operate.backup.ports import BackupIndex, BackupProgress
@@ -111,7 +118,7 @@ async def _changes(
 
             await _scan(log, begins, ends, CHANGES, report, lambda some: aside.call(write, some))
         await aside.call(file.close)
-        part, pages = file.part(), await aside.call(newest.pages)
+        part, pages = await aside.call(file.part), await aside.call(newest.pages)
         if part.records != pages:
             raise LogChanged(
                 f"{pages - part.records:,} changes were compacted away while the log was read: run the backup again"
@@ -156,7 +163,7 @@ async def _documents(
                 report(BackupProgress(name, done, max(done, total)))
         report(BackupProgress(name, done, done))
         await aside.call(file.close)
-        return file.part()
+        return await aside.call(file.part)
 
 
 async def _logged(unlogged: Callable[[], Awaitable[int]]) -> int:

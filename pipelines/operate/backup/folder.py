@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import secrets
 import shutil
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from hashlib import sha256
+from contextlib import suppress
+from hashlib import file_digest, sha256
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import Self
 
 import orjson
 from pydantic import ValidationError
@@ -50,27 +52,6 @@ class BackupDamaged(Permanent):
     code = "backup-damaged"
 
 
-class _Sum:
-    """A file with the checksum of the written bytes."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._sum = sha256()
-        self.bytes = 0
-
-    def write(self, data: bytes) -> int:
-        self._sum.update(data)
-        self.bytes += len(data)
-        return self._file.write(data)
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    @property
-    def sha256(self) -> str:
-        return self._sum.hexdigest()
-
-
 class PartWriter:
     """One file that is being written."""
 
@@ -78,9 +59,8 @@ class PartWriter:
         self._name = name
         self._path = folder / f"{name}.ndjson.gz"
         self._file = self._path.open("xb")
-        self._sum = _Sum(self._file)
         # No name and no time in the gzip header, so the same records give the same file.
-        self._gzip = gzip.GzipFile("", "wb", LEVEL, self._sum, mtime=0)
+        self._gzip = gzip.GzipFile("", "wb", LEVEL, self._file, mtime=0)
         self._sites: Counter[str] = Counter()
 
     def write(self, lines: list[tuple[str, bytes]]) -> None:
@@ -101,12 +81,14 @@ class PartWriter:
 
     def part(self) -> BackupFile:
         """Its entry in the manifest, after `close`."""
+        with self._path.open("rb") as file:
+            digest = file_digest(file, "sha256").hexdigest()
         return BackupFile(
             name=self._name,
             file=self._path.name,
             records=self._sites.total(),
-            bytes=self._sum.bytes,
-            sha256=self._sum.sha256,
+            bytes=self._path.stat().st_size,
+            sha256=digest,
             sites=dict(sorted(self._sites.items())),
         )
 
@@ -217,3 +199,36 @@ def _manifest(path: Path) -> Manifest:
         return Manifest.stored(read)
     except ValidationError as err:
         raise NoBackup(f"{file} is no manifest of a backup: {problems(err)}") from err
+
+
+_GOING = re.compile(r"\.deleted-[0-9a-f]{4}$")
+
+
+def delete_older(made: Path, keep: int) -> list[Path]:
+    """Keep the `keep` newest backups in the folder of the new one, and delete the others.
+
+    Incomplete backups stay, and those with a site that the new one does not have. It blocks: call it off the loop.
+
+    Returns:
+        The deleted ones, oldest first.
+    """
+    sites = BackupFolder(made).manifest.sites
+    ended = sorted(
+        (backup.manifest.ended_at, path) for path, backup in _backups(made.parent) if backup.manifest.sites <= sites
+    )
+    older = [path for _, path in ended[: max(0, len(ended) - keep)]]
+    for path in older:
+        # Renamed first: after a crash, the rest must not look like a backup.
+        going = path.with_name(f"{path.name}.deleted-{secrets.token_hex(2)}")
+        path.rename(going)
+        shutil.rmtree(going)
+    return older
+
+
+def _backups(folder: Path) -> Iterator[tuple[Path, BackupFolder]]:
+    for path in folder.iterdir():
+        if _GOING.search(path.name):
+            shutil.rmtree(path)  # of an earlier crash
+            continue
+        with suppress(NoBackup):
+            yield path, BackupFolder(path)

@@ -16,8 +16,8 @@ from cachetools import TTLCache
 from pipelines.ingest.accept import reference
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.ports import KnownPages, PageStore
-from pipelines.operate.rebuild.batched_store import BatchedPageStore
 from pipelines.operate.rebuild.page_builder import (
+    BatchedPageStore,
     BuildTarget,
     Built,
     PageBuilder,

@@ -16,8 +16,10 @@ from functools import partial
 from time import monotonic
 
 from pipelines.operate.rebuild.index_builder import KEPT_FAILURES, IndexBuilder
-from pipelines.runtime.bus import LogScan
+from pipelines.runtime.bus import BrokerView, Bus, LogScan
+from pipelines.runtime.stages import INGEST, StageEntry
 from schemas.rebuild import Rebuild, RebuildFailure
+from schemas.topics import Topic
 
 NOTE_EVERY = 5.0  # seconds
 LOOK_EVERY = 1.0  # seconds between two looks at the end of the topic
@@ -153,3 +155,44 @@ class CatchUp:
                 **update,
             }
         )
+
+
+PATIENCE = 15.0  # seconds; a save takes one or two, and workers commit often
+POLL = 0.2  # seconds
+
+
+class IndexedWatermark:
+    """Reads offsets from the broker."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+
+    async def passed(self) -> dict[int, int] | None:
+        """Offsets of cms.changes before which all changes are indexed; None after PATIENCE.
+
+        Raises:
+            Retryable: the broker does not answer.
+        """
+        first: Mapping[int, int] | None = None
+        async with self._bus.view() as view:
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    for stage in INGEST:
+                        topic = stage.reads[0]
+                        spans = (await view.spans([topic])).get(topic, {})
+                        ends = {partition: end for partition, (_, end) in spans.items()}
+                        first = ends if first is None else first
+                        await _past(view, stage, topic, ends)
+            except TimeoutError:
+                return None
+        return dict(first or {})
+
+
+async def _past(view: BrokerView, stage: StageEntry, topic: Topic, ends: Mapping[int, int]) -> None:
+    """Wait until all lanes of a stage have finished everything before `ends`."""
+    for group in stage.groups:
+        while True:
+            committed = await view.committed(group)
+            if all(committed.get((topic, partition), 0) >= end for partition, end in ends.items()):
+                break
+            await asyncio.sleep(POLL)

@@ -21,9 +21,9 @@ import structlog
 from pipelines.ingest.accept import newer, reference
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.ports import KnownPages, PageStore
-from pipelines.operate.rebuild.batched_store import BatchedPageStore
 from pipelines.operate.rebuild.orders import WorkerOrders, WorkersAway
 from pipelines.operate.rebuild.page_builder import (
+    BatchedPageStore,
     BuildTarget,
     Built,
     PageBuilder,
@@ -77,8 +77,6 @@ class BuildTally:
 class IndexBuilder:
     """Fills one index from one topic. One per rebuild."""
 
-    batches = 1  # that may be written concurrently
-
     def __init__(
         self,
         source: RebuildSource,
@@ -105,7 +103,7 @@ class IndexBuilder:
         self._orders = orders
         self._prefix = f"{target.site}:".encode()
         self._gate = asyncio.Semaphore(AHEAD if orders else AT_ONCE)
-        self.batches = BATCHES_AHEAD if orders else 1
+        self.batches = BATCHES_AHEAD if orders else 1  # that may be written concurrently
         self._named: set[str] = set()  # pages whose winner is lost in the log
         self.tally = BuildTally()
 

@@ -12,7 +12,7 @@ from adapters.embedders.fake import FakeEmbedder
 from bench import gate, gate_sites, quality
 from bench.gate_sites import Kind, Sample
 from bench.quality import Judged
-from bench.vectors import KeptVectors
+from bench.website import KeptVectors
 from bench.xquad import Article, Asked, Corpus
 
 CORPUS = Corpus(

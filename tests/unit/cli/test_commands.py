@@ -62,10 +62,16 @@ def test_former_names_are_the_same_commands_and_not_in_the_help() -> None:
     for former, name in {"rebuilds": "list", "rebuild": "rebuild", "rollback": "rollback", "audit": "audit"}.items():
         grouped = whole.commands["index"].commands[name]
         assert grouped.callback.__wrapped__ is whole.commands[former].callback.__wrapped__
-    for former, name in {"datasets": "datasets", "evaluations": "published"}.items():
-        assert set(whole.commands["eval"].commands[name].commands) == set(whole.commands[former].commands)
+    assert set(whole.commands["eval"].commands["datasets"].commands) == set(whole.commands["datasets"].commands)
     assert not set(main.FORMER) & set(main.COMMANDS)
     assert run("experiment", "run", "--help").exit_code == 0
+
+
+@pytest.mark.parametrize("name", main.RETIRED)
+def test_a_retired_command_says_what_does_the_same(name: str) -> None:
+    refused = run(name, "list", "town")
+    assert refused.exit_code == 2
+    assert f"/v1/admin/sites/SITE/{name}" in " ".join(refused.output.replace("│", " ").split())
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)

@@ -11,8 +11,8 @@ from typer.testing import CliRunner, Result
 
 from cli.main import app
 from pipelines.evaluate.dataset import dumped
+from pipelines.evaluate.judged.measure import key
 from pipelines.evaluate.judged.trust import measure_of
-from pipelines.evaluate.judged.verdicts import key
 from pipelines.evaluate.run import CaseVerdict, Run
 from tests.unit.evaluate import runs
 

@@ -15,7 +15,6 @@ from cli import admin_client
 from schemas.conversation import Feedback
 from schemas.outcome import Outcome, OutcomeEvent, Rated
 from tests.fake_ports import FakePorts
-from tests.published_runs import run as run_of
 from tests.unit.cli.conftest import Run
 
 NOW = datetime.now(UTC)
@@ -92,51 +91,3 @@ def test_a_chat_is_switched_off_and_on_and_it_is_noted_whose_key_did(run: Run) -
     assert "chat.off" in table
     assert "chat.on" not in table
     assert "the newest 1; more with --limit" in run("audit-log", "--limit", "1").stdout
-
-
-def test_examples_are_added_listed_and_removed(run: Run) -> None:
-    words = ("And on Sundays?", "Is the pool open on Sundays?", "--before", "Is the pool open?", "--answer", "Yes.")
-    added = json.loads(run("examples", "add", "town", *words, "--json").stdout)
-    [listed] = json.loads(run("examples", "list", "town", "--json").stdout)
-    assert (listed["id"], listed["question"], listed["output"]) == (added["id"], *words[:2])
-    assert (listed["history"][0]["question"], listed["history"][0]["answer"]) == ("Is the pool open?", "Yes.")
-    assert words[1] in run("examples", "list", "town").stdout
-    run("examples", "add", "town", " ", "x", code=2)
-    given = ("What is a card?", "12 euros [1].", "--source", "Fees: A card costs 12 euros.", "--json")
-    answered = json.loads(run("examples", "answer", "town", *given).stdout)
-    assert (answered["kind"], answered["sources"]) == ("answer", [{"title": "Fees", "text": "A card costs 12 euros."}])
-    run("examples", "answer", "town", "What is a card?", "12 euros [1].", code=2)
-    for id, code in ((answered["id"], 0), (added["id"], 0), (added["id"], 1)):
-        run("examples", "remove", "town", id, code=code)
-
-
-def test_published_runs_are_listed_shown_and_removed(run: Run, gateway: FakePorts) -> None:
-    kept = run_of(note="chunks of 1000")
-    asyncio.run(gateway.runs.put(kept))
-    [listed] = json.loads(run("evaluations", "list", "town", "--dataset", "town", "--json").stdout)["runs"]
-    assert listed["id"] == kept.id
-    assert "chunks of 1000" in run("evaluations", "list", "town").stdout
-    assert len(json.loads(run("evaluations", "show", "town", kept.id).stdout)["results"]) == 3
-    run("evaluations", "remove", "town", kept.id)
-    assert f"no published run {kept.id}" in run("evaluations", "show", "town", kept.id, code=1).stderr
-
-
-def test_corrections_are_tried_kept_taken_back_and_brought_back(run: Run, gateway: FakePorts) -> None:
-    log(gateway, 1, "refused", "Where is my wallet?")
-    word = ("corrections", "word", "town", "wallet", "lost property")
-    assert "questions of the log" in run(*word, "--try").stdout
-    assert json.loads(run("corrections", "list", "town", "--json").stdout)["corrections"] == []
-    made = json.loads(run(*word, "--json").stdout)
-    assert "wallet" in run("corrections", "list", "town").stdout
-    refused = run("corrections", "refuse", "town", "Please ask a lawyer.", "-q", "Can I sue?", "--reach", "same")
-    assert (refused.stdout.startswith("put right as "), refused.stderr) == (True, "")
-    assert json.loads(run("corrections", "cases", "town").stdout.splitlines()[-1])["expect"] == "refuse"
-    run("corrections", "remove", "town", made["id"])
-    assert "was taken back already" in run("corrections", "remove", "town", made["id"], code=1).stderr
-    assert run("corrections", "undo", "town", made["id"]).stdout.startswith(f"{made['id']} is as it was before")
-    for act in ("undo", "remove"):
-        assert (
-            "site town has no correction 0123456789ab" in run("corrections", act, "town", "0123456789ab", code=1).stderr
-        )
-    assert "page: " in run("corrections", "page", "town", "nowhere", "-q", "Where?", code=1).stderr
-    run("corrections", "page", "town", "pool", "-q", "Where?", "--reach", "far", code=2)

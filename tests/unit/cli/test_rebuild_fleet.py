@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cli.output import NO_SERVICE, NOT_SO
-from cli.rebuild_fleet import Fleet, SiteRebuildOutcome, print_fleet, some_at_a_time
-from cli.site_names import NoSuchSites
+from cli.rebuild_steps import Fleet, SiteRebuildOutcome, print_fleet, some_at_a_time
+from cli.wired import NoSuchSites
 from schemas.rebuild import Rebuild
 from tests.making import NOON
 from tests.unit.cli.test_commands import empty_home, run

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from pipelines.evaluate.non_inferiority import MARGIN
-from pipelines.evaluate.side_by_side import AnswerPiece, failures_first, marked, shown_checks, side_by_side
+from pipelines.evaluate.publication import AnswerPiece, failures_first, marked, shown_checks, side_by_side
 from tests.published_runs import AFTER, BEFORE, run
 
 

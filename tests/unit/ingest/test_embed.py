@@ -12,9 +12,9 @@ from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakePages
 from pipelines.ingest import embed as module
 from pipelines.ingest.embed import Embedding, VectorCache
+from pipelines.ingest.embedding_plan import KnownUnits
 from pipelines.ingest.index import index_part
 from pipelines.ingest.receipts import receipt
-from pipelines.ingest.unit_plan import KnownUnits
 from pipelines.runtime.errors import Retryable
 from schemas.compact import expand
 from schemas.head import Head

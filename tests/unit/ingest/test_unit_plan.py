@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.ingest import unit_plan as module
+from pipelines.ingest import embedding_plan as module
 from pipelines.ingest.chunk import AttachmentPiece, chunk_page
-from pipelines.ingest.unit_plan import KnownUnits, known_vectors, plan_units, sense
+from pipelines.ingest.embedding_plan import KnownUnits, known_vectors, plan_units, sense
 from schemas.ingest import Chunker, PageChunks
 from schemas.page import AttachmentPlace, FieldName, PageMeta
 from tests.making import change

@@ -19,9 +19,8 @@ from pipelines.evaluate.judged.claims import (
     side_by_side,
 )
 from pipelines.evaluate.judged.judge import AT_ONCE, UnreadableVerdict
-from pipelines.evaluate.judged.measure import SOURCE_CHARS, readable
+from pipelines.evaluate.judged.measure import SOURCE_CHARS, fingerprint, readable
 from pipelines.evaluate.judged.registry import JUDGED, ContextRelevancy, Informationless, RubricsFC, Score, named
-from pipelines.evaluate.judged.verdicts import fingerprint
 from pipelines.evaluate.measures import AnswerPassage
 from pipelines.runtime.errors import Retryable, WrongUse
 from prompts.loader import ChatMessage

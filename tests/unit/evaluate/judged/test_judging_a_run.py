@@ -124,7 +124,7 @@ async def test_another_judge_or_wording_is_another_verdict(tmp_path: Path, monke
     path = asked(tmp_path / "r", made)
     run, _ = await judge_run(path, made, marks(lambda _: mark(5)))
     assert whole(judged(made, run, SCORE, "another")).judged == 0
-    monkeypatch.setattr("pipelines.evaluate.judged.verdicts._fingerprint", lambda _: "score-2-0")
+    monkeypatch.setattr("pipelines.evaluate.judged.measure._fingerprint", lambda _: "score-2-0")
     other = whole(judged(made, run, SCORE, JUDGE))
     assert (other.judged, other.of, other.figures) == (0, 8, {})
 

@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.evaluate.dataset import Dataset
 from pipelines.evaluate.judged.agreement import AgreementCounts
-from pipelines.evaluate.judged.measure import JudgedMeasure
+from pipelines.evaluate.judged.measure import JudgedMeasure, key
 from pipelines.evaluate.judged.trust import (
     BadLabels,
     Label,
@@ -21,7 +21,6 @@ from pipelines.evaluate.judged.trust import (
     sheet,
     trusted,
 )
-from pipelines.evaluate.judged.verdicts import key
 from pipelines.evaluate.run import CaseVerdict, Run
 from pipelines.runtime.errors import WrongUse
 from tests.unit.evaluate import runs

@@ -12,7 +12,7 @@ from prometheus_client import REGISTRY
 
 from adapters.fake_outcomes import FakeOutcomes
 from adapters.fakes import FakeSender
-from pipelines.evaluate.judged.verdicts import fingerprint
+from pipelines.evaluate.judged.measure import fingerprint
 from pipelines.evaluate.live.allowance import SampleAllowance
 from pipelines.evaluate.live.handler import MEASURES, InLine, Named, begin_counting, judge_handler
 from pipelines.query.log.handler import verdict_handler

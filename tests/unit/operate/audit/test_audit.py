@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from pipelines.ingest.accept import newer, reference
+from pipelines.ingest.ports import KnownPages
 from pipelines.operate.audit import audit as audit_module
 from pipelines.operate.audit import repair as repair_module
-from pipelines.operate.audit.audit import AuditProgress, AuditStopped, audit
+from pipelines.operate.audit.audit import Audit, AuditProgress, AuditStopped, Inventory, OpenLog
 from pipelines.operate.audit.index_diff import ChunkDocument, HeadDocument, IndexDiff, Winner, WrongDocument
 from pipelines.operate.audit.repair import Auditor, AuditRunning, LogLost, stretches
+from pipelines.operate.audit.report import AuditReport
 from pipelines.runtime.record import Headers, Record
 from schemas.base import MAX_REVISION
 from schemas.ingest import Failure, ReceiptEvent
@@ -22,6 +24,13 @@ from schemas.page import PageChange
 from schemas.topics import Topic
 from tests.index_diffs import SITE, World, changed, key_of, record
 from tests.making import NOON
+
+
+async def audit(
+    site: str, *, index: Inventory | None, open_log: OpenLog, receipts: KnownPages, settle: float
+) -> AuditReport:
+    async with Audit(site, index, open_log, receipts, lambda _: None) as one:
+        return await one.run(settle)
 
 
 @pytest.fixture(autouse=True)

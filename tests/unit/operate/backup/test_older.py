@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.operate.backup import older
-from pipelines.operate.backup.folder import MANIFEST
+from pipelines.operate.backup import folder as older
+from pipelines.operate.backup.folder import MANIFEST, delete_older
 from pipelines.operate.backup.manifest import BackupFile, Manifest
-from pipelines.operate.backup.older import delete_older
 from tests.making import NOON
 
 
