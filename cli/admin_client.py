@@ -103,6 +103,10 @@ class Gateway:
 
         return parse(kind, self._response(method, path, body, query))
 
+    def act(self, method: str, *path: str, body: Mapping[str, Any] | None = None, query: Any = None) -> None:
+        """A request whose answer is empty. Raises: as `send`."""
+        self._response(method, path, body, query)
+
     def _response(self, method: str, path: tuple[str, ...], body: Mapping[str, Any] | None, query: Any) -> Response:
         import httpx
 

@@ -67,6 +67,10 @@ COMMANDS = {
         "cli.letters:app",
         "Dead letters: messages that no try could work on, what they say, and putting them right.",
     ),
+    "corrections": (
+        "cli.corrections:app",
+        "Put answers right: the page that is right, the answer itself, what a word means, what is not answered.",
+    ),
     "prompts": (
         "cli.prompts:app",
         "Prompts, settings, replies, contact and glossary of a site, changed while it runs, with a history.",
@@ -93,14 +97,14 @@ FORMER = {
 }
 
 # Former commands whose acts the console and HTTP do: `/v1/admin/sites/SITE/` and this name.
-RETIRED = ("corrections", "evaluations", "examples", "privacy")
+RETIRED = ("evaluations", "examples", "privacy")
 
 # The groups of `pagewire help`; of each the first two commands are in `pagewire --help`.
 GROUPS = {
     "Start": ("up", "demo", "engine", "worker", "gateway", "topics"),
     "Pages": ("import", "index", "reconcile", "watch", "pages", "delete", "receipt", "read"),
     "Visitors": ("ask", "questions", "search", "chat", "mcp"),
-    "Answers": ("eval", "prompts"),
+    "Answers": ("eval", "corrections", "prompts"),
     "Upkeep": ("status", "keys", "doctor", "dlq", "audit-log", "backup", "restore"),
 }
 EVERYDAY = {group: names[:2] for group, names in GROUPS.items()}

@@ -1,8 +1,9 @@
-"""Corrections on the real system: in force within seconds, for whom their page is, as long as it says what it said."""
+"""Corrections by the real command: in force within seconds, for whom their page is, as long as it says what it said."""
 
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from time import monotonic
@@ -12,7 +13,7 @@ import httpx
 import pytest
 import yaml
 
-from tests.acceptance.system import Instance
+from tests.acceptance.system import PAGEWIRE, Instance
 from tests.acceptance.test_story import ask, put
 from tests.engine_fixture import Servers
 
@@ -43,12 +44,12 @@ def town(instance: Instance) -> Iterator[httpx.Client]:
         yield site
 
 
-def correct(town: httpx.Client, method: str, path: str = "", **given: object) -> Any:
-    """Of the corrections, over HTTP; the answer's body."""
-    where = town.base_url.join(f"/v1/admin{town.base_url.path.removeprefix('/v1').rstrip('/')}/corrections{path}")
-    answer = town.request(method, where, json=given or None)
-    answer.raise_for_status()
-    return answer.json() if answer.content else None
+def pagewire(instance: Instance, *arguments: str, code: int = 0) -> Any:
+    done = subprocess.run(
+        [PAGEWIRE, *arguments], env=instance.environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout) if "--json" in arguments else done.stdout
 
 
 def until(happens: Callable[[], bool]) -> None:
@@ -61,36 +62,35 @@ def test_a_fixed_answer_is_given_until_its_page_changes_and_again_when_it_is_kep
     instance: Instance, town: httpx.Client
 ) -> None:
     asked, fixed = "What does the pool cost?", "Four euros, and on Mondays nothing."
-    said = {"kind": "answer", "page": "pool", "questions": [asked]}
-    tried = correct(town, "POST", ":try", **said, text=fixed)
+    tried = pagewire(instance, "corrections", "answer", instance.site, "pool", fixed, "-q", asked, "--try", "--json")
     assert (tried["refused"], tried["correction"]["page"]["title"]) == (None, "Pool")
-    made = correct(town, "POST", **said, text=fixed)
+    made = pagewire(instance, "corrections", "answer", instance.site, "pool", fixed, "-q", asked, "--json")
     until(lambda: ask(town, "How much is the pool?")["answer"] == fixed)
     told: Any = ask(town, asked)
     assert (told["generated_by"], [one["page_id"] for one in told["sources"] if one["cited"]]) == ("site", ["pool"])
     assert fixed not in ask(town, "When does the pool open?")["answer"]
-    checked = json.loads(instance.run("check", instance.site, "--json").stdout)
+    checked = pagewire(instance, "check", instance.site, "--json")
     assert [(one["question"], one["problem"]) for one in checked["questions"]] == [(asked, "")]
     put(town, "pool", "<p>Lifeguards watch the pool every day from ten. A ticket is 5 euros.</p>", title="Pool")
     assert ask(town, asked)["answer"] != fixed
-    found = correct(town, "GET")["corrections"]
+    found = pagewire(instance, "corrections", "list", instance.site, "--json")["corrections"]
     [listed] = [one for one in found if one["id"] == made["id"]]
     assert (listed["state"], listed["used"] > 0) == ("page-changed", True)
-    correct(town, "POST", **said, text="Five euros.")
+    pagewire(instance, "corrections", "answer", instance.site, "pool", "Five euros.", "-q", asked)
     until(lambda: ask(town, asked)["answer"] == "Five euros.")
-    correct(town, "DELETE", f"/{made['id']}")
+    pagewire(instance, "corrections", "remove", instance.site, made["id"])
     until(lambda: ask(town, asked)["answer"] != "Five euros.")
-    correct(town, "POST", f"/{made['id']}/rollback", note="")
+    pagewire(instance, "corrections", "undo", instance.site, made["id"])
     until(lambda: ask(town, asked)["answer"] == "Five euros.")
 
 
-def test_a_word_of_visitors_finds_the_page_that_has_another(town: httpx.Client) -> None:
+def test_a_word_of_visitors_finds_the_page_that_has_another(instance: Instance, town: httpx.Client) -> None:
     before: Any = ask(town, PURSE)
     assert "Canal Street" not in before["answer"]
-    correct(town, "POST", kind="synonym", word="purse", means="lost property")
+    pagewire(instance, "corrections", "word", instance.site, "purse", "lost property")
     until(lambda: "Canal Street" in ask(town, PURSE)["answer"])
-    with pytest.raises(httpx.HTTPStatusError, match="422"):
-        correct(town, "POST", kind="synonym", word="lost property", means="purse")
+    circle = ("corrections", "word", instance.site, "lost property", "purse")
+    pagewire(instance, *circle, code=1)
 
 
 def test_what_is_said_from_a_page_of_a_group_is_said_to_the_group_alone(instance: Instance, town: httpx.Client) -> None:

@@ -75,6 +75,7 @@ def test_what_the_gateway_cannot_do_now_may_be_tried_again(run: Run, gateway: Fa
 def test_what_is_allowed_is_said_in_words(run: Run) -> None:
     for arguments, said in (
         (("keys", "create", "a b", "--scope", "chat"), "name: must be letters, digits, `.`, `_` and `-`, 64 at most"),
+        (("corrections", "undo", "town", "a b"), "correction: must be letters, digits and `-`"),
         (("questions", "town", "--lang", "?"), "lang: must be a language tag such as `de` or `pt-BR`"),
     ):
         assert said in " ".join(run(*arguments, code=2).stderr.split())

@@ -91,3 +91,24 @@ def test_a_chat_is_switched_off_and_on_and_it_is_noted_whose_key_did(run: Run) -
     assert "chat.off" in table
     assert "chat.on" not in table
     assert "the newest 1; more with --limit" in run("audit-log", "--limit", "1").stdout
+
+
+def test_corrections_are_tried_kept_taken_back_and_brought_back(run: Run, gateway: FakePorts) -> None:
+    log(gateway, 1, "refused", "Where is my wallet?")
+    word = ("corrections", "word", "town", "wallet", "lost property")
+    assert "questions of the log" in run(*word, "--try").stdout
+    assert json.loads(run("corrections", "list", "town", "--json").stdout)["corrections"] == []
+    made = json.loads(run(*word, "--json").stdout)
+    assert "wallet" in run("corrections", "list", "town").stdout
+    refused = run("corrections", "refuse", "town", "Please ask a lawyer.", "-q", "Can I sue?", "--reach", "same")
+    assert (refused.stdout.startswith("put right as "), refused.stderr) == (True, "")
+    assert json.loads(run("corrections", "cases", "town").stdout.splitlines()[-1])["expect"] == "refuse"
+    run("corrections", "remove", "town", made["id"])
+    assert "was taken back already" in run("corrections", "remove", "town", made["id"], code=1).stderr
+    assert run("corrections", "undo", "town", made["id"]).stdout.startswith(f"{made['id']} is as it was before")
+    for act in ("undo", "remove"):
+        assert (
+            "site town has no correction 0123456789ab" in run("corrections", act, "town", "0123456789ab", code=1).stderr
+        )
+    assert "page: " in run("corrections", "page", "town", "nowhere", "-q", "Where?", code=1).stderr
+    run("corrections", "page", "town", "pool", "-q", "Where?", "--reach", "far", code=2)
