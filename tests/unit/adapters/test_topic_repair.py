@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiokafka.protocol.admin import AlterPartitionReassignmentsRequest
 
-from adapters.kafka import Copying, Repaired, prefixed, repair, repair_topics, topics
+from adapters.kafka import Copying, Repaired, client, prefixed, repair, repair_topics, topics
 from adapters.kafka.repair import spread
 from pipelines.runtime.errors import Retryable, TopicMismatch
 from schemas.topics import CHANGES, all_topics
@@ -87,7 +87,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 async def repaired(admin: FakeAdmin, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Repaired], list[Copying]]:
     said: list[Copying] = []
-    monkeypatch.setattr(repair, "AIOKafkaAdminClient", lambda **_: admin)
+    monkeypatch.setattr(client, "AIOKafkaAdminClient", lambda **_: admin)
     return await repair_topics("kafka:9092", SETTINGS, said.append), said
 
 
