@@ -214,10 +214,17 @@ async def _follow(settings: Settings, site: str, name: str, connector: SitemapCo
             await follow(connector, partial(opened, settings, site, name), site, name, intake, partial(_add, came))
 
 
+async def _told(work: Coroutine[None, None, None]) -> None:
+    try:
+        await work
+    except Exception as error:  # noqa: BLE001 - pages are followed all the same
+        complain(error)
+
+
 @asynccontextmanager
 async def _beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    """Work until the block ends."""
-    task = asyncio.create_task(work)
+    """Work until the block ends. An error of the work is printed at once, and does not end the block."""
+    task = asyncio.create_task(_told(work))
     try:
         yield
     finally:

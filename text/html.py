@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from text.html_elements import line, markdown
 from text.html_tree import ContentTree, behind_limit, content_tree
 from text.loss import CUT, LeftOutText, Words, counted, measured
+from text.scripts import decimal_sign
 
 _TAG = re.compile(r"<(?:[a-zA-Z][a-zA-Z0-9:-]*[\s/>]|/[a-zA-Z]|!)")
 # Tags that are mark-up in a title. A title such as "Vector<int> explained" is text.
@@ -70,12 +71,15 @@ class Text:
         return measured(self.tree, self.markdown, counted(self.left_out) + Counter(elsewhere))
 
 
-def read(content: str) -> Text:
+def read(content: str, lang: str = "") -> Text:
     """HTML as Markdown; text without a single tag is Markdown, entities resolved.
 
     Headings, lists, tables, links and code keep their form, images become their alternative text. Left out:
     scripts, styles, navigation, a page's own header and footer, consent bars, forms, hidden elements. The Markdown is
     NFC, with neither control characters nor lone surrogates, lines ended by one line feed.
+
+    Args:
+        lang: of the content, which has the decimal sign of 7<sup>50</sup> €.
     """
     text = _clean(content)
     if not _TAG.search(text):
@@ -83,7 +87,7 @@ def read(content: str) -> Text:
     tree = content_tree(text)
     cut = without_tags(behind_limit(text), " ")
     left_out = (*tree.left_out, LeftOutText(CUT, cut)) if cut else tuple(tree.left_out)
-    return Text(tidy(markdown(tree)), left_out, tree)
+    return Text(tidy(markdown(tree, decimal_sign(lang))), left_out, tree)
 
 
 def to_markdown(content: str) -> str:
@@ -126,10 +130,10 @@ def _without_scripts(text: str) -> str:
     return "".join(kept) + text[at:]
 
 
-def one_line(text: str) -> str:
-    """A short field: one line, no mark-up."""
+def one_line(text: str, lang: str = "") -> str:
+    """A short field: one line, no mark-up; `lang` as in `read`."""
     text = _clean(text)
-    text = line(content_tree(text)) if _TITLE_TAG.search(text) else _ENTITY.sub(_unescape, text)
+    text = line(content_tree(text), decimal_sign(lang)) if _TITLE_TAG.search(text) else _ENTITY.sub(_unescape, text)
     return " ".join(tidy(text).split())
 
 

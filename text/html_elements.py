@@ -31,21 +31,22 @@ _ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi",
 LONGEST_DELETED = 200  # characters that are shown struck through
 
 
-def markdown(page: BeautifulSoup) -> str:
-    """The tree of a page (text.html_tree) as Markdown."""
-    return str(_ToMarkdown().convert_soup(page))
+def markdown(page: BeautifulSoup, decimal: str = ".") -> str:
+    """The tree of a page (text.html_tree) as Markdown, with this sign before raised cents."""
+    return str(_ToMarkdown(decimal).convert_soup(page))
 
 
-def line(field: BeautifulSoup) -> str:
-    """The tree of a short field as plain text."""
-    return str(_ToLine().convert_soup(field))
+def line(field: BeautifulSoup, decimal: str = ".") -> str:
+    """The tree of a short field as plain text, with this sign before raised cents."""
+    return str(_ToLine(decimal).convert_soup(field))
 
 
 class _ToMarkdown(MarkdownConverter):
     """markdownify's rules without those that take quadratic time, lose text, or keep data for browsers only."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, decimal: str = ".", **options: Any) -> None:
         super().__init__(heading_style="atx", bullets="-", **options)
+        self._decimal = decimal
         self._tables: list[Table] = []  # open tables
         self._level = 0  # of the last heading
 
@@ -184,7 +185,7 @@ class _ToMarkdown(MarkdownConverter):
         return f"\n\n{fence}{el.get('language', '')}\n{text}\n{fence}\n\n"
 
     def convert_sub(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        return lowered(_before(el), text, _after(el))
+        return lowered(_before(el), text, _after(el), self._decimal)
 
     def convert_summary(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         """A heading for its section, unless later content would fall under the heading as well."""
@@ -204,7 +205,7 @@ class _ToMarkdown(MarkdownConverter):
             link and (str(link.get("href", ""))[:1] == "#" or _NOTE_MARK.fullmatch(el.get_text()))
         ):
             return ""
-        return raised(_before(el), text, _after(el))
+        return raised(_before(el), text, _after(el), self._decimal)
 
     def convert_table(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         table = self._tables.pop()
@@ -242,8 +243,8 @@ class _ToMarkdown(MarkdownConverter):
 class _ToLine(_ToMarkdown):
     """Converts a short field to its plain text, without deleted text."""
 
-    def __init__(self) -> None:
-        super().__init__(convert=["p", "div", "br", "li", "sup", "sub", "del", "s"])
+    def __init__(self, decimal: str) -> None:
+        super().__init__(decimal, convert=["p", "div", "br", "li", "sup", "sub", "del", "s"])
 
     def escape(self, text: str, parent_tags: set[str]) -> str:
         return text

@@ -1,12 +1,15 @@
 """Superscripts and subscripts as plain text, separate from numbers: 7<sup>50</sup> € is not 750 €.
 
-7<sup>50</sup> €  ─▶ 7.50 €       m<sup>2</sup>, 1<sup>st</sup>, CO<sub>2</sub>  ─▶ m2, 1st, CO2
+7<sup>50</sup> €  ─▶ 7,50 €       m<sup>2</sup>, 1<sup>st</sup>, CO<sub>2</sub>  ─▶ m2, 1st, CO2
 10<sup>6</sup>    ─▶ 10^6         twelve euros<sup>1</sup>                       ─▶ twelve euros
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+
+from babel import Locale, UnknownLocaleError
 
 NEAR = 24  # characters of context on each side
 
@@ -22,10 +25,19 @@ _WORD = re.compile(r"[^\W\d_]{4}$")
 _FRACTION = ("/", "⁄")
 
 
-def raised(before: str, text: str, after: str) -> str:
-    """The plain text of a superscript between these texts."""
+@lru_cache(maxsize=1 << 10)
+def decimal_sign(lang: str) -> str:
+    """The sign between euros and cents in a language; a point if it is unknown."""
+    try:
+        return str(Locale.parse(lang, sep="-").number_symbols["latn"]["decimal"])
+    except (ValueError, UnknownLocaleError, KeyError):
+        return "."
+
+
+def raised(before: str, text: str, after: str, decimal: str = ".") -> str:
+    """The plain text of a superscript between these texts, with this sign before the cents of a price."""
     text = text.strip()
-    if cents := _cents(before, text, after):
+    if cents := _cents(before, text, after, decimal):
         return cents
     if text[:1].isdigit() and after.startswith(_FRACTION):
         return _apart(before, text, "")
@@ -39,14 +51,14 @@ def raised(before: str, text: str, after: str) -> str:
     return _joined(before, text, after, "" if _UNIT.search(before) and text in ("2", "3") else "^")
 
 
-def lowered(before: str, text: str, after: str) -> str:
+def lowered(before: str, text: str, after: str, decimal: str = ".") -> str:
     """The plain text of a subscript between these texts."""
     text = text.strip()
-    return _cents(before, text, after) or _joined(before, text, after, "_")
+    return _cents(before, text, after, decimal) or _joined(before, text, after, "_")
 
 
-def _cents(before: str, text: str, after: str) -> str:
-    """The cents of a price after a point; empty: it is no price."""
+def _cents(before: str, text: str, after: str, decimal: str) -> str:
+    """The cents of a price after the decimal sign; empty: it is no price."""
     cents = _CENTS.match(text)
     if cents and re.search(r"\d[.,]$", before):
         return text
@@ -55,7 +67,7 @@ def _cents(before: str, text: str, after: str) -> str:
         return ""
     behind = text[cents.end() :] + after
     near = _MONEY.match(behind.lstrip()) or _MONEY.search(before, max(0, whole.start() - 5), whole.start())
-    return f".{text}" if near else ""
+    return f"{decimal}{text}" if near else ""
 
 
 def _joined(before: str, text: str, after: str, mark: str) -> str:

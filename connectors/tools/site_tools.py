@@ -30,6 +30,7 @@ log = structlog.get_logger(__name__)
 
 DOCUMENT_BYTES = 1024 * 1024
 AGAIN = 60.0  # seconds until a document that could not be read is tried again
+PATIENCE = 3.0  # seconds that a question waits for a document, whose server or size may be slow
 OURS = frozenset(("search", "lookup", "page", "date_calculator", "opening_hours", "finish"))
 GROUP = "pagewire.tools"
 
@@ -77,24 +78,28 @@ class _Document:
         self._address = address
         self._where = where
         self._fetch = fetch
-        self._lock = asyncio.Lock()
-        self._read: list[Tool] | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._tools: list[Tool] | None = None
         self._next = 0.0
 
     async def tools(self) -> list[Tool]:
-        if self._read is not None or monotonic() < self._next:
-            return self._read or []
-        async with self._lock:
-            if self._read is None and monotonic() >= self._next:
-                try:
-                    got = await self._fetch.get(self._address, limit=DOCUMENT_BYTES)
-                    self._read = await asyncio.to_thread(
-                        _tools, self._settings, got.body, got.url, self._where, self._fetch
-                    )
-                except PagewireError as err:
-                    self._next = monotonic() + AGAIN
-                    log.error("tools not read", setting=self._where, code=err.code, error=str(err))
-        return self._read or []
+        """Its tools; none while it is read for longer than `PATIENCE`, or cannot be read."""
+        if self._reading is None and self._tools is None and monotonic() >= self._next:
+            self._reading = asyncio.create_task(self._read(), name=f"tools of {self._address}")
+        if self._reading is not None:
+            await asyncio.wait({self._reading}, timeout=PATIENCE)
+        return self._tools or []
+
+    async def _read(self) -> None:
+        try:
+            got = await self._fetch.get(self._address, limit=DOCUMENT_BYTES)
+            self._tools = await asyncio.to_thread(_tools, self._settings, got.body, got.url, self._where, self._fetch)
+        except PagewireError as err:
+            log.error("tools not read", setting=self._where, code=err.code, error=str(err))
+        except Exception:
+            log.exception("tools not read", setting=self._where)
+        finally:
+            self._next, self._reading = monotonic() + AGAIN, None
 
 
 def _of_file(settings: OpenApiTools, where: str, fetch: SafeFetch) -> list[Tool]:

@@ -8,6 +8,8 @@ from functools import cache
 from typing import Any
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
 from markupsafe import Markup
 
 from schemas.answer import Citation, Doubted
@@ -58,7 +60,21 @@ def _renderer() -> MarkdownIt:
     markdown = MarkdownIt("gfm-like", {"linkify": False, "html": False, "breaks": True}).disable("image")
     for token, html in TAGS.items():
         markdown.add_render_rule(token, _always(html))
+    markdown.core.ruler.push("nameless", _drop_blank_headers)
     return markdown
+
+
+def _drop_blank_headers(state: StateCore) -> None:
+    """Drop the headers of tables whose columns have no names: Markdown demands a row for them."""
+    kept: list[Token] = []
+    header = 0  # where the last one begins
+    for token in state.tokens:
+        kept.append(token)
+        if token.type == "thead_open":
+            header = len(kept) - 1
+        elif token.type == "thead_close" and not any(each.content for each in kept[header:]):
+            del kept[header:]
+    state.tokens = kept
 
 
 def _always(html: str) -> Callable[..., str]:

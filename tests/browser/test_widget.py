@@ -933,8 +933,8 @@ async def test_labels_of_the_tag_go_with_every_question_and_search(
     browser: Browser, host: Host, fakes: FakePorts
 ) -> None:
     fakes.answers.script = LIBRARY
-    wanted = {"kind": ("form", "A, b"), "department": ("tax & fees",)}
-    async with host.serving(webmcp="", labels="kind:form, department: tax & fees,kind:A, b") as url:
+    wanted = {"kind": ("form", "A, b"), "department": ("tax & fees",), "constructor": ("x",)}
+    async with host.serving(webmcp="", labels="kind:form, department: tax & fees,kind:A, b, constructor:x") as url:
         page = await browser.open("about:blank")
         await page.add_init_script(f'{MODEL_CONTEXT}(["document"])')
         await page.goto(url)

@@ -86,6 +86,17 @@ def test_pages_that_fail_block_no_others() -> None:
     assert [some[0] for some in asked[:2]] == ["https://town.example/1", "https://town.example/41"]
 
 
+def test_pages_that_fail_do_not_block_each_other() -> None:
+    tried = run(
+        'foreach (range(1, 90) as $n) { $pages->addresses["$n 0"] = "https://town.example/$n"; $outbox->mark($n, 0); }'
+        "$requests->answers = array_fill(0, 300, fn ($urls) => array_fill_keys($urls, 'failed'));"
+        "$pdo->exec(\"UPDATE tx_pagewire_page SET problem = 'why'\");"
+        "foreach (range(1, 200) as $_) { $drain(); } $result = $asked();"
+    )
+    assert {len(urls) for urls in tried} <= set(range(1, 41))
+    assert {url for urls in tried for url in urls} == {f"https://town.example/{n}" for n in range(1, 91)}
+
+
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [

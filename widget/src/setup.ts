@@ -32,7 +32,7 @@ export function checkNames(tag: HTMLElement): void {
 
 /** Of the attribute `labels`, such as "kind:form, kind:notice"; null: it is no list of KEY:VALUE. A value may have commas. */
 export function labelsIn(written: string): Labels | null {
-  const labels: Labels = {};
+  const labels: Labels = Object.create(null); // `constructor` is a key like any other
   if (!written.trim()) return labels;
   for (const label of written.split(/,(?=\s*[^\s:,]+:)/)) {
     const [, key, value] = /^\s*([^\s:,]+):\s*(\S.*)$/s.exec(label) ?? [];

@@ -25,16 +25,17 @@ class ModuleSource:
         self._client = ModuleClient(connector, fetch)
 
     async def inventory(self) -> AsyncGenerator[Listed, None]:
-        after = ""
+        after, seen = "", {""}
         while True:
             answer = await self._client.inventory(after)
             for listed in answer.listed:
                 yield listed
             if answer.end:
                 return
-            if not answer.next or answer.next == after:
+            if not answer.next or answer.next in seen:
                 raise NotOurModule("the inventory broke off: neither its end nor where it goes on")
             after = answer.next
+            seen.add(after)
 
     async def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | UnreadablePage, None]:
         open_pages = list(wanted)

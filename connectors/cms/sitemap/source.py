@@ -43,6 +43,7 @@ OTHER_FILES = (
 TOGETHER = 64  # addresses visited between two reports
 FAILURES = 10  # in a row, after which the server counts as down
 GONE = frozenset({404, 410})
+BARRED = frozenset({401, 403})  # visitors may not read the page, or the server takes us for an attacker
 CONCURRENCY = 2  # requests at once
 MAX_DEPTH = 10  # links followed from `url`, when crawling
 
@@ -276,7 +277,7 @@ class SitemapSource:
             )
         except FetchRefused as err:
             self._failures = 0
-            if err.status in GONE:
+            if err.status in GONE or (err.status in BARRED and await self._is_for_some_only(before)):
                 return await self._keep(Visit(url, "nothing", why=f"the server answered {err.status}"))
             return await self._unread(before, url, str(err))
         except ServerUnavailable as err:
@@ -291,6 +292,21 @@ class SitemapSource:
         reader = Reader(self._connector, self._languages, self._why_forbidden, self._clock())
         visit, document = await asyncio.to_thread(reader.read, url, found, is_own=url in self._circular)
         return await self._keep(visit, document)
+
+    async def _is_for_some_only(self, before: Visit | None) -> bool:
+        """Whether only some visitors may read a page that was refused to us.
+
+        A page of the search stays where the server refuses the site's own address, too: then it refuses us.
+        """
+        if before is None or before.kind != "page":
+            return True
+        try:
+            await self._pace.get(self._connector.url)
+        except FetchRefused as err:
+            return err.status not in BARRED
+        except ServerUnavailable:
+            return False
+        return True
 
     def _is_settled(self, before: Visit, location: Location) -> bool:
         """Whether no request is needed: the page was fetched just now, or after its `lastmod`."""

@@ -37,16 +37,17 @@ def convert(page: PageDocument, lang: str = "") -> Converted:
     Args:
         lang: Of the page, where it does not say so itself.
     """
-    content = read(page.content)
+    lang = page.lang or lang
+    content = read(page.content, lang)
     words = content.words(page.left_out)
     metadata = page.metadata or structured_data_in(page.content) or PageMetadata()
-    title = one_line(page.title) or one_line(page.name)
-    facts = facts_of(metadata, VisiblePage(content.markdown, page.lang or lang, page.url, title))
+    title = one_line(page.title, lang) or one_line(page.name, lang)
+    facts = facts_of(metadata, VisiblePage(content.markdown, lang, page.url, title))
     notes = (CUT if content.is_cut else None, warning(words) if words else None, facts.note)
     fields: dict[FieldName, str] = {
-        "name": one_line(page.name),
-        "title": one_line(page.title),
-        "description": one_line(page.description),
+        "name": one_line(page.name, lang),
+        "title": one_line(page.title, lang),
+        "description": one_line(page.description, lang),
         "keywords": ", ".join(filter(None, map(one_line, page.keywords))),
         "content": "\n\n".join(filter(None, (content.markdown, facts.markdown))),
     }

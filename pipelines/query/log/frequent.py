@@ -205,5 +205,7 @@ class FrequentQuestions:
             wait = AGE
         except PagewireError as err:
             log.warning("frequent questions cannot be read", site=site, error=str(err))
+        except Exception:
+            log.exception("frequent questions cannot be read", site=site)
         finally:
             kept.good_until, kept.task = monotonic() + wait, None

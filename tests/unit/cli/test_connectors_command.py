@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -136,3 +137,12 @@ def test_watch_names_the_pages_of_a_look(capsys: pytest.CaptureFixture[str]) -> 
     )
     connectors._tell(SyncOutcome())
     assert capsys.readouterr().out == "0 sent, 0 deleted\n"
+
+
+async def test_work_beside_a_watch_that_fails_is_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    async def fails() -> None:
+        raise ValueError("no receipts")
+
+    async with connectors._beside(fails()):
+        await asyncio.sleep(0)
+        assert "no receipts" in capsys.readouterr().err

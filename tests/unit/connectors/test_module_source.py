@@ -65,6 +65,13 @@ async def test_an_inventory_without_an_end_is_no_inventory(last: list[dict[str, 
         _ = [one async for one in source(App(last)).inventory()]
 
 
+async def test_an_inventory_that_goes_round_is_no_inventory() -> None:
+    app = App(*([line(n), {"next": key}] for n, key in enumerate("ABAB")))
+    with pytest.raises(NotOurModule, match="broke off"):
+        _ = [one async for one in source(app).inventory()]
+    assert len(app.asked) == 3
+
+
 async def test_what_does_not_fit_into_one_answer_is_asked_for_again() -> None:
     wanted = [Listed(f"k{n}", "pt-BR", n) for n in range(REQUESTED + 1)]
     page = {"id": "k0", "lang": "pt-BR", "title": "Zero", "revision": 5}

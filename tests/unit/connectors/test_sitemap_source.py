@@ -456,10 +456,10 @@ async def test_some_pages_that_fail_are_told_and_stop_no_other(web: FakeWeb, mad
     for path in paths:
         web.page(path)
     web.errors["/3"] = ServerUnavailable("/3: the server answered 500")
-    web.errors["/4"] = FetchRefused("/4: the server answered 403", 403)
+    web.errors["/4"] = FetchRefused("/4: its certificate is not good")
     found = await pages(made())
     assert [one.reason for one in found if isinstance(one, UnreadablePage)] == [
-        "/3: the server answered 500", "/4: the server answered 403",
+        "/3: the server answered 500", "/4: its certificate is not good",
     ]  # fmt: skip
     assert len(found) == FAILURES
 
@@ -520,7 +520,7 @@ async def test_reconciled_the_log_says_what_the_site_says(web: FakeWeb, made: An
     await run(made(), log, tmp_path)
     web.page("/a", "new")
     del web.pages["/b"]  # still listed, but gone
-    web.errors["/c"] = FetchRefused("/c: the server answered 403", 403)  # who knows?
+    web.errors["/c"] = FetchRefused("/c: larger than 1 byte", 200)
     web.page("/e")
     web.sitemap("/a", "/b", "/c", "/e")
     found = await run(made(), log, tmp_path)
@@ -535,6 +535,42 @@ async def test_reconciled_the_log_says_what_the_site_says(web: FakeWeb, made: An
     count = len(log.changes)
     await run(made(), log, tmp_path)
     assert len(log.changes) == count
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_page_that_visitors_may_not_read_any_more_leaves_the_search(
+    web: FakeWeb, made: Any, tmp_path: Path, status: int
+) -> None:
+    log = Log()
+    web.sitemap("/a", "/b", "/c", "/never")
+    for path in ("/", "/a", "/b", "/c"):
+        web.page(path)
+    for path in ("/b", "/never"):
+        web.errors[path] = FetchRefused(f"{path}: the server answered {status}", status)
+    await run(made(), log, tmp_path)
+    assert set(log.titles()) == {"en:/a", "en:/c"}
+    del web.errors["/b"]
+    await run(made(), log, tmp_path)
+    assert set(log.titles()) == {"en:/a", "en:/b", "en:/c"}
+    web.errors["/b"] = FetchRefused(f"/b: the server answered {status}", status)
+    found = await run(made(), log, tmp_path)
+    assert (found.deleted, found.failed) == (1, 0)
+    assert set(log.titles()) == {"en:/a", "en:/c"}
+
+
+async def test_a_server_that_refuses_us_altogether_takes_no_page_out_of_the_search(
+    web: FakeWeb, made: Any, tmp_path: Path
+) -> None:
+    log = Log()
+    web.sitemap("/a", "/b", "/c")
+    for path in ("/", "/a", "/b", "/c"):
+        web.page(path)
+    await run(made(), log, tmp_path)
+    for path in ("/", "/c"):  # the limit of a firewall
+        web.errors[path] = FetchRefused(f"{path}: the server answered 403", 403)
+    found = await run(made(), log, tmp_path)
+    assert (found.deleted, found.failed) == (0, 1)
+    assert set(log.titles()) == {"en:/a", "en:/b", "en:/c"}
 
 
 async def test_addresses_that_have_changed_are_visited_at_once(

@@ -29,3 +29,10 @@ def test_cards_numbers_and_doubts_are_shown_and_nothing_is_active() -> None:
 
 def test_characters_that_mark_places_are_taken_out_of_the_text() -> None:
     assert str(seen("a\ue0001\ue001 b\ue002")) == "<p>a1 b</p>\n"
+
+
+def test_a_table_whose_columns_have_no_names_has_no_header() -> None:
+    rows = "| --- | --- |\n| Billard | 6,50 € |\n"
+    nameless = BeautifulSoup(seen(f"|  |  |\n{rows}\n| Was | Preis |\n{rows}\n| | Preis |\n{rows}"), "html.parser")
+    assert [len(table("th")) for table in nameless("table")] == [0, 2, 2]
+    assert [table("td")[0].text for table in nameless("table")] == ["Billard"] * 3

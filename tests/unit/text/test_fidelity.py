@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from text.html import one_line, to_markdown
+from text.html import one_line, read, to_markdown
 from text.markdown import escaped, inline, plain
 from text.units import units
 
@@ -129,6 +129,15 @@ SCRIPTS = {
     "day.<sup>19</sup> Fee 12 €<sup>1)</sup>": "day. Fee 12 €",
     "20 m<sup>2</sup>50 persons": "20 m2 50 persons",
 }
+
+
+@pytest.mark.parametrize(
+    ("lang", "price"),
+    [("de", "7,50 €"), ("de-CH", "7.50 €"), ("fr", "7,50 €"), ("en", "7.50 €"), ("", "7.50 €"), ("de-XX", "7.50 €")],
+)
+def test_raised_cents_get_the_decimal_sign_of_the_page(lang: str, price: str) -> None:
+    assert read("<p>Adults 7<sup>50</sup> €", lang).markdown == f"Adults {price}"
+    assert one_line("Adults 7<sup>50</sup> €", lang) == f"Adults {price}"
 
 
 @pytest.mark.parametrize("html", SCRIPTS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from importlib.metadata import EntryPoint
@@ -155,6 +156,26 @@ async def test_a_document_that_is_away_is_tried_again(monkeypatch: pytest.Monkey
     assert await tools.of("town") == []  # it is no OpenAPI document now
     [tool] = await tools.of("town")
     assert tool.function._server == "https://fees.example/v2"  # type: ignore[attr-defined]
+
+
+async def test_a_question_goes_on_without_a_document_that_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = asyncio.Event()
+
+    class Slow(Away):
+        async def get(self, url: str, **_: Any) -> Fetched:  # type: ignore[override]
+            await there.wait()
+            return await super().get(url)
+
+    monkeypatch.setattr(site_tools, "PATIENCE", 0.01)
+    settings = OpenApiTools(openapi="https://fees.example/openapi.json", operations=("getFee",))
+    content = json.dumps(DOCUMENT | {"servers": [{"url": "/v2"}]}).encode()
+    tools = ConnectedTools({"town": [settings]}, Slow(content))
+    assert await tools.of("town") == []
+    assert await tools.of("town") == []  # one read, however many questions
+    there.set()
+    monkeypatch.setattr(site_tools, "PATIENCE", 60.0)
+    [tool] = await tools.of("town")
+    assert tool.name == "get_fee"
 
 
 async def test_a_document_at_an_address_takes_no_other_tool_s_place(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -104,13 +105,13 @@ class Log:
     def __init__(self, answered: Sequence[AnsweredQuestion]) -> None:
         self.answers = answered
         self.reads = 0
-        self.down = False
+        self.down: Exception | None = None
         self.open_to_all: frozenset[PageName] = frozenset((POOL,))
 
     async def answered(self, site: str, since: datetime, most: int) -> Sequence[AnsweredQuestion]:
         self.reads += 1
         if self.down:
-            raise Retryable("away")
+            raise self.down
         return self.answers
 
     async def readable(self, site: str, page_ids: Collection[str], groups: Iterable[str]) -> frozenset[PageName]:
@@ -156,13 +157,18 @@ async def test_a_page_that_is_gone_or_no_longer_for_everybody_takes_its_question
     await made.aclose()
 
 
-async def test_a_log_that_cannot_be_read_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [Retryable("away"), ValueError("a fault of ours")])
+async def test_a_log_that_cannot_be_read_is_read_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
     monkeypatch.setattr(module, "RETRY", 0.0)
     log = Log(of_three())
-    log.down = True
+    log.down = error
     made = kept(log)
     assert await shown(made, log) == []
     await until(lambda: made._kept["town"].task is None)
-    log.down = False
+    log.down = None
     assert await shown(made, log) == ["When does the pool open?"]
     await made.aclose()
+    gc.collect()
+    assert "never retrieved" not in caplog.text

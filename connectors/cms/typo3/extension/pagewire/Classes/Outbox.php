@@ -35,13 +35,16 @@ final class Outbox
     }
 
     /**
-     * The rows that go next; saves first, and behind all others the rows that failed, so that these block none.
+     * The rows that go next; saves first, and behind all others the rows that failed, so that these block none. Of
+     * those the first differs from call to call, so that they do not block each other either.
      */
     public function next(int $limit): array
     {
-        return $this->connection()->fetchAllAssociative(
-            'SELECT * FROM ' . self::TABLE . " WHERE waiting <> 0 ORDER BY CASE WHEN problem = '' THEN 0 ELSE 1 END, waiting, page, language LIMIT " . $limit,
-        );
+        $rows = $this->waiting("problem = ''", $limit, 0);
+        $room = $limit - count($rows);
+        $failed = (int)$this->connection()->fetchOne('SELECT COUNT(*) FROM ' . self::TABLE . " WHERE waiting <> 0 AND problem <> ''");
+        $from = $failed > $room ? max(0, random_int(1 - $room, $failed - 1)) : 0;
+        return $room ? [...$rows, ...$this->waiting("problem <> ''", $room, $from)] : $rows;
     }
 
     /**
@@ -72,6 +75,13 @@ final class Outbox
     {
         return $this->connection()->fetchAllAssociative(
             'SELECT * FROM ' . self::TABLE . " WHERE problem <> '' ORDER BY page, language LIMIT " . $limit,
+        );
+    }
+
+    private function waiting(string $which, int $limit, int $from): array
+    {
+        return $this->connection()->fetchAllAssociative(
+            'SELECT * FROM ' . self::TABLE . " WHERE waiting <> 0 AND $which ORDER BY waiting, page, language LIMIT $limit OFFSET $from",
         );
     }
 
