@@ -107,6 +107,35 @@ async def answer(
     return [s.message for s in sender.sent if isinstance(s.message, AnswerEvent)]
 
 
+async def test_without_a_model_the_whole_answer_is_one_request() -> None:
+    """It is all there at once, and a request for each event would make the visitor wait for each confirmation."""
+
+    class Requests(FakeSender):
+        async def send_all(self, topic: Topic, key: str, messages: Sequence[Message]) -> None:
+            requests.append([message.event.type for message in messages if isinstance(message, AnswerEvent)])
+            await super().send_all(topic, key, messages)
+
+    requests: list[list[str]] = []
+    await answer(asked(POOL, TICKETS), None, Requests())
+    assert len(requests) == 1
+    assert requests[0][:3] == ["rephrased", "sources", "token"]
+    assert requests[0][-2:] == ["answer", "done"]
+
+
+async def test_with_a_model_the_sources_are_shown_before_it_writes() -> None:
+    class Looks(FakeChat):
+        async def stream(
+            self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, tools: Sequence[ToolSpec] = ()
+        ) -> AsyncGenerator[Delta, None]:
+            seen.extend(each.message.event.type for each in sender.sent if isinstance(each.message, AnswerEvent))
+            async for delta in super().stream(messages, max_tokens=max_tokens, tools=tools):
+                yield delta
+
+    sender, seen = FakeSender(), list[str]()
+    await answer(asked(POOL), Looks("Closed [1]."), sender)
+    assert seen == ["rephrased", "sources"]
+
+
 class OneExample:
     """Always the same; `asked` holds for what it was picked."""
 
