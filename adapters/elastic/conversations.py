@@ -59,7 +59,7 @@ class ElasticConversations:
         hits: list[dict[str, Any]] = answer["hits"]["hits"]
         return hits
 
-    async def put(self, kept: VersionedConversation, *, at_once: bool = False) -> None:
+    async def put(self, kept: VersionedConversation, *, at_once: bool = False) -> VersionedConversation:
         """Raises: ConversationChanged, ElasticsearchDown."""
         if not self._there:
             await self._indexes.ensure_system(CONVERSATIONS)
@@ -70,7 +70,7 @@ class ElasticConversations:
             place = dict(zip(("if_seq_no", "if_primary_term"), kept.version, strict=True))
         with explained("keeping a conversation"):
             try:
-                await self._es.index(
+                done = await self._es.index(
                     index=CONVERSATIONS,
                     id=_id(ConversationOwner(conversation.site, conversation.owner), conversation.conversation_id),
                     document=_document(conversation),
@@ -79,6 +79,7 @@ class ElasticConversations:
                 )
             except ConflictError as err:
                 raise ConversationChanged("somebody else has written this conversation meanwhile") from err
+        return VersionedConversation(conversation, (done["_seq_no"], done["_primary_term"]))
 
     async def delete(self, owner: ConversationOwner, conversation_id: str) -> bool:
         """Raises: ElasticsearchDown."""
