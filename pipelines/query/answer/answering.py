@@ -298,7 +298,7 @@ class Answering:
                 return None
             made.certainty = quotation.certainty
             for event in quotation.events:
-                await _publish(event, made, to, more=True)
+                await _publish(event, made, to)
             made.note(step("quote", task.question, f"{len(quotation.citations)} units", began))
         if not to.text:
             made.certainty = "pages"
@@ -372,9 +372,11 @@ class Answering:
             try:
                 async with aclosing(
                     pumped(strategy.run(replace(task, until=perf_counter() + seconds)), stopped, seconds)
-                ) as pieces:
-                    async for piece in pieces:
-                        await _publish(piece, made, to)
+                ) as batches:
+                    async for pieces in batches:
+                        for piece in pieces:
+                            await _publish(piece, made, to)
+                        await to.put()
                 return None
             except StrategyFailed as err:
                 failure = err.failure
@@ -423,7 +425,8 @@ async def _corrected(right: Corrected, made: _Made, to: Publication) -> None:
         await to.put(Citation(n=1, start=0, end=len(text)), more=True)
 
 
-async def _publish(piece: Piece, made: _Made, to: Publication, *, more: bool = False) -> None:
+async def _publish(piece: Piece, made: _Made, to: Publication) -> None:
+    """Note a piece, or put its event, which the publication holds for those that follow at once."""
     match piece:
         case Step():
             made.note(piece)
@@ -444,6 +447,6 @@ async def _publish(piece: Piece, made: _Made, to: Publication, *, more: bool = F
             made.prompt = messages
         case SourcesFound():
             made.sources = whole_links(piece.sources)
-            await to.put(piece.model_copy(update={"sources": made.sources}))
+            await to.put(piece.model_copy(update={"sources": made.sources}), more=True)
         case _:
-            await to.put(piece, more=more)
+            await to.put(piece, more=True)
