@@ -40,6 +40,10 @@ class FakeSender:
     ) -> None:
         self.sent.append(SentMessage(topic, key, message, partition_key, lane))
 
+    async def send_all(self, topic: Topic, key: str, messages: Sequence[Message]) -> None:
+        for message in messages:
+            await self.send(topic, key, message)
+
 
 @dataclass
 class _Doc:

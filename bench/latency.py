@@ -216,3 +216,7 @@ class _Shown:
         self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None, lane: Lane | None = None
     ) -> None:
         self.at.setdefault(message.model_dump()["event"]["type"], perf_counter())
+
+    async def send_all(self, topic: Topic, key: str, messages: Sequence[Message]) -> None:
+        for message in messages:
+            await self.send(topic, key, message)

@@ -39,7 +39,7 @@ class FakeConversations:
                 return kept
         return None
 
-    async def put(self, kept: VersionedConversation, *, at_once: bool = False) -> None:
+    async def put(self, kept: VersionedConversation, *, at_once: bool = False) -> VersionedConversation:
         self._fail()
         conversation = kept.conversation
         place = (ConversationOwner(conversation.site, conversation.owner), conversation.conversation_id)
@@ -48,6 +48,7 @@ class FakeConversations:
             raise ConversationChanged("somebody else has written this conversation meanwhile")
         self._writes += 1
         self.kept[place] = replace(kept, version=(self._writes, 1))
+        return self.kept[place]
 
     async def delete(self, owner: ConversationOwner, conversation_id: str) -> bool:
         self._fail()

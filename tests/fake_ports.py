@@ -612,6 +612,10 @@ class FakeLogSender:
         assert isinstance(message, OutcomeEvent)
         await self.outcomes.put(message)
 
+    async def send_all(self, topic: Topic, key: str, messages: Sequence[Message]) -> None:
+        for message in messages:
+            await self.send(topic, key, message)
+
 
 class FakeModels:
     """One model for all sites."""

@@ -50,6 +50,7 @@ class ScriptedKafka:
     def __init__(self) -> None:
         self.address = ""
         self.log: list[bytes | None] = []
+        self.produced = 0  # requests
         self.leader_has_it = asyncio.Event()
         self.follower_has_it = asyncio.Event()
         self.follower_has_it.set()
@@ -113,6 +114,7 @@ class ScriptedKafka:
         raise AssertionError(f"not in VERSIONS: {api}")
 
     async def _produce(self, request: Any) -> bytes:
+        self.produced += 1
         offsets = [(topic, [(0, 0, self._append(data), -1) for _, data in parts]) for topic, parts in request.topics]
         self.leader_has_it.set()
         if request.required_acks == ALL_REPLICAS:

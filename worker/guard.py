@@ -15,7 +15,7 @@ A failed write to the dead letters is repeated for ever: the record is acknowled
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -59,10 +59,17 @@ class RecordSender:
     async def send(
         self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None, lane: Lane | None = None
     ) -> None:
+        sending = self._bus.send(
+            topic, key, message, partition_key=partition_key, trace_id=self._trace_id, lane=lane or self._lane
+        )
+        await self._confirmed(sending)
+
+    async def send_all(self, topic: Topic, key: str, messages: Sequence[Message]) -> None:
+        await self._confirmed(self._bus.send_all(topic, key, messages, trace_id=self._trace_id, lane=self._lane))
+
+    async def _confirmed(self, sending: Awaitable[None]) -> None:
         try:
-            await self._bus.send(
-                topic, key, message, partition_key=partition_key, trace_id=self._trace_id, lane=lane or self._lane
-            )
+            await sending
         except asyncio.CancelledError:
             self.cut_off = True
             raise

@@ -47,13 +47,15 @@ class ElasticConversations(SystemIndex):
             hits = await search()
         return _kept(hits[0]) if hits else None
 
-    async def put(self, kept: VersionedConversation, *, at_once: bool = False) -> None:
+    async def put(self, kept: VersionedConversation, *, at_once: bool = False) -> VersionedConversation:
         """Raises: ConversationChanged, ElasticsearchDown."""
         conversation = kept.conversation
         id = _id(ConversationOwner(conversation.site, conversation.owner), conversation.conversation_id)
         document = _document(conversation)
-        if await self._replace("keeping a conversation", id, document, kept.version, refresh=at_once) is None:
+        version = await self._replace("keeping a conversation", id, document, kept.version, refresh=at_once)
+        if version is None:
             raise ConversationChanged("somebody else has written this conversation meanwhile")
+        return VersionedConversation(conversation, version)
 
     async def delete(self, owner: ConversationOwner, conversation_id: str) -> bool:
         """Raises: ElasticsearchDown."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -22,7 +22,7 @@ from adapters.kafka.client import (
 )
 from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime import tracing
-from pipelines.runtime.errors import Retryable, TooLarge
+from pipelines.runtime.errors import PagewireError, Retryable, TooLarge
 from pipelines.runtime.record import TRACE_HEADER, Headers, Lane, in_lane
 from pipelines.runtime.record import trace_id as current_trace
 from schemas.base import Message
@@ -157,15 +157,35 @@ class KafkaSender:
             sent = await self._confirmed(await self._queue(outgoing, tracing.carried()))
             sending.confirmed(sent.partition, sent.offset)
 
+    async def send_all(
+        self,
+        topic: Topic,
+        key: str,
+        messages: Sequence[Message],
+        *,
+        trace_id: str | None = None,
+        lane: Lane | None = None,
+    ) -> None:
+        """Raises: as `send`."""
+        trace, lane = trace_id or current_trace.get() or None, lane or "save"
+        await self.send_many(Outgoing(topic, key, each, trace_id=trace, lane=lane) for each in messages)
+
     async def send_many(self, messages: Iterable[Outgoing]) -> list[Sent]:
         """Send in this order; return when all are confirmed.
 
         Raises:
             Retryable, TooLarge: the first failure; the other messages may have been sent.
         """
-        queued = [await self._queue(message) for message in messages]
+        queued: list[_Queued] = []
+        refused: PagewireError | None = None
+        for message in messages:
+            try:
+                queued.append(await self._queue(message))
+            except PagewireError as err:
+                refused = err  # raised when the messages before it are confirmed: their order is settled then
+                break
         results = await asyncio.gather(*(self._confirmed(one) for one in queued), return_exceptions=True)
-        for result in results:
+        for result in [*results, refused]:
             if isinstance(result, BaseException):
                 raise result
         return [result for result in results if isinstance(result, Sent)]

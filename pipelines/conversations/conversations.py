@@ -18,6 +18,7 @@ from functools import partial
 from typing import Protocol
 
 import structlog
+from cachetools import LRUCache
 
 from pipelines.conversations.ask import Asker, BadPosition, Followed, UnknownAnswer
 from pipelines.conversations.titles import Titles
@@ -58,6 +59,7 @@ NOTE_TIMEOUT = 2.0  # seconds to store the end of an answer before it is passed 
 TRIES = 5  # of a write that conflicts with others
 GRACE = timedelta(seconds=30)  # after a deadline, in which a stage may still report that it has passed
 LISTED = 200  # conversations
+ASKED = 200  # conversations with a question that was stored and whose answer is not followed yet
 
 
 class UnknownConversation(Permanent):
@@ -107,8 +109,8 @@ class ConversationStore(Protocol):
     async def with_answer(self, site: str, request_id: str) -> VersionedConversation | None:
         """The site's conversation with this answer, of any owner: for operators."""
 
-    async def put(self, kept: VersionedConversation, *, at_once: bool = False) -> None:
-        """Write if the stored version is still the one that was read.
+    async def put(self, kept: VersionedConversation, *, at_once: bool = False) -> VersionedConversation:
+        """Write if the stored version is still the one that was read; returns it with its new version.
 
         Args:
             at_once: lists show the change when this returns, otherwise within a second.
@@ -144,11 +146,15 @@ class Conversations:
         self._answers = answers
         self._messages = messages
         self._clock = clock
+        # By request. The end of an answer is written over this version without a read, for which the visitor would
+        # wait: a read of what was just written makes Elasticsearch refresh the index.
+        self._asked: LRUCache[str, VersionedConversation] = LRUCache(ASKED)
 
     async def begin(self, owner: ConversationOwner, question: Question, position: str) -> None:
         """Store the first question of a conversation. If that fails, the question is answered all the same."""
         try:
-            await self._store.put(VersionedConversation(begun(owner, question, position)))
+            kept = await self._store.put(VersionedConversation(begun(owner, question, position)))
+            self._asked[question.request_id] = kept
         except Retryable as err:
             log.warning("a conversation is not kept", error=str(err))
 
@@ -180,9 +186,10 @@ class Conversations:
                 question = with_language_of(last, question, languages)
             conversation = continued(kept.conversation, question, position, replaces=replaces)
             try:
-                await self._store.put(replace(kept, conversation=conversation))
+                kept = await self._store.put(replace(kept, conversation=conversation))
             except ConversationChanged:
                 continue  # most likely by another question, which the next read finds
+            self._asked[question.request_id] = kept
             return question.model_copy(update={"history": history(conversation, self._messages, question.groups)})
         raise ConversationChanged("the conversation is written by others all the time; try again")
 
@@ -201,7 +208,7 @@ class Conversations:
         Args:
             titled: whether a new conversation gets a title, in the background.
         """
-        outcome, heard = TurnOutcome(), False
+        outcome, heard, kept = TurnOutcome(), False, self._asked.pop(question.request_id, None)
         async with aclosing(events):
             try:
                 async for followed in events:
@@ -209,22 +216,27 @@ class Conversations:
                     if isinstance(followed.event, AnswerEvent):  # else it is one token of many
                         before, outcome = outcome, outcome.after(followed.event.event)
                         if outcome.end is not None and outcome.end is not before.end:
-                            kept = await self._note(owner, question, partial(completed, outcome=outcome))
-                            if titled and kept is not None and not outcome.courteous:
-                                self._entitle(owner, kept, question.request_id)
+                            noted = await self._note(owner, question, partial(completed, outcome=outcome), kept)
+                            if titled and noted is not None and not outcome.courteous:
+                                self._entitle(owner, noted, question.request_id)
                     yield followed
             except Retryable:
                 if not heard:
-                    await self._note(owner, question, partial(changed_turn, removed=True))
+                    await self._note(owner, question, partial(changed_turn, removed=True), kept)
                 raise
 
     async def _note(
-        self, owner: ConversationOwner, question: Question, change: Callable[[Conversation, str], Conversation]
+        self,
+        owner: ConversationOwner,
+        question: Question,
+        change: Callable[[Conversation, str], Conversation],
+        kept: VersionedConversation | None,
     ) -> Conversation | None:
-        """Change the question's turn if possible; the log has the answer anyway."""
+        """Change the question's turn if possible; the log has the answer anyway. `kept`: as with the question."""
+        name = question.conversation_id
         try:
             async with asyncio.timeout(NOTE_TIMEOUT):
-                return await self._change(owner, question.conversation_id, lambda it: change(it, question.request_id))
+                return await self._change(owner, name, lambda it: change(it, question.request_id), kept=kept)
         except UnknownConversation:
             pass  # never stored, or deleted meanwhile
         except (Retryable, TimeoutError) as err:
@@ -368,7 +380,7 @@ class Conversations:
         at_once: bool = False,
         kept: VersionedConversation | None = None,
     ) -> Conversation:
-        """Apply a change and write it. `kept`: as it was just read."""
+        """Apply a change and write it. `kept`: as it was just read or written."""
         for _ in range(TRIES):
             kept = kept or await self._get(owner, conversation_id)
             changed = change(kept.conversation)
@@ -392,7 +404,7 @@ class Conversations:
         if conversation == kept.conversation:
             return kept
         with suppress(ConversationChanged):  # the next read completes it from the log
-            await self._store.put(replace(kept, conversation=conversation))
+            return await self._store.put(replace(kept, conversation=conversation))
         return await self._get(ConversationOwner(conversation.site, conversation.owner), conversation.conversation_id)
 
     async def _outcome(self, site: str, turn: StoredTurn) -> TurnOutcome:

@@ -37,6 +37,7 @@ class Publication:
         self._site = request.site
         self._attempt = attempt
         self._seq = 0
+        self._held: list[AnswerEvent] = []  # to be written with the next ones
         self.text = ""
         self.citations: list[Citation] = []
         self._end: Answered | Failed | None = None
@@ -53,21 +54,31 @@ class Publication:
         self.text, self.citations = "", []
         await self.put(Restart(attempt=self._attempt))
 
-    async def put(self, *events: Event) -> None:
-        """Write events in order; returns when the broker has them."""
+    async def put(self, *events: Event, more: bool = False) -> None:
+        """Write events in order; returns when the broker has them.
+
+        Args:
+            more: the next ones follow at once, and are written together with these.
+        """
         for event in events:
-            message = AnswerEvent(
-                request_id=self._request_id, site=self._site, attempt=self._attempt, seq=self._seq, event=event
+            self._held.append(
+                AnswerEvent(
+                    request_id=self._request_id, site=self._site, attempt=self._attempt, seq=self._seq, event=event
+                )
             )
             self._seq += 1
-            await self._sender.send(ANSWERS, self._request_id, message)
             if isinstance(event, Token):
                 self.text += event.text
-                self._first_word_at = self._first_word_at or datetime.now(UTC)
             elif isinstance(event, Citation):
                 self.citations.append(event)
-            elif isinstance(event, Answered | Failed):
-                self._end = event
+        if more or not self._held:
+            return
+        held, self._held = self._held, []
+        await self._sender.send_all(ANSWERS, self._request_id, held)
+        if any(isinstance(each.event, Token) for each in held):
+            self._first_word_at = self._first_word_at or datetime.now(UTC)
+        ends = [each.event for each in held if isinstance(each.event, Answered | Failed)]
+        self._end = ends[-1] if ends else self._end
 
 
 def earliest(request: Question) -> int:

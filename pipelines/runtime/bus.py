@@ -42,6 +42,15 @@ class Producer(Protocol):
         """
         ...
 
+    async def send_all(
+        self, topic: Topic, key: str, messages: Sequence[Message], *, trace_id: str | None, lane: Lane | None
+    ) -> None:
+        """As `send`, for messages of one key: in their order, and all of them in as few requests as possible.
+
+        Raises: as `send`; the messages before the one that failed may be on the bus.
+        """
+        ...
+
     async def send_bytes(
         self, topic: Topic, key: bytes | None, value: bytes | None, headers: Headers, *, partition: int | None = None
     ) -> None:

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -33,6 +33,13 @@ class Sender(Protocol):
 
         Raises:
             Retryable: not confirmed. Permanent: too large for the bus, code `too-large`.
+        """
+        ...
+
+    async def send_all(self, topic: Topic, key: str, messages: Sequence[Message]) -> None:
+        """As `send`, for messages of one key: in their order, and all of them in as few requests as possible.
+
+        Raises: as `send`; the messages before the one that failed may be on the bus.
         """
         ...
 

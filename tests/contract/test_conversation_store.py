@@ -61,9 +61,9 @@ async def test_what_was_put_is_there_at_once_and_knows_its_version(
     assert kept.conversation == conversation
     assert kept.version is not None
     longer = continued(conversation, asked("request-0002"), "3.9.1")
-    await store.put(replace(kept, conversation=longer))
+    written = await store.put(replace(kept, conversation=longer))
     again = await store.get(owner, "conversation-1")
-    assert again is not None
+    assert again == written
     assert again.conversation == longer
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from adapters.kafka import KafkaSender, sender
 from adapters.kafka.sender import Outgoing
+from pipelines.runtime.errors import TooLarge
 from schemas.answer import AnswerEvent, Token
 from schemas.topics import ANSWERS
 from tests.scripted_kafka import ScriptedKafka, fall_silent, hang_up
@@ -62,3 +63,24 @@ async def test_a_message_whose_confirmation_is_lost_is_in_the_log_once(
     assert (first.offset, second.offset) == (0, 1)
     assert texts(broker) == ["a", "b"]
     assert not broker.answers
+
+
+async def test_messages_of_one_key_are_one_request_in_their_order(broker: ScriptedKafka, kafka: KafkaSender) -> None:
+    await kafka.send_all(ANSWERS, "request-1", [said("before").message])  # the topic's partitions are known now
+    before = broker.produced
+    await kafka.send_all(ANSWERS, "request-1", [said(text).message for text in "abcdefgh"])
+    assert texts(broker) == ["before", *"abcdefgh"]
+    assert broker.produced == before + 1
+
+
+async def test_what_follows_a_message_that_is_refused_is_not_sent(broker: ScriptedKafka, kafka: KafkaSender) -> None:
+    """The messages before it are confirmed by then: a later attempt finds them in the log."""
+    large = said("x" * sender.MAX_RECORD_BYTES)
+    broker.follower_has_it.clear()
+    sending = asyncio.create_task(kafka.send_many([said("a"), large, said("b")]))
+    await broker.leader_has_it.wait()
+    assert not (await asyncio.wait((sending,), timeout=0.2))[0]
+    broker.follower_has_it.set()
+    with pytest.raises(TooLarge):
+        await sending
+    assert texts(broker) == ["a"]

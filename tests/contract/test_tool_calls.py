@@ -221,9 +221,9 @@ async def test_a_stop_in_the_middle_hangs_up_on_the_model() -> None:
     async with served(script) as (model, server):
         pieces: list[Any] = []
         strategy = ReAct(StrategyContext(EveryStep(model), SitePrompts(), Site(FOUND)))
-        async for each in pumped(strategy.run(TASK), stopped, 60.0):
-            pieces.append(each)
-            if isinstance(each, SourcesFound):
+        async for beat in pumped(strategy.run(TASK), stopped, 60.0):
+            pieces += beat
+            if any(isinstance(each, SourcesFound) for each in beat):
                 await asyncio.wait_for(asked_again.wait(), 10)
                 stopped.set()
         await asyncio.wait_for(server.hung_up.wait(), 10)

@@ -163,6 +163,7 @@ class Answering:
         await to.put(
             QuestionRephrased(question=retrieved.question, mode=retrieved.mode),
             SourcesFound(grade=retrieved.grade, sources=retrieved.sources),
+            more=not self._strategies,  # without a model, the answer is there at once
         )
         made = _Made(retrieved.sources, usage=retrieved.usage)
         did = self._settings.flow_of(request.site, request.under).rephrase
@@ -301,7 +302,8 @@ class Answering:
             made.certainty = "pages"
             asked = retrieved.request
             contact = self._prompts.of(asked.site).reached_by(self._settings.site(asked.site), asked.lang)
-            await to.put(Token(text=await self._said(reply(retrieved, phrases, contact), retrieved.request)))
+            said = await self._said(reply(retrieved, phrases, contact), retrieved.request)
+            await to.put(Token(text=said), more=True)
         return None
 
     async def _reply(
@@ -311,7 +313,7 @@ class Answering:
         made.strategy = "courtesy"
         asked = task.retrieved.request
         if task.retrieved.person:
-            await to.put(Token(text=await self._said(self._to_a_person(asked), asked)))
+            await to.put(Token(text=await self._said(self._to_a_person(asked), asked)), more=True)
             return None
         task = replace(task, room=self._settings.step(task.retrieved.request.site, "courtesy").max_tokens or task.room)
         if courtesy == "conversation" and self._courteous is not None and task.retrieved.request.history:
@@ -323,7 +325,7 @@ class Answering:
                 await to.restart()
         made.extractive, made.cut = True, False
         text = self._phrases(task.retrieved.request).say(courtesy, task.retrieved.request.lang)
-        await to.put(Token(text=await self._said(text, task.retrieved.request)))
+        await to.put(Token(text=await self._said(text, task.retrieved.request)), more=True)
         return None
 
     def _to_a_person(self, asked: Question) -> str:
@@ -368,9 +370,11 @@ class Answering:
             try:
                 async with aclosing(
                     pumped(strategy.run(replace(task, until=perf_counter() + seconds)), stopped, seconds)
-                ) as pieces:
-                    async for piece in pieces:
-                        await _publish(piece, made, to)
+                ) as batches:
+                    async for pieces in batches:
+                        for piece in pieces:
+                            await _publish(piece, made, to)
+                        await to.put()
                 return None
             except StrategyFailed as err:
                 failure = err.failure
@@ -413,12 +417,13 @@ async def _corrected(right: Corrected, made: _Made, to: Publication) -> None:
     """Publish an editor's words; an answer cites the page that it is about."""
     text = as_text(right.text)
     made.strategy, made.certainty, made.corrected = "correction", "said", True
-    await to.put(Token(text=text))
+    await to.put(Token(text=text), more=True)
     if made.sources:
-        await to.put(Citation(n=1, start=0, end=len(text)))
+        await to.put(Citation(n=1, start=0, end=len(text)), more=True)
 
 
 async def _publish(piece: Piece, made: _Made, to: Publication) -> None:
+    """Note a piece, or put its event, which the publication holds for those that follow at once."""
     match piece:
         case Step():
             made.note(piece)
@@ -439,6 +444,6 @@ async def _publish(piece: Piece, made: _Made, to: Publication) -> None:
             made.prompt = messages
         case SourcesFound():
             made.sources = whole_links(piece.sources)
-            await to.put(piece.model_copy(update={"sources": made.sources}))
+            await to.put(piece.model_copy(update={"sources": made.sources}), more=True)
         case _:
-            await to.put(piece)
+            await to.put(piece, more=True)

@@ -32,8 +32,9 @@ class StrategyFailed(Exception):
 
 async def pumped(
     pieces: AsyncGenerator[Piece, None], stopped: asyncio.Event, seconds: float
-) -> AsyncGenerator[Piece, None]:
-    """All pieces in order, the first at once, until `stopped` is set. A fast model or a slow bus makes larger tokens.
+) -> AsyncGenerator[list[Piece], None]:
+    """All pieces in order, the first at once, until `stopped` is set; those of a beat together. A fast model or a slow
+    bus makes larger tokens.
 
     Args:
         seconds: the pieces may take.
@@ -70,8 +71,8 @@ async def pumped(
                 room.release()
             if stopped.is_set():
                 return
-            for piece in _joined(batch):
-                yield piece
+            if batch:
+                yield list(_joined(batch))
         if stopped.is_set():
             return
         if not reader.done():

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from adapters.elastic.writer import Write, WriteOutcome, Writer
@@ -23,7 +23,6 @@ VARIABLE = "STORM_DIE_AT"
 
 _left = 0
 write = Writer.write
-send = KafkaSender.send
 
 
 def here(point: str) -> bool:
@@ -54,16 +53,20 @@ async def write_and_die(self: Writer, writes: Sequence[Write]) -> list[WriteOutc
     return written
 
 
-async def send_and_die(self: KafkaSender, *given: Any, **named: Any) -> None:
-    if here("before-send"):
-        die()
-    await send(self, *given, **named)
-    if here("after-send"):
-        die()
+def dying(send: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    async def send_and_die(self: KafkaSender, *given: Any, **named: Any) -> None:
+        if here("before-send"):
+            die()
+        await send(self, *given, **named)
+        if here("after-send"):
+            die()
+
+    return send_and_die
 
 
 if __name__ == "__main__":
     _left = int(os.environ[VARIABLE].partition(":")[2])
     Writer.write = write_and_die  # type: ignore[method-assign]
-    KafkaSender.send = send_and_die  # type: ignore[method-assign]
+    KafkaSender.send = dying(KafkaSender.send)  # type: ignore[method-assign]
+    KafkaSender.send_all = dying(KafkaSender.send_all)  # type: ignore[method-assign]
     main()

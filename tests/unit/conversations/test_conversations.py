@@ -105,6 +105,47 @@ async def test_who_follows_to_the_end_keeps_the_answer_before_handing_it_on() ->
     assert bench.log.read == [asked.request_id]  # the look before the end, and none after it
 
 
+class Reads(FakeConversations):
+    """Counts what is read."""
+
+    count = 0
+
+    async def get(self, owner: ConversationOwner, conversation_id: str) -> VersionedConversation | None:
+        self.count += 1
+        return await super().get(owner, conversation_id)
+
+
+async def test_the_end_of_an_answer_is_kept_without_a_read() -> None:
+    """The visitor waits for it, and a read of what was just written is slow."""
+    bench = Bench()
+    bench.store = reads = Reads()
+    bench.conversations = Conversations(reads, bench.log, 15, lambda: bench.now)
+    await bench.follow(await bench.begin(), answer("Daily."), Done())
+    assert reads.count == 0
+    await bench.go_on(2)
+    read = reads.count
+    await bench.follow(bench.ask(2), answer("At nine."), Done())
+    assert reads.count == read
+    assert await bench.states() == ["answered", "answered"]
+
+
+async def test_an_answer_is_kept_in_the_conversation_that_somebody_has_changed_meanwhile() -> None:
+    bench = Bench()
+    asked = await bench.begin()
+    await bench.conversations.rename(OWNER, ID, "Opening hours")
+    await bench.follow(asked, answer("Daily."), Done())
+    detail = await bench.conversations.get(OWNER, ID)
+    assert (detail.title, [turn.answer for turn in detail.turns]) == ("Opening hours", ["Daily."])
+
+
+async def test_the_answer_of_a_conversation_that_was_deleted_meanwhile_is_not_kept() -> None:
+    bench = Bench()
+    asked = await bench.begin()
+    assert await bench.store.delete(OWNER, ID)
+    assert await bench.follow(asked, answer("Daily."), Done()) == ["answer", "done"]
+    assert not bench.store.kept
+
+
 async def test_a_question_under_way_in_a_conversation_of_another_log_is_over_with_its_deadline() -> None:
     """So it is after a restore, and for a moment where the topic has got partitions."""
     bench = Bench()
@@ -196,10 +237,10 @@ async def test_of_two_questions_at_once_one_is_refused() -> None:
 class Contended(FakeConversations):
     """Somebody else writes between each look and the write that follows it."""
 
-    async def put(self, kept: VersionedConversation, *, at_once: bool = False) -> None:
+    async def put(self, kept: VersionedConversation, *, at_once: bool = False) -> VersionedConversation:
         if kept.version is not None:
             raise ConversationChanged("again")
-        await super().put(kept)
+        return await super().put(kept)
 
 
 async def test_one_who_never_gets_to_write_is_told_to_try_again() -> None:

@@ -70,6 +70,39 @@ async def test_events_are_numbered_without_gaps_and_each_attempt_from_the_start(
     assert told(sender) == [(1, 0, A), (1, 1, B), (1, 2, A), (2, 0, Restart(attempt=2)), (2, 1, B)]
 
 
+class Requests(FakeSender):
+    """Counts the requests to the broker."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+
+    async def send_all(self, topic: Topic, key: str, messages: Sequence[Message]) -> None:
+        self.sizes.append(len(messages))
+        await super().send_all(topic, key, messages)
+
+
+async def test_what_is_followed_at_once_is_written_together_with_what_follows() -> None:
+    sender = Requests()
+    publication = Publication(sender, question(), 1)
+    await publication.put(A, more=True)
+    assert (told(sender), publication.text, publication.published.first_word_at) == ([], "a", None)
+    await publication.put(B, Done())
+    assert told(sender) == [(1, 0, A), (1, 1, B), (1, 2, Done())]
+    assert sender.sizes == [3]
+    assert publication.published.first_word_at is not None
+
+
+async def test_what_was_held_is_in_the_log_before_it_is_taken_back() -> None:
+    sender = FakeSender()
+    publication = Publication(sender, question(), 1)
+    await publication.put(A, more=True)
+    await publication.restart()
+    await publication.put(B)
+    assert told(sender) == [(1, 0, A), (2, 0, Restart(attempt=2)), (2, 1, B)]
+    assert publication.text == "b"
+
+
 async def test_every_event_says_whose_it_is() -> None:
     sender = FakeSender()
     await Publication(sender, question(), 1).put(A, Done())

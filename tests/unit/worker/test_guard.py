@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -55,6 +55,12 @@ class FakeBus:
         self.messages.append((message, partition_key))
         assert lane is not None
         self.lanes.append(lane)
+
+    async def send_all(
+        self, topic: Topic, key: str, messages: Sequence[Message], *, trace_id: str | None, lane: Lane | None
+    ) -> None:
+        for message in messages:
+            await self.send(topic, key, message, trace_id=trace_id, lane=lane)
 
     async def send_bytes(
         self, topic: Topic, key: bytes | None, value: bytes | None, headers: Headers, *, partition: int | None = None
@@ -222,13 +228,16 @@ async def test_a_swallowed_limit_is_no_success(monkeypatch: pytest.MonkeyPatch) 
     assert bench.letter.attempts == 1
 
 
-async def test_a_limit_that_strikes_in_a_send_is_an_outage_of_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("at_once", [False, True])
+async def test_a_limit_that_strikes_in_a_send_is_an_outage_of_kafka(
+    at_once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bench = Bench(tries=1, try_timeout=0.01)
     bench.bus.hangs = True
 
     async def handler(record: Record, sender: Sender) -> None:
         bench.bus.hangs = record.attempt < 5
-        await sender.send(CHUNKS, "k", Note())
+        await (sender.send_all(CHUNKS, "k", [Note()]) if at_once else sender.send(CHUNKS, "k", Note()))
 
     await bench.run(handler, monkeypatch)
     assert bench.bus.buried == []
@@ -313,6 +322,7 @@ async def test_what_comes_of_a_record_stays_in_its_lane_or_takes_the_one_that_is
     async def handler(record: Record, sender: Sender) -> None:
         await sender.send(CHUNKS, "k", Note())
         await sender.send(CHUNKS, "k", Note(), lane="bulk")
+        await sender.send_all(CHUNKS, "k", [Note()])
         raise Permanent("no")
 
     async def on_dead(record: Record, letter: DeadLetter, sender: Sender) -> None:
@@ -320,8 +330,8 @@ async def test_what_comes_of_a_record_stays_in_its_lane_or_takes_the_one_that_is
 
     bench = Bench(on_dead=on_dead)
     await bench.run(handler, monkeypatch, replace(RECORD, headers=in_lane(RECORD.headers, lane)))
-    assert [topic for topic, *_ in bench.bus.sent] == [CHUNKS, CHUNKS, RECEIPTS]
-    assert bench.bus.lanes == [lane, "bulk", lane]
+    assert [topic for topic, *_ in bench.bus.sent] == [CHUNKS, CHUNKS, CHUNKS, RECEIPTS]
+    assert bench.bus.lanes == [lane, "bulk", lane, lane]
     ((_, _, _, headers),) = bench.bus.buried
     assert lane_of(headers) == lane  # and so a redrive does not overtake saves by accident
 

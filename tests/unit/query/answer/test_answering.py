@@ -107,6 +107,50 @@ async def answer(
     return [s.message for s in sender.sent if isinstance(s.message, AnswerEvent)]
 
 
+class Requests(FakeSender):
+    """Keeps the types of the events of each request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests: list[list[str]] = []
+
+    async def send_all(self, topic: Topic, key: str, messages: Sequence[Message]) -> None:
+        self.requests.append([message.event.type for message in messages if isinstance(message, AnswerEvent)])
+        await super().send_all(topic, key, messages)
+
+
+async def test_without_a_model_the_whole_answer_is_one_request() -> None:
+    """It is all there at once, and a request for each event would make the visitor wait for each confirmation."""
+    sender = Requests()
+    await answer(asked(POOL, TICKETS), None, sender)
+    [events] = sender.requests
+    assert (events[:3], events[-2:]) == (["rephrased", "sources", "token"], ["answer", "done"])
+
+
+async def test_what_a_model_writes_within_a_beat_is_one_request() -> None:
+    sender = Requests()
+    await answer(asked(POOL, TICKETS), FakeChat("Closed on Sundays [1]. A ticket costs 4 euros [2]."), sender)
+    assert sender.requests[0] == ["rephrased", "sources"]
+    assert sender.requests[-1] == ["answer", "done"]
+    written = sender.requests[1:-1]
+    assert [kind for kinds in written for kind in kinds].count("citation") == 2
+    assert len(written) <= 2  # the first piece goes out at once
+
+
+async def test_with_a_model_the_sources_are_shown_before_it_writes() -> None:
+    class Looks(FakeChat):
+        async def stream(
+            self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, tools: Sequence[ToolSpec] = ()
+        ) -> AsyncGenerator[Delta, None]:
+            seen.extend(each.message.event.type for each in sender.sent if isinstance(each.message, AnswerEvent))
+            async for delta in super().stream(messages, max_tokens=max_tokens, tools=tools):
+                yield delta
+
+    sender, seen = FakeSender(), list[str]()
+    await answer(asked(POOL), Looks("Closed [1]."), sender)
+    assert seen == ["rephrased", "sources"]
+
+
 class OneExample:
     """Always the same; `asked` holds for what it was picked."""
 
