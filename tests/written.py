@@ -115,7 +115,7 @@ PAGES = (
     Written(
         "Wasserverbrauch",
         _paragraphs("Veränderung des Wasserverbrauchs gegenüber dem Vorjahr:", "- 30,3 %"),
-        "de", ("- 30,3 %",),
+        "de", (" 30,3 %",),  # behind a dash, in WordPress a long one
     ),
     Written(
         "Angeln", ACCORDION, "de",
@@ -140,7 +140,7 @@ PAGES = (
     ),
     Written(
         "Hallenbad", CLASSIC, "de",
-        ("Die Sauna kostet 16 € für vier Stunden.\nKinder unter 6 zahlen nichts.", "Dienstag ist **Frauentag**."),
+        ("Die Sauna kostet 16 € für vier Stunden.\n", "Kinder unter 6 zahlen nichts.", "Dienstag ist **Frauentag**."),
         (("Was kostet die Sauna?", "16 €"),),
     ),
     Written(

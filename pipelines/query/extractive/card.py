@@ -146,7 +146,8 @@ def _shown(block: str, unit: Evidence, room: int, lang: str, meant: Callable[[Ev
 
 def _table(lines: list[str], unit: Evidence, room: int, *, mark: bool) -> str:
     """With its header, even where its rows begin in another passage; the unit's row in bold if it is the one meant."""
-    rows = [line for line in lines if not _SEPARATOR.fullmatch(line.strip())]
+    # A blank row is the header of columns without names.
+    rows = [line for line in lines if line.strip(" \t|") and not _SEPARATOR.fullmatch(line.strip())]
     header = unit.header or f"|{'  |' * len(cells(unit.text))}"
     rows = rows[1:] if rows and rows[0].strip() == unit.header.strip() else rows
     first, last = _around(rows, unit.text, room - len(header)) if sum(map(len, rows)) > room else (0, len(rows))

@@ -119,3 +119,10 @@ def test_code_and_what_a_paragraph_introduces_come_with_each_other() -> None:
     text, _ = shown(("npm run test -- --grep=x", "code", ("Scripts",)), page=long)
     assert len(text) <= 1.2 * ROOM
     assert (text.count("```"), text.endswith("\n```\n\n…")) == (2, True)
+
+
+def test_a_table_without_names_of_columns_has_one_blank_header() -> None:
+    table = "|  |  |\n| --- | --- |\n| Phone | 99 810 |\n| Loans | 28 days |"
+    unit = Evidence(n=1, start=0, text="| Loans | 28 days |", kind="row", headings=(), header="", block=0, score=1)
+    text = card([unit], [source(1, table)], "On:").text
+    assert text == "On:\n\n> |  |  |\n> | --- | --- |\n> | Phone | 99 810 |\n> | **Loans** | **28 days** |"

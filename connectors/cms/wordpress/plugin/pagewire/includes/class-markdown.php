@@ -86,6 +86,9 @@ final class Markdown {
 	 * @return bool
 	 */
 	public function read_address( $parse ) {
+		if ( ! self::reads() ) {
+			return $parse;
+		}
 		// phpcs:ignore WordPress.Security -- compared, cut and given back.
 		$parts = explode( '?', $_SERVER['REQUEST_URI'] ?? '', 2 );
 		$home  = (string) wp_parse_url( home_url( '/' ), PHP_URL_PATH );
@@ -103,7 +106,7 @@ final class Markdown {
 	/** Sends the page of this request, if Markdown is asked for. */
 	public function answer() {
 		$post = self::post();
-		if ( ! $this->pages->is_public( $post ) || is_preview() ) {
+		if ( ! self::reads() || ! $this->pages->is_public( $post ) || is_preview() || is_feed() || is_embed() || is_trackback() ) {
 			return;
 		}
 		// phpcs:ignore WordPress.Security -- compared.
@@ -133,7 +136,7 @@ final class Markdown {
 		$lang  = isset( $_GET['lang'] ) && is_string( $_GET['lang'] ) ? $_GET['lang'] : '';
 		$query = array( 'below' => home_url( '/' ) );
 		if ( preg_match( '/^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}$/D', $lang ) ) {
-			$query['lang'] = $lang;
+			$query['lang'] = Pages::tag( $lang ); // One kept answer for DE and de.
 		}
 		$this->send( $this->fetched( 'llms.txt?' . http_build_query( $query ) ), '' );
 	}
@@ -187,7 +190,8 @@ final class Markdown {
 		}
 		$etag = '"' . md5( $body ) . '"';
 		// phpcs:ignore WordPress.Security -- compared.
-		$known = in_array( $etag, array_map( 'trim', explode( ',', wp_unslash( $_SERVER['HTTP_IF_NONE_MATCH'] ?? '' ) ) ), true );
+		preg_match_all( '/"[^"]*"/', wp_unslash( $_SERVER['HTTP_IF_NONE_MATCH'] ?? '' ), $tags ); // W/ before one does not matter.
+		$known = in_array( $etag, $tags[0], true );
 		defined( 'DONOTCACHEPAGE' ) || define( 'DONOTCACHEPAGE', true ); // Page caches know the address only.
 		status_header( $known ? 304 : 200 );
 		header( 'Content-Type: text/markdown; charset=utf-8' );
@@ -217,6 +221,12 @@ final class Markdown {
 		}
 		$markdown = $wanted['text/markdown'] ?? 0.0;
 		return $markdown > 0 && $markdown >= ( $wanted['text/html'] ?? 0.0 );
+	}
+
+	/** Whether this request only reads. */
+	private static function reads() {
+		// phpcs:ignore WordPress.Security -- compared.
+		return in_array( $_SERVER['REQUEST_METHOD'] ?? 'GET', array( 'GET', 'HEAD' ), true );
 	}
 
 	/**

@@ -99,7 +99,7 @@ final class Pages {
 	 * @param string $lang `de`, `pt-br`, `pt_BR`.
 	 * @return string
 	 */
-	private static function tag( $lang ) {
+	public static function tag( $lang ) {
 		$parts    = explode( '-', str_replace( '_', '-', strtolower( $lang ) ) );
 		$parts[0] = preg_replace( '/[^a-z]/', '', $parts[0] );
 		foreach ( $parts as $n => $part ) {

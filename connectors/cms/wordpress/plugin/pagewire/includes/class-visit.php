@@ -241,7 +241,7 @@ final class Visit {
 	public function mark_head() {
 		list( $id, $tag ) = $this->asked;
 		$post             = get_post( $id );
-		if ( is_singular() && get_queried_object_id() === $id && '' === trim( wp_strip_all_tags( $post->post_content ) ) ) {
+		if ( $post && is_singular() && get_queried_object_id() === $id && '' === trim( wp_strip_all_tags( $post->post_content ) ) ) {
 			printf( '<meta name="%s" content="%s">', esc_attr( $tag ), esc_attr( bin2hex( wp_json_encode( $this->pages->about( $post ), JSON_INVALID_UTF8_SUBSTITUTE ) ) ) );
 		}
 	}
@@ -319,11 +319,12 @@ final class Visit {
 	public function mark( $content ) {
 		list( $id, $tag ) = $this->asked;
 		// A content may be shown within another: the marks around all of it count.
-		if ( ! array_pop( $this->begun ) || in_array( true, $this->begun, true ) ) {
+		$post             = get_post( $id ); // Null: deleted since this request began.
+		if ( ! array_pop( $this->begun ) || in_array( true, $this->begun, true ) || ! $post ) {
 			return $content;
 		}
 		$this->begun[] = true; // An excerpt may ask for the content, too.
-		$about         = wp_json_encode( $this->pages->about( get_post( $id ) ), JSON_INVALID_UTF8_SUBSTITUTE );
+		$about         = wp_json_encode( $this->pages->about( $post ), JSON_INVALID_UTF8_SUBSTITUTE );
 		array_pop( $this->begun );
 		// Empty elements that wp_kses_post() lets through; in hex, which nothing that rewrites HTML changes.
 		return "<span class=\"$tag\" data-about=\"" . bin2hex( $about ) . "\"></span>$content<span class=\"$tag\"></span>";
