@@ -19,7 +19,7 @@ from schemas.query import Evidence, Source, SourceTable
 from text.markdown import cells, plain, valid
 from text.sentences import cut
 
-ROOM = 850  # characters of the whole card, unless the best block alone is longer
+ROOM = 900  # characters of the whole card, unless the best block alone is longer
 BLOCK = 600  # characters of one block; of a longer one some lines are shown
 MOST = 4  # blocks
 NEAR = 4.0  # of the score: what is less far behind the best may answer as well
