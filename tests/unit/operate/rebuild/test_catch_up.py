@@ -39,6 +39,8 @@ class Topic:
 class FakeFiller(IndexBuilder):
     """Remembers offsets."""
 
+    batches = 1
+
     def __init__(self) -> None:
         self.tally = BuildTally()
         self.written: list[int] = []

@@ -155,6 +155,8 @@ class Town:
 class FakeBuilder(IndexBuilder):
     """Puts revisions into the candidate."""
 
+    batches = 1
+
     def __init__(self, town: Town) -> None:
         self.tally = BuildTally()
         self._town = town
