@@ -66,12 +66,12 @@ def reply(retrieved: Retrieved, phrases: Phrases, contact: str = "") -> str:
 
 
 def _closest(retrieved: Retrieved) -> list[Source]:
-    """The sources that share something with the question. Where the best page may answer, the nearest others behind
-    them: a question in everyday words or in another language shares no word with the page that answers it."""
+    """The sources that share something with the question; if none does and the best page may answer, the nearest: a
+    question in everyday words or in another language shares no word with the page that answers it."""
     sharing, sure = _sharing(retrieved), retrieved.sure
-    if retrieved.grade == NOTHING or sure is None or sure.page is None or sure.page < ABOUT:
+    if sharing or retrieved.grade == NOTHING or sure is None or sure.page is None or sure.page < ABOUT:
         return sharing
-    return [*sharing, *(source for source in retrieved.sources if source not in sharing)]
+    return list(retrieved.sources)
 
 
 def _sharing(retrieved: Retrieved) -> list[Source]:
