@@ -126,7 +126,7 @@ def test_a_question_without_a_language_is_answered_in_its_own(system: System) ->
         # How sure a page in another language is depends on the other pages: what is said of it is English all the same.
         (
             "What is the price of a ladder for the day?",
-            ("The website ", "On this page", "I could not find ", "I am not sure "),
+            ("The website ", "On this page", "I found no page ", "I could not find ", "I am not sure "),
         ),
     ]:
         answer = system.site.post("/chat", json={"question": question}).json()["answer"]
