@@ -13,9 +13,8 @@ Strategies that search for themselves run whatever the gate says, and end here w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from pipelines.query.extractive.confidence import ABOUT, FINE, NOTHING, UNCLEAR
 from prompts.phrases import Phrases
 from schemas.answer import QuestionMeaning
 from schemas.query import MAX_QUESTION, Grade, Retrieved, Source
@@ -26,8 +25,9 @@ from text.words import count_words, stems, words
 
 CANDIDATES = 3  # pages
 TELLING, SAME = 6, 0.85  # letters of a word that a page may share below its title, and how like it that must be
-NOTHING_FOUND = "nothing-found"
-NAMES: Mapping[Grade, str] = {UNCLEAR: "unclear", 3: "several", 4: "not-answered", NOTHING: NOTHING_FOUND}
+UNCLEAR: Grade = 2
+NOTHING = "nothing-found"
+NAMES = {UNCLEAR: "unclear", 3: "several", 4: "not-answered", 5: NOTHING}
 
 _SPECIAL = re.compile(r"([\\\[\]`*_<>])")
 TOPICS = 4
@@ -37,6 +37,7 @@ SHORT = 2  # words of a question that says only what it is about
 HEADINGS = 3  # of one page
 LONGEST = 80  # characters of a topic: more is no topic
 CERTAIN = 0.6  # chance that the best unit answers: whoever got that answer is not asked what was meant
+FINE: Grade = 0
 BROAD: frozenset[Grade] = frozenset({1, 3})
 
 _JOINTS = (" | ", " – ", " — ", " - ", " · ", " • ", " :: ")
@@ -56,22 +57,13 @@ def reply(retrieved: Retrieved, phrases: Phrases, contact: str = "") -> str:
         contact: the site's own text how to reach somebody.
     """
     lang = retrieved.request.lang
-    pages = [f"- [{title}](<{url}>)" for title, url in candidates(_closest(retrieved)) if refused(retrieved.grade)]
+    pages = [f"- [{title}](<{url}>)" for title, url in candidates(_sharing(retrieved)) if refused(retrieved.grade)]
     # Who says that there are pages on the subject names some.
-    name = NAMES.get(retrieved.grade, NOTHING_FOUND) if pages or retrieved.grade == UNCLEAR else NOTHING_FOUND
+    name = NAMES.get(retrieved.grade, NOTHING) if pages or retrieved.grade == UNCLEAR else NOTHING
     said = phrases.say(name, lang)
     nearest = "\n".join([phrases.say("see-pages", lang), "", *pages]) if pages else ""
     later = phrases.say("importing", lang) if retrieved.request.importing else ""
     return "\n\n".join(part for part in (said, later, nearest, contact) if part)
-
-
-def _closest(retrieved: Retrieved) -> list[Source]:
-    """The sources that share something with the question; if none does and the best page may answer, the nearest: a
-    question in everyday words or in another language shares no word with the page that answers it."""
-    sharing, sure = _sharing(retrieved), retrieved.sure
-    if sharing or retrieved.grade == NOTHING or sure is None or sure.page is None or sure.page < ABOUT:
-        return sharing
-    return list(retrieved.sources)
 
 
 def _sharing(retrieved: Retrieved) -> list[Source]:

@@ -45,23 +45,6 @@ def test_titles_are_named_that_share_something_and_none_are_promised_where_none_
     assert none == phrases.say("nothing-found", "en")
 
 
-@pytest.mark.parametrize(
-    ("text", "grade", "sure", "named"),
-    [
-        ("Ho perso i romanzi", 4, 0.25, ["Pool", "Library", "Museum"]),
-        ("Ho perso i romanzi", 4, 0.24, []),  # nobody should say that the site has pages on it
-        ("Ho perso i romanzi", 5, 0.25, []),  # too far from all pages
-        ("My novels from the library are late", 4, 0.25, ["Library"]),
-    ],
-)
-def test_the_nearest_pages_are_named_if_none_shares_a_word_and_the_best_may_answer(
-    text: str, grade: Grade, sure: float, named: Sequence[str]
-) -> None:
-    asked = broad(*PAGES, text=text, grade=grade).model_copy(update={"sure": Sure(of="nothing", page=sure)})
-    links = [line for line in reply(asked, Phrases.load()).splitlines() if line.startswith("- [")]
-    assert [line[3 : line.index("]")] for line in links] == named
-
-
 @pytest.mark.parametrize("grade", [1, 3])
 def test_a_question_that_many_pages_speak_of_can_be_narrowed(grade: Grade) -> None:
     topics = narrower(broad(*PAGES, grade=grade))
