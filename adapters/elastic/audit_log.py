@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from adapters.elastic.client import explained
 from adapters.elastic.expiry import expire
 from adapters.elastic.indexes import AUDIT_LOG
 from adapters.elastic.system_index import SystemIndex
@@ -19,10 +18,9 @@ class ElasticAuditLog(SystemIndex):
 
     async def put(self, entry: AuditEntry) -> None:
         """Readers see the entry within a second. Raises: ElasticsearchDown."""
-        await self._ensure()
         searched = entry.model_dump(mode="json", include={"id", "at", "who", "action", "site"})
-        with explained("writing the audit log"):
-            await self._es.create(index=AUDIT_LOG, id=entry.id, document=searched | {"entry": entry.dumped()})
+        document = searched | {"entry": entry.dumped()}
+        await self._write("writing the audit log", entry.id, document, refresh=False, op_type="create")
 
     async def find(self, wanted: AuditFilter, limit: int, after: str | None = None) -> AuditLogPage:
         """The newest first. Raises: ElasticsearchDown."""

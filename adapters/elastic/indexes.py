@@ -357,11 +357,11 @@ class ElasticIndexes:
 
     async def ensure_system(self, name: str) -> None:
         """Create one of the indexes in `SYSTEM`, if it does not exist."""
-        # A bulk delete with an external version would create a missing index, without a mapping. A template forbids it.
+        # A write would create a missing index, without a mapping. A template forbids it.
         with explained("forbidding indexes without a mapping"):
             await self._es.indices.put_index_template(
                 name=NO_AUTO_CREATE,
-                index_patterns=["pagewire-*", f"{PREFIX}*", RECEIPTS, PARTS, PLACES],
+                index_patterns=["pagewire-*", f"{PREFIX}*", *SYSTEM],
                 allow_auto_create=False,
                 priority=500,
             )

@@ -11,6 +11,7 @@ import binascii
 import json
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from elasticsearch import AsyncElasticsearch
@@ -97,7 +98,6 @@ class ElasticOutcomes(SystemIndex):
 
     async def put_verdict(self, event: VerdictEvent) -> None:
         """Raises: ElasticsearchDown, ElasticsearchRefused."""
-        await self._ensure()
         # In `outcome`, which is not indexed. A later outcome has no such field, and keeps it.
         document = {"outcome": {VERDICT: event.verdict.dumped()}, "noted_at": event.verdict.judged_at.isoformat()}
         await self._update(event.site, event.request_id, document)
@@ -107,14 +107,15 @@ class ElasticOutcomes(SystemIndex):
         return bool((await self._source(site, request_id)).get("forgotten"))
 
     async def _update(self, site: str, request_id: str, document: dict[str, Any]) -> None:
-        with explained("logging a question"):
-            await self._es.update(
-                index=OUTCOMES,
-                id=document_id(site, request_id),
-                doc=_whose(site, request_id) | document,
-                doc_as_upsert=True,
-                retry_on_conflict=CONFLICTS,
-            )
+        update = partial(
+            self._es.update,
+            index=OUTCOMES,
+            id=document_id(site, request_id),
+            doc=_whose(site, request_id) | document,
+            doc_as_upsert=True,
+            retry_on_conflict=CONFLICTS,
+        )
+        await self._made("logging a question", update)
 
     async def _forget(self, event: OutcomeEvent, forgotten: Forgotten) -> None:
         """Erase a conversation's questions. Those without an outcome are marked as well, so that it is not kept."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, ClassVar, TypeVar
 
 from elasticsearch import AsyncElasticsearch, ConflictError, NotFoundError
 
@@ -11,6 +11,8 @@ from adapters.elastic.client import explained
 from adapters.elastic.indexes import ElasticIndexes
 from adapters.elastic.reading import Hit, answer_of
 from schemas.head import Token
+
+T = TypeVar("T")
 
 
 class SystemIndex:
@@ -59,13 +61,30 @@ class SystemIndex:
     async def _write(
         self, doing: str, id: str, document: dict[str, Any], *, refresh: bool = True, **place: Any
     ) -> Token | None:
-        await self._ensure()
-        with explained(doing):
+        async def write() -> Token | None:
             try:
                 written = await self._es.index(index=self.index, id=id, document=document, refresh=refresh, **place)
             except ConflictError:
                 return None
-        return version_of(written.body)
+            return version_of(written.body)
+
+        return await self._made(doing, write)
+
+    async def _made(self, doing: str, write: Callable[[], Awaitable[T]]) -> T:
+        """Write. An index that was deleted since the last write, or is not in a cluster that took its place, is made
+        again.
+        """
+        known = self._there
+        await self._ensure()
+        with explained(doing):
+            try:
+                return await write()
+            except NotFoundError:
+                if not known:
+                    raise
+                self._there = False
+                await self._ensure()
+                return await write()
 
     async def _delete(self, doing: str, id: str) -> bool:
         """Readers see it at once. False: there is none."""
