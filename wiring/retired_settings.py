@@ -38,7 +38,6 @@ RETIRED: Mapping[str, str] = {
     "history_messages": _FIXED,
     "in_flight_bytes": f"{_FIXED}; limit the memory of the container",
     "in_flight_records": _FIXED,
-    "judge_least": _FIXED,
     "judge_seconds": _FIXED,
     "llm_failures": _FIXED,
     "llm_rest": _FIXED,

@@ -43,6 +43,9 @@ class QuerySettings(FlowParts, SitesSettings, ChunkerSettings):
         description="Who is asked, beside the rules, whether a model's sentences are borne out by what they cite: "
         "`none`, the chat `model` (a call more for each answer), or the `reranker`.",
     )
+    judge_least: float = Field(
+        default=0.5, gt=0, lt=1, description="Chance below which the judge's sentence is left out; a model says 0 or 1."
+    )
     clock: LocalPath | None = Field(
         default=None,
         description="For benchmarks and tests: a file with the time that answers take for now, as ISO 8601, the site's "

@@ -35,7 +35,6 @@ MOST_CLAIMS = 20  # of one answer
 VERDICT_TOKENS = 8  # of one sentence
 PREMISE_CHARS = 8_000  # of all passages together, as the model reads them
 WINDOW = 1_000  # characters of a passage that a cross-encoder reads at once; it has 512 tokens for both
-LEAST = 0.5  # chance below which a sentence counts as not borne out; a model says 0 or 1
 SECONDS = 4.0  # that a judge may take for an answer; then the rules alone count
 LEAST_TIME = 0.2  # seconds; with less it is not asked
 
@@ -70,9 +69,10 @@ Check = Callable[[str, Iterable[int]], Doubt | None]
 
 @dataclass(frozen=True)
 class Judge:
-    """A judge, and how long it is waited for."""
+    """A judge. `least`: chance below which a sentence counts as not borne out; `seconds`: it may take for an answer."""
 
     entails: Entails
+    least: float
     seconds: float = SECONDS
 
     async def refuted(
@@ -101,7 +101,7 @@ class Judge:
             log.warning("not judged", error=type(err).__name__, seconds=round(seconds, 1))
             return frozenset(), Verdicts((), failed=type(err).__name__)
         pairs = zip(claims, verdicts.chances, strict=False)
-        return frozenset(c.sentence for c, chance in pairs if chance is not None and chance < LEAST), verdicts
+        return frozenset(c.sentence for c, chance in pairs if chance is not None and chance < self.least), verdicts
 
 
 class Refuted:

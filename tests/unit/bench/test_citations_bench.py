@@ -50,7 +50,7 @@ class Scripted:
 async def test_a_judge_is_asked_about_what_the_rules_leave() -> None:
     [card] = [each for each in passages() if each.question == "What does a library card cost?"]
     ruled, scripted = list(judged(card)), Scripted()
-    found, spoke = await asked(card, ruled, Judge(scripted.entailed, 5.0))
+    found, spoke = await asked(card, ruled, Judge(scripted.entailed, 0.5, 5.0))
     assert spoke
     assert [claim.sentence for claim in scripted.claims] == [one.sentence for one in ruled if one.doubt is None]
     assert all(claim.sources[0].text == card.passage for claim in scripted.claims)
@@ -61,7 +61,7 @@ async def test_a_judge_is_asked_about_what_the_rules_leave() -> None:
 async def test_without_a_verdict_the_rules_are_reported() -> None:
     [card] = [each for each in passages() if each.question == "What does a library card cost?"]
     ruled = list(judged(card))
-    assert await asked(card, ruled, Judge(Scripted(RuntimeError("away")).entailed, 5.0)) == (ruled, False)
+    assert await asked(card, ruled, Judge(Scripted(RuntimeError("away")).entailed, 0.5, 5.0)) == (ruled, False)
 
 
 @pytest.mark.parametrize("name", ["model", "reranker"])

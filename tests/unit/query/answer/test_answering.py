@@ -765,7 +765,7 @@ async def test_what_the_judge_refutes_is_not_in_the_answer(named: JudgeName) -> 
 
     sender, question = FakeSender(), asked(POOL)
     model = FakeChat("The pool is closed on Sundays [1]. Swimmers love the blue slide [1].")
-    means = StrategyContext(model, SITE_PROMPTS, NoPages(), {"model": Judge(Refutes().entailed, 5.0)})
+    means = StrategyContext(model, SITE_PROMPTS, NoPages(), {"model": Judge(Refutes().entailed, 0.5, 5.0)})
     settings = Settings(sites={"town": SiteSettings(sentence_check="drop")}, judge=named, llm_model="fake")
     answering = Answering(settings, SITE_PROMPTS, strategies(means))
     await answering.answer(question, Publication(sender, question.request, 1), asyncio.Event())

@@ -51,8 +51,8 @@ class Broken:
         raise self.error
 
 
-def judge(entails: Any, seconds: float = 5.0) -> Judge:
-    return Judge(entails.entailed, seconds)
+def judge(entails: Any, least: float = 0.5, seconds: float = 5.0) -> Judge:
+    return Judge(entails.entailed, least, seconds)
 
 
 async def test_what_a_judge_refutes_is_taken_back_and_told_again_without_it() -> None:
@@ -77,9 +77,9 @@ async def test_what_a_judge_bears_out_stays_as_it_was() -> None:
     assert "blue slide" in ran.text
 
 
-@pytest.mark.parametrize(("chance", "stays"), [(0.6, True), (0.4, False)])
-async def test_how_sure_a_judge_must_be(chance: float, stays: bool) -> None:
-    ran = await run("plain", SAID, judge=judge(Scripted("slide", chance=chance)))
+@pytest.mark.parametrize(("least", "stays"), [(0.3, True), (0.5, False)])
+async def test_how_sure_a_judge_must_be_is_set(least: float, stays: bool) -> None:
+    ran = await run("plain", SAID, judge=judge(Scripted("slide", chance=0.4), least))
     assert ("blue slide" in ran.text) == stays
 
 
