@@ -118,7 +118,7 @@ async def _changes(
 
             await _scan(log, begins, ends, CHANGES, report, lambda some: aside.call(write, some))
         await aside.call(file.close)
-        part, pages = await aside.call(file.part), await aside.call(newest.pages)
+        part, pages = file.part(), await aside.call(newest.pages)
         if part.records != pages:
             raise LogChanged(
                 f"{pages - part.records:,} changes were compacted away while the log was read: run the backup again"
@@ -163,7 +163,7 @@ async def _documents(
                 report(BackupProgress(name, done, max(done, total)))
         report(BackupProgress(name, done, done))
         await aside.call(file.close)
-        return await aside.call(file.part)
+        return file.part()
 
 
 async def _logged(unlogged: Callable[[], Awaitable[int]]) -> int:

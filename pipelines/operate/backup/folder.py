@@ -16,10 +16,10 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 import orjson
 from pydantic import ValidationError
@@ -52,6 +52,27 @@ class BackupDamaged(Permanent):
     code = "backup-damaged"
 
 
+class _Sum:
+    """A file with the checksum of the bytes that were to be written: a disk that keeps others is found out."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._sum = sha256()
+        self.bytes = 0
+
+    def write(self, data: bytes) -> int:
+        self._sum.update(data)
+        self.bytes += len(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    @property
+    def sha256(self) -> str:
+        return self._sum.hexdigest()
+
+
 class PartWriter:
     """One file that is being written."""
 
@@ -60,7 +81,8 @@ class PartWriter:
         self._path = folder / f"{name}.ndjson.gz"
         self._file = self._path.open("xb")
         # No name and no time in the gzip header, so the same records give the same file.
-        self._gzip = gzip.GzipFile("", "wb", LEVEL, self._file, mtime=0)
+        self._sum = _Sum(self._file)
+        self._gzip = gzip.GzipFile("", "wb", LEVEL, self._sum, mtime=0)
         self._sites: Counter[str] = Counter()
 
     def write(self, lines: list[tuple[str, bytes]]) -> None:
@@ -81,14 +103,12 @@ class PartWriter:
 
     def part(self) -> BackupFile:
         """Its entry in the manifest, after `close`."""
-        with self._path.open("rb") as file:
-            digest = file_digest(file, "sha256").hexdigest()
         return BackupFile(
             name=self._name,
             file=self._path.name,
             records=self._sites.total(),
-            bytes=self._path.stat().st_size,
-            sha256=digest,
+            bytes=self._sum.bytes,
+            sha256=self._sum.sha256,
             sites=dict(sorted(self._sites.items())),
         )
 

@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from pipelines.ingest.accept import newer
 from pipelines.operate.backup import backup as backup_module
 from pipelines.operate.backup.backup import About, LogChanged, Stock, back_up
-from pipelines.operate.backup.folder import BackupDamaged, BackupFolder, BackupThere, NoBackup
+from pipelines.operate.backup.folder import BackupDamaged, BackupFolder, BackupThere, NoBackup, PartWriter
 from pipelines.operate.backup.manifest import CHANGES, record_line, record_of
 from pipelines.operate.backup.newest import Newest, change_of
 from pipelines.operate.backup.off_loop import BackupStopped
@@ -268,6 +269,16 @@ async def test_of_a_damaged_backup_nothing_is_restored(tmp_path: Path, harm: str
     with pytest.raises(BackupDamaged, match=r"changes\.ndjson\.gz"):
         await fresh.restore(tmp_path / "b")
     assert (fresh.log, fresh.indexes["examples"].documents) == ([], {})
+
+
+def test_a_disk_that_keeps_other_bytes_than_were_written_is_found_out(tmp_path: Path) -> None:
+    part = PartWriter(tmp_path, CHANGES)
+    part.write([("town", b"{}\n")])
+    part.close()
+    path = tmp_path / part.part().file
+    kept = path.read_bytes()
+    path.write_bytes(kept[:-1] + bytes([kept[-1] ^ 1]))
+    assert part.part().sha256 == sha256(kept).hexdigest() != sha256(path.read_bytes()).hexdigest()
 
 
 @pytest.mark.parametrize(
