@@ -52,7 +52,7 @@ async def list_questions(
     wanted: Annotated[QuestionQuery, Query()],
     accept: Annotated[str, Header()] = "",
 ) -> Response:
-    """What visitors asked and what became of it, the newest first, with counts of all that fit.
+    """What visitors asked and what they got, the newest first, with counts of all that fit.
 
     As CSV or as lines of JSON with `format=csv` or `ndjson`, or where `Accept` asks for it. A question is listed within
     seconds of its answer.
