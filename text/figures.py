@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain, pairwise
 from typing import Literal
 
@@ -319,6 +319,7 @@ def _unspaced(text: str, match: re.Match[str]) -> bool:
     return match.start() > 0 and ord(text[match.start() - 1]) > 0x2E80
 
 
+@lru_cache(1024)
 def _readings(said: str) -> frozenset[Fraction]:
     spaced = re.sub(r"['’\u00a0\u202f ]", "", said)
     marks = [ch for ch in spaced if ch in ".,"]

@@ -55,7 +55,7 @@ def _numbers(value: Any) -> Iterator[Fraction]:
             case float() as number if math.isfinite(number):
                 yield abs(Fraction(str(number)))
             case str() as text if not _CALENDAR.fullmatch(text):
-                yield from (_read(match.group()) for match in _NUMBER.finditer(text))
+                yield from _read_all(_NUMBER, text)
             case list() as values:
                 left.extend(values)
             case dict() as values:
@@ -68,14 +68,14 @@ def _said(texts: Iterable[str], langs: tuple[str, ...]) -> set[Fraction]:
         for figure in figures(text, langs):
             known |= figure.numbers
         # "5,4" may be two grades as well as one.
-        known.update(_read(match.group()) for match in _NUMBER.finditer(text))
-        known.update(_read(match.group()) for match in _DIGITS.finditer(text))
-        known.update(_read(match[1]) / 100 for match in _PERCENT.finditer(text))
+        known |= _read_all(_NUMBER, text) | _read_all(_DIGITS, text)
+        known |= {percent / 100 for percent in _read_all(_PERCENT, text)}
         for lang in langs:
             spelled = measures(lang).numbers
             known.update(Fraction(spelled[word]) for word in words(text) if word in spelled)
     return known
 
 
-def _read(written: str) -> Fraction:
-    return Fraction(written.replace(",", "."))
+def _read_all(pattern: re.Pattern[str], text: str) -> set[Fraction]:
+    """The numbers in a text, each written form read once."""
+    return {Fraction(written.replace(",", ".")) for written in set(pattern.findall(text))}
