@@ -39,7 +39,7 @@ def gaps(
     with explained():
         begin, end = point("--since", since), point("--until", until)
         assert begin is not None
-        days = round(((end or datetime.now(UTC)) - begin).total_seconds() / DAY, 2)
+        days = round(((end or datetime.now(UTC)) - begin).total_seconds() / DAY, 5)
         if days <= 0:
             raise WrongUse("--since must be before --until")
         shown = Gateway().read(GapReport, "sites", site, "gaps", days=days, to=end, all=every, limit=limit, wait=WAIT)
