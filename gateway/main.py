@@ -126,7 +126,11 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
 
 
 class PlainHttp(H11Protocol):
-    """Passes over offers to speak something else, as any server may (RFC 9110, 7.8)."""
+    """Passes over offers to speak something else, as any server may (RFC 9110, 7.8).
+
+    By h11, not by httptools: that drops the body of a request that offers `Upgrade: h2c`, as Java's HttpClient does by
+    default, answers HTTP/1.0 with chunks, and reads headers without end.
+    """
 
     def _should_upgrade(self) -> bool:
         return False

@@ -130,7 +130,7 @@ class AnswerMarks(Wire):
     certainty: Certainty | None = Field(
         default=None,
         description="Where no model wrote it: an answer is `said`, a `place` on a page is shown, or `pages` are named; "
-        "`courtesy`: nothing was asked; null of a model's answer.",
+        "`courtesy`: nothing was asked; null of a model's answer, and where it was written before answers said so.",
     )
     generated_by: GeneratedBy | None = Field(
         default=None,

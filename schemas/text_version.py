@@ -53,7 +53,7 @@ class NewText(TextChange):
 class VersionNote(Wire):
     """Who made a version, when, and why."""
 
-    version: Version = Field(description="They are counted for each text, from 1.")
+    version: Version = Field(description="Counted from 1, for each text or site.")
     by: str = Field(description="Name of the key, or the machine's user.")
     at: AwareDatetime
     note: str = ""

@@ -167,8 +167,8 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models, switch:
         if reranker is not None:
             await reranker.start()
         await models.warm()
+        await common.start()  # its thread reads the words that a search would else read on the event loop
         await rehearse_searches(searcher, settings.sites)
-        await common.start()
 
     async def teardown() -> None:
         await common.aclose()

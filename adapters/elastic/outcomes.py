@@ -120,6 +120,8 @@ class ElasticOutcomes(SystemIndex):
     async def _forget(self, event: OutcomeEvent, forgotten: Forgotten) -> None:
         """Erase a conversation's questions. Those without an outcome are marked as well, so that it is not kept."""
         noted = {"noted_at": forgotten.at.isoformat()}
+        # A bulk request would not make an index again that was deleted.
+        await self._made("erasing questions", partial(self._es.indices.refresh, index=OUTCOMES))
         await self._erase(event.site, forgotten.requests, noted)
         while True:
             doing = "looking for a conversation's questions"

@@ -71,9 +71,7 @@ class SystemIndex:
         return await self._made(doing, write)
 
     async def _made(self, doing: str, write: Callable[[], Awaitable[T]]) -> T:
-        """Write. An index that was deleted since the last write, or is not in a cluster that took its place, is made
-        again.
-        """
+        """Write. An index that was deleted since the last write is made again."""
         known = self._there
         await self._ensure()
         with explained(doing):

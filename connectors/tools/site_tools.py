@@ -60,8 +60,8 @@ class ConnectedTools:
     async def of(self, site: str) -> Sequence[Tool]:
         """The tools of a site that can be called now."""
         found = {tool.name: tool for tool in self._ready.get(site, ())}
-        for document in self._remote.get(site, ()):
-            for tool in await document.tools():
+        for tools in await asyncio.gather(*[document.tools() for document in self._remote.get(site, ())]):
+            for tool in tools:
                 found.setdefault(tool.name, tool)  # a document at an address takes no other tool's place
         return list(found.values())
 

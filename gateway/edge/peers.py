@@ -94,7 +94,9 @@ def _values(scope: Scope, name: bytes) -> list[str]:
 
 
 class Hosts:
-    """
+    """Names by which the gateway may be called; another name that leads here is an attack by DNS rebinding
+    (docs/threat-model.md).
+
     Args:
         named: the setting `hosts`.
         origins: of all sites; a site's own host may lead to us as well.

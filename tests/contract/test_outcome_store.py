@@ -355,3 +355,15 @@ async def test_answered_questions_are_read_without_what_became_of_others(store: 
     assert kept is not None
     assert kept.outcome.asker == ""
     assert await store.answered(f"{site}x", NOON, 50) == []
+
+
+@pytest.mark.engine
+async def test_an_erasure_after_its_index_was_deleted_is_kept(engine: Servers, site: str) -> None:
+    async with Elastic(engine.elasticsearch, Settings()) as elastic:
+        store = ElasticOutcomes(elastic.es, elastic.indexes)
+        await store.put(happened(site, 1, outcome()))
+        await elastic.es.indices.delete(index=store.index)
+        await store.put(happened(site, 2, Forgotten(at=NOON, requests=("request-0002",))))
+        assert await store.forgotten(site, "request-0002")
+        mapping = (await elastic.es.indices.get_mapping(index=store.index))[store.index]["mappings"]
+        assert mapping["dynamic"] != "true"

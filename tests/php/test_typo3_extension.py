@@ -97,6 +97,16 @@ def test_pages_that_fail_do_not_block_each_other() -> None:
     assert {url for urls in tried for url in urls} == {f"https://town.example/{n}" for n in range(1, 91)}
 
 
+def test_one_page_that_failed_stops_no_others() -> None:
+    asked = run(
+        'foreach (range(1, 41) as $n) { $pages->addresses["$n 0"] = "https://town.example/$n"; $outbox->mark($n, 0); }'
+        "$pdo->exec(\"UPDATE tx_pagewire_page SET problem = 'why' WHERE page = 1\");"
+        "$drain(); $result = $asked();"
+    )
+    assert [len(some) for some in asked] == [40, 1]
+    assert asked[1] == ["https://town.example/1"]
+
+
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [

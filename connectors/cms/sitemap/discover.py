@@ -21,7 +21,7 @@ from connectors.cms.addresses import same_site
 from connectors.cms.fetching import AGENT, LIMIT, Fetched, FetchRefused, SafeFetch, ServerUnavailable
 from connectors.cms.gzipped import MAGIC, Gunzip
 from pipelines.runtime.errors import Permanent
-from text.encodings import UTF_16, decoded
+from text.encodings import UTF_16, UnknownEncoding, decoded
 
 ROBOTS_LIMIT = 512 * 1024  # bytes; RFC 9309 asks for 500 KiB at least
 SITEMAP_LIMIT = 50 * 1024 * 1024  # bytes, unpacked; the protocol's own limit
@@ -168,7 +168,10 @@ def read_xml(body: bytes, url: str) -> etree._Element | bytes:
     """
     body = _unpacked(body, url)
     wide = body.startswith(UTF_16)
-    body = (decoded(body).encode() if wide else body).lstrip(b"\xef\xbb\xbf \t\r\n")
+    try:
+        body = (decoded(body).encode() if wide else body).lstrip(b"\xef\xbb\xbf \t\r\n")
+    except UnknownEncoding as err:
+        raise NotASitemap(f"{url}: {err}") from None
     if not body.startswith(b"<"):
         return body
     # No entities and no loading, since the file is untrusted.

@@ -3,7 +3,8 @@
     feed, conditionally ─▶ entries that the last read did not have ─▶ visits ─▶ intake, lane `save`
                                                                             └▶ read: kept with the visits
 
-A feed lists the newest pages only. So it deletes nothing: `reconcile` does.
+Feeds are polled although they are subscribed at their hubs: a hub that fails, or ends a subscription early, delays
+entries and loses none. A feed lists the newest pages only. So it deletes nothing: `reconcile` does.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ log = logging.getLogger(__name__)
 
 # A new one for each poll, since it reads robots.txt once.
 Opened = Callable[[], AbstractAsyncContextManager[CmsSource]]
-log = logging.getLogger(__name__)
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 

@@ -69,6 +69,7 @@ class SitemapSource:
         self._visits = own.thing
         self._begun = self._clock()
         self._failures = 0
+        self._refuses_us: bool | None = None  # None: the site's own address was not asked yet
         self._robots: Robots | None = None
         self._elsewhere = ""  # another host in the pages' addresses
         self._circular: set[str] = set()  # addresses whose canonical address redirects back to them
@@ -78,6 +79,7 @@ class SitemapSource:
     async def inventory(self) -> AsyncGenerator[Listed | Omitted | UnreadablePage, None]:
         """Raises: NotASitemap, FetchRefused, ServerUnavailable: none of its sitemaps can be read."""
         self._failures = 0
+        self._refuses_us = None
         self._circular = set()
         self._forbidden = {}
         self._broken = []
@@ -277,7 +279,7 @@ class SitemapSource:
             )
         except FetchRefused as err:
             self._failures = 0
-            if err.status in GONE or (err.status in BARRED and await self._is_for_some_only(before)):
+            if err.status in GONE or (err.status in BARRED and not await self._refuses_all()):
                 return await self._keep(Visit(url, "nothing", why=f"the server answered {err.status}"))
             return await self._unread(before, url, str(err))
         except ServerUnavailable as err:
@@ -293,20 +295,17 @@ class SitemapSource:
         visit, document = await asyncio.to_thread(reader.read, url, found, is_own=url in self._circular)
         return await self._keep(visit, document)
 
-    async def _is_for_some_only(self, before: Visit | None) -> bool:
-        """Whether only some visitors may read a page that was refused to us.
-
-        A page of the search stays where the server refuses the site's own address, too: then it refuses us.
-        """
-        if before is None or before.kind != "page":
-            return True
-        try:
-            await self._pace.get(self._connector.url)
-        except FetchRefused as err:
-            return err.status not in BARRED
-        except ServerUnavailable:
-            return False
-        return True
+    async def _refuses_all(self) -> bool:
+        """Whether the server refuses the site's own address, too: then it refuses us, not visitors of one page."""
+        if self._refuses_us is None:
+            try:
+                await self._pace.get(self._connector.url)
+                self._refuses_us = False
+            except FetchRefused as err:
+                self._refuses_us = err.status in BARRED
+            except ServerUnavailable:
+                return True
+        return self._refuses_us
 
     def _is_settled(self, before: Visit, location: Location) -> bool:
         """Whether no request is needed: the page was fetched just now, or after its `lastmod`."""

@@ -28,7 +28,9 @@ class StoredAudit(Wire):
     pages: int = Field(description="Pages in the log or in the index that are not deleted; as in the site's status.")
     deleted: int = Field(default=0, description="Pages that are: a record of each stays, in the log and the index.")
     chunks: int = Field(description="Chunks in the index.")
-    counts: dict[Kind, int] = Field(description="Pages by kind of finding, complete; a page may have several.")
+    counts: dict[Kind, int] = Field(
+        description="Pages by kind of finding, complete; one may have several. Empty: all is well."
+    )
     findings: tuple[Finding, ...] = Field(description="The first ones.")
     failed: int = Field(description="Pages whose last change is a dead letter: not drift, see `pagewire dlq list`.")
     unreadable: int = Field(description="Records of the site in the log that are no changes: dead letters, too.")

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from cachetools import LRUCache
 
@@ -50,6 +52,9 @@ FOREIGN = 0.5
 OWN_WORDS, GUESSED = 0.4, 0.8
 EMBEDDED = 256  # texts whose vectors are kept: a question is embedded once for all that is looked up by it
 MOST_LANGUAGES = 3  # of a site, for which the lists are made longer: each page may be there in each
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -154,6 +159,19 @@ def scored(candidates: Iterable[Candidate], read: Mapping[ChunkKey, Hit]) -> lis
     ]
 
 
+def looked_again(look: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Search once more where another index was promoted between two looks at the live one."""
+
+    @wraps(look)
+    async def twice(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await look(*args, **kwargs)
+        except QueryModelOutdated:
+            return await look(*args, **kwargs)
+
+    return twice
+
+
 class Searcher:
     """One per process. `others`: where a trial's index is looked for."""
 
@@ -222,10 +240,14 @@ class Searcher:
 
         Raises: UnknownSite, Retryable.
         """
-        _, _, found = await self._candidates(site, text, kind, max(size, DEPTH), groups, vector)
+        try:
+            _, _, found = await self._candidates(site, text, kind, max(size, DEPTH), groups, vector)
+        except QueryModelOutdated:  # the vector may be of the model before
+            _, _, found = await self._candidates(site, text, kind, max(size, DEPTH), groups)
         best = fuse(found.dense, found.keyword, known_share(found.terms, found.total), size=size)
         return [parse_page_key(key) for key in dict.fromkeys(each.page_key for each in best)]
 
+    @looked_again
     async def find(
         self,
         site: str,
@@ -267,6 +289,7 @@ class Searcher:
         hits = of_one_revision(scored(best, read))
         return Retrieval(hits, found, model, [read[place] for place in near if place in read], vector)
 
+    @looked_again
     async def nearest(self, site: str, text: str, flow: Flow, *, groups: Iterable[str] = ()) -> Retrieval:
         """The best chunks of each field by vector, in the order of their cosines, and what is around them.
 
@@ -298,38 +321,31 @@ class Searcher:
     ) -> tuple[SearchEmbedder | None, Vector32 | None, Candidates]:
         self._settings.site(site)
         flow = flow or self._settings.flow_of(site)
-
-        async def looked_up(
-            vector: Vector32 | None,
-        ) -> tuple[SearchEmbedder | None, Vector32 | None, Candidates]:
-            model, floors, fingerprint = None, Floors(0.0, 0.0), ""
-            if kind != "keyword":
-                if vector is None:
-                    model, vector = await self.embedded(site, text)
-                else:
-                    model = await self._models.for_site(site)
-                floors = Floors(
-                    model.profile.short_floor if flow.short_floor is None else flow.short_floor,
-                    model.profile.content_floor if flow.content_floor is None else flow.content_floor,
-                )
-                fingerprint = model.fingerprint
-            found = await self._index.candidates(
-                site,
-                text,
-                vector,
-                model=fingerprint,
-                floors=floors,
-                content_hits=depth,
-                keyword_hits=depth if kind != "vector" else 0,
-                short_hits=flow.short_hits,
-                groups=groups,
+        model, floors, fingerprint = None, Floors(0.0, 0.0), ""
+        if kind == "keyword":
+            vector = None
+        else:
+            if vector is None:
+                model, vector = await self.embedded(site, text)
+            else:
+                model = await self._models.for_site(site)
+            floors = Floors(
+                model.profile.short_floor if flow.short_floor is None else flow.short_floor,
+                model.profile.content_floor if flow.content_floor is None else flow.content_floor,
             )
-            return model, vector, found
-
-        try:
-            return await looked_up(None if kind == "keyword" else vector)
-        except QueryModelOutdated:  # a rebuild was promoted between two looks at the index
-            return await looked_up(None)
+            fingerprint = model.fingerprint
+        found = await self._index.candidates(
+            site,
+            text,
+            vector,
+            model=fingerprint,
+            floors=floors,
+            content_hits=depth,
+            keyword_hits=depth if kind != "vector" else 0,
+            short_hits=flow.short_hits,
+            groups=groups,
+        )
+        return model, vector, found
 
     async def search(
         self,

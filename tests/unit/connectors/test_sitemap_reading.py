@@ -7,7 +7,7 @@ import tracemalloc
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from connectors.cms.addresses import same_site
@@ -107,6 +107,7 @@ def test_a_gzip_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(st.binary(max_size=300) | st.text(max_size=200).map(lambda text: f"<urlset>{text}</urlset>".encode()))
+@example(b"\xfe\xff\x00")
 @settings(max_examples=200)
 def test_whatever_stands_there_it_is_read_or_refused(body: bytes) -> None:
     try:

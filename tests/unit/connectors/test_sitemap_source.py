@@ -8,7 +8,7 @@ import itertools
 import sqlite3
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -571,6 +571,26 @@ async def test_a_server_that_refuses_us_altogether_takes_no_page_out_of_the_sear
     found = await run(made(), log, tmp_path)
     assert (found.deleted, found.failed) == (0, 1)
     assert set(log.titles()) == {"en:/a", "en:/b", "en:/c"}
+
+
+async def test_a_server_that_refuses_us_takes_no_page_out_that_was_never_visited_from_here(
+    web: FakeWeb, made: Any, tmp_path: Path
+) -> None:
+    log = Log()
+    web.sitemap("/a", "/b")
+    for path in ("/", "/a", "/b"):
+        web.page(path)
+    await run(made(), log, tmp_path)
+    with closing(sqlite3.connect(tmp_path / "crawls" / "visits.db")) as visits, visits:
+        visits.execute("DELETE FROM visit")
+    for path in ("/", "/b"):
+        web.errors[path] = FetchRefused(f"{path}: the server answered 403", 403)
+    source = made()
+    found = await run(source, log, tmp_path)
+    assert (found.deleted, found.failed) == (0, 1)
+    assert set(log.titles()) == {"en:/a", "en:/b"}
+    [(_, seen)] = [each async for each in source.visited([f"{HOST}/b"])]
+    assert isinstance(seen, Listed)
 
 
 async def test_addresses_that_have_changed_are_visited_at_once(

@@ -64,6 +64,7 @@ class FakeIndex:
         self.wanted: list[Sequence[tuple[str, FieldName, int]]] = []
         self.fields: list[tuple[str, FieldName]] = []
         self.moves = 0  # promotions between a look at the index and the search
+        self.gone = 0  # promotions between the search and the reading of what it found
 
     async def candidates(self, site: str, text: str, vector: Any, **how: Any) -> Candidates:
         if self.moves:
@@ -76,6 +77,9 @@ class FakeIndex:
 
     async def chunks(self, index: str, addresses: Sequence[tuple[str, FieldName, int]]) -> list[Hit]:
         assert index == LIVE
+        if self.gone:
+            self.gone -= 1
+            raise QueryModelOutdated("the index is gone")
         self.wanted.append(addresses)
         return [self.there[address] for address in addresses if address in self.there]
 
@@ -360,6 +364,15 @@ async def test_a_promotion_in_between_costs_a_second_look_with_the_right_model()
 
     assert await Searcher(index, Promoted(), SETTINGS).search("town", "pool", kind="hybrid", size=3)  # type: ignore[arg-type]
     assert [each.asked for each in models] == [["pool"], ["pool"]]
+
+
+async def test_an_index_that_goes_before_its_hits_are_read_costs_a_second_look() -> None:
+    index = FakeIndex([hit(0, "a", cosine=0.8)])
+    index.gone = 1
+    assert await searcher(index).search("town", "pool", kind="hybrid", size=3)
+    index.gone = 1
+    found = await searcher(index).nearest("town", "pool", SETTINGS.flow_of("town"))
+    assert [each.text for each in found.hits] == ["a"]
 
 
 async def test_promotions_without_end_are_told() -> None:

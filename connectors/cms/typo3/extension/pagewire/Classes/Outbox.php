@@ -42,9 +42,12 @@ final class Outbox
     {
         $rows = $this->waiting("problem = ''", $limit, 0);
         $room = $limit - count($rows);
+        if ($room === 0) {
+            return $rows;
+        }
         $failed = (int)$this->connection()->fetchOne('SELECT COUNT(*) FROM ' . self::TABLE . " WHERE waiting <> 0 AND problem <> ''");
         $from = $failed > $room ? max(0, random_int(1 - $room, $failed - 1)) : 0;
-        return $room ? [...$rows, ...$this->waiting("problem <> ''", $room, $from)] : $rows;
+        return [...$rows, ...$this->waiting("problem <> ''", $room, $from)];
     }
 
     /**
