@@ -132,6 +132,7 @@ VALUES: Mapping[str, Any] = {
     "history": (),
     "i": 0,
     "kept": ["https://town.example/", "12"],
+    "known": frozenset(("pool",)),
     "lang": "de",
     "langs": ("de", "en"),
     "languages": ("de", "en"),

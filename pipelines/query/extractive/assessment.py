@@ -16,6 +16,7 @@ from pipelines.query.extractive.days import with_feasts_dates
 from pipelines.query.extractive.follow_ups import FollowUpResult, go_on, joined, stands_alone
 from pipelines.query.extractive.parts import AskedPart, by_part, parts
 from pipelines.query.extractive.ranking import Findings, weigh
+from pipelines.query.extractive.wording import is_known, other_names, without_particles
 from pipelines.query.flow import Flow
 from pipelines.query.live.glossary import Glossary, widened
 from pipelines.query.search.ports import Hit, Reranker, SearchIndex
@@ -68,17 +69,38 @@ async def looked(asked: Rephrased, find: Find, glossary: Glossary, chunks: Searc
     today, lang = asked.request.asked_at.date(), asked.request.lang
 
     def named(question: str) -> str:
-        return with_feasts_dates(widened(glossary, lang, with_umlauts(question, lang)), today, lang)
+        plain = with_umlauts(without_particles(question, lang), lang)
+        return with_feasts_dates(widened(glossary, lang, plain), today, lang)
 
-    alone = named(asked.question)
     if asked.earlier is None or stands_alone(asked.question, asked.earlier.signs):
-        return Look(asked, alone, await find(alone))
-    found, both = await asyncio.gather(find(alone), find(named(joined(asked.earlier.question, asked.question))))
+        return Look(asked, *await _by_other_names(named(asked.question), find))
+    (alone, found), both = await asyncio.gather(
+        _by_other_names(named(asked.question), find), find(named(joined(asked.earlier.question, asked.question)))
+    )
     followed = await go_on(asked.question, asked.earlier, found, both, chunks)
     if followed is None:
         return Look(asked, alone, found)
     asked = asked.model_copy(update={"question": followed.question, "mode": "semantic"})
     return Look(asked, named(followed.question), followed.found, followed)
+
+
+async def _by_other_names(question: str, find: Find) -> tuple[str, Retrieval]:
+    """What is found, once more with other names of what no page has; the question with those that some page has."""
+    found = await find(question)
+    langs = {hit.lang for hit in found.hits}
+    names = other_names(question, langs, _known(found))
+    if not names:
+        return question, found
+    there = _known(await find(f"{question} {' '.join(names)}"))
+    names = [name for name in names if is_known(name, langs, there)]
+    if not names:
+        return question, found
+    question = f"{question} {' '.join(names)}"
+    return question, await find(question)
+
+
+def _known(found: Retrieval) -> frozenset[str]:
+    return frozenset(stem for stem, chunks in found.candidates.terms if chunks)
 
 
 async def assessed(look: Look, chunks: SearchIndex, flow: Flow, *, in_parts: bool) -> Assessment:

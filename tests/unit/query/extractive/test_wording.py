@@ -1,0 +1,63 @@
+"""A question in the words that a search does best with."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.query.extractive.wording import MOST, is_known, other_names, without_particles
+from prompts.loader import table
+from text.words import stems, words
+
+
+@pytest.mark.parametrize(
+    ("question", "pages", "added"),
+    [
+        ("Perso verloren", "", ["Personalausweis"]),
+        ("Perso verloren", "Den Perso gibt es im Bürgerbüro", []),
+        ("PERSO, kita und Öffis?", "", ["Personalausweis", "Kindertagesstätte", "Kindergarten", "Bus", "Nahverkehr"]),
+        ("Personal", "", []),
+    ],
+)
+def test_a_short_name_that_no_page_has_is_searched_by_its_whole_name(
+    question: str, pages: str, added: list[str]
+) -> None:
+    assert other_names(question, {"de"}, frozenset(stems(pages, "de"))) == added
+
+
+def test_a_compound_is_known_by_the_whole_word() -> None:
+    known = frozenset(stems("Bürger und Meister", "de"))
+    assert not is_known("Bürgermeister", {"de"}, known)
+    assert is_known("Bürger", {"de"}, known)
+    assert is_known("občanský průkaz", {"cs"}, frozenset(stems("občanský průkaz", "cs")))
+
+
+def test_a_question_gets_some_names_at_most() -> None:
+    assert len(other_names(" ".join(table("short-names")), {"de"}, frozenset())) == MOST
+
+
+def test_short_names_are_words_and_others_than_their_names() -> None:
+    for short, names in table("short-names").items():
+        assert words(short) == [short]
+        assert short not in {name.casefold() for name in names.split(", ")}
+
+
+@pytest.mark.parametrize(
+    ("question", "lang", "searched"),
+    [
+        ("wer is hier eigentlich bürgermeister", "de", "wer is hier bürgermeister"),
+        ("Wo ist denn  eigentlich die Bib?", "de-DE", "Wo ist die Bib?"),
+        ("bitte, bitte Hilfe", "de", "bitte, bitte Hilfe"),
+        ("wo darf man bloß parken", "de", "wo darf man parken"),
+        ("Is the pool actually open?", "en", "Is the pool open?"),
+        ("Is the pool  open?", "en", "Is the pool  open?"),
+        ("wer is hier eigentlich bürgermeister", "en", "wer is hier eigentlich bürgermeister"),
+        ("¿y entonces?", "xx", "¿y entonces?"),
+    ],
+)
+def test_words_that_only_colour_a_question_are_not_searched(question: str, lang: str, searched: str) -> None:
+    assert without_particles(question, lang) == searched
+
+
+def test_particles_are_words() -> None:
+    for lang, particles in table("particles").items():
+        assert len(words(particles)) == len(particles.split()), lang
