@@ -58,8 +58,8 @@ from wiring.settings import Settings
 
 SAMPLE_SITE = "demo"
 API_VERSION = "1"
-READY_KEPT = 1.0  # seconds that what Kafka and Elasticsearch said of themselves is as good as asking again
-# Webhooks that are read before it is known who sends them, 8 MiB each at most; a CMS sends one after the other.
+READY_KEPT = 1.0  # seconds for which the state of Kafka and Elasticsearch is cached
+# Webhooks that are read before their sender is known, 8 MiB each at most; a CMS sends one after the other.
 DELIVERIES, DELIVERIES_OF_ONE = 32, 8
 VISITS, VISITS_OF_ONE = 64, 8  # IndexNow pushes that wait for their visits, of all connectors and of one
 MESSAGES = 10  # to a person, that a visitor may leave in a day (UTC)
@@ -95,8 +95,8 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         docs_url=None,  # their scripts come from a CDN, which our Content-Security-Policy rightly refuses
         redoc_url=None,
         redirect_slashes=False,
-        # FastAPI's own spans and logs hold query strings and what was refused, visitors' words; ours (edge/envelope.py)
-        # do not.
+        # FastAPI's own spans and logs contain query strings and refused bodies, with visitors' words; ours
+        # (edge/envelope.py) do not.
         telemetry={
             "tracing": False,
             "metrics": False,
@@ -148,7 +148,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
 
 
 def _refused(request: Request, problem: problems.Problem) -> Response:
-    """In the shape that who asked for the path reads."""
+    """In the format that the path's clients expect."""
     if mcp_route.is_mcp(request.scope["path"]):
         return mcp_route.respond(problem)
     return refusals.respond(request, problem)

@@ -113,7 +113,7 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
 
             @asynccontextmanager
             async def announce(app: FastAPI) -> AsyncIterator[None]:
-                made.listen()  # uvicorn does so a moment later; whoever is told may connect at once
+                made.listen()  # uvicorn does so a moment later, but a reader of the line may connect at once
                 with gateway_noted(settings.home, settings.host, port):
                     on_ready(f"http://{host}:{port}")
                     yield

@@ -1,4 +1,4 @@
-"""What the gateway needs of the rooms below, in one object; the fakes of the tests are subclasses."""
+"""What the gateway needs from the packages below, in one object; the tests' fakes are subclasses."""
 
 from __future__ import annotations
 
@@ -76,5 +76,5 @@ class Ports:
     evaluation_runs: EvaluationRuns
     notes: Notes
     now: Callable[[], datetime]  # the time that all gateways go by
-    counts: Callable[[Topic, int], SharedCounts]  # those that all gateways share over a topic, by periods in seconds
-    titles: Titles | None = None  # None: no model writes any
+    counts: Callable[[Topic, int], SharedCounts]  # shared by all gateways over a topic, by periods in seconds
+    titles: Titles | None = None  # None: no model writes titles

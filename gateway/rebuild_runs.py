@@ -1,6 +1,6 @@
-"""Rebuilds at the edge: looked at here, done by `pagewire rebuild` and its like in processes of their own.
+"""Rebuilds started over HTTP: `pagewire rebuild` and similar commands, each in a process of its own.
 
-POST .../rebuilds ─▶ pagewire rebuild SITE ... (low priority) ─▶ ready, or what it says when it ends
+POST .../rebuilds ─▶ pagewire rebuild SITE ... (low priority) ─▶ ready, or its error
                      its end of the pipe to stdin closes when the gateway dies: it stops, and can be resumed
 """
 
@@ -24,14 +24,14 @@ from wiring.clients import Clients
 
 log = structlog.get_logger(__name__)
 
-START_WAIT = 60.0  # seconds until a rebuild has said what it will fill; it may have to load a model
-SWAP_WAIT = 60.0  # seconds a promotion is waited for; it may go on for longer
+START_WAIT = 60.0  # seconds until a rebuild has printed its new generation; it may have to load a model
+SWAP_WAIT = 60.0  # seconds to wait for a promotion, which may take longer
 STOP_WAIT = 10.0  # seconds to note the offsets and end
 SAID = 4_096  # bytes at the end of the log among which an error is looked for
 
 
 class RebuildRefused(Permanent):
-    """The command ended with an error; says what it said."""
+    """The command ended with an error; has its message."""
 
     code = "rebuild-refused"
 
@@ -47,8 +47,8 @@ class RebuildRuns:
     async def list(self, site: str) -> RebuildList:
         """Raises: Retryable."""
         elastic = self._clients.elastic
-        # Whoever reads that nobody is at work may begin, and sees what came of it. A command of ours is at work before
-        # it has the lease, and for a moment after it gave it back.
+        # A client that reads that no rebuild is running may start one. A command of ours is running before it has the
+        # lease, and for a moment after it has returned it.
         running = await elastic.rebuilds.holder(site) or self._running(site)
         return RebuildList(generations=tuple(await generations(elastic, site)), running=running)
 
@@ -60,7 +60,7 @@ class RebuildRuns:
         raise NothingThere(f"site {site} has no generation {generation}")
 
     async def start(self, site: str, order: RebuildOrder) -> Generation:
-        """Returns once it is known what is built.
+        """Returns once the new generation is known.
 
         Raises:
             RebuildRunning, RebuildRefused, Retryable.
@@ -72,7 +72,7 @@ class RebuildRuns:
         return await self.get(site, int(said))
 
     async def promote(self, site: str, generation: int) -> Generation | None:
-        """What is live then; None when it is still being caught up.
+        """The live generation; None while it is still catching up.
 
         Raises:
             NothingThere, NotVerified, StillLive, RebuildRunning, RebuildRefused, Retryable.
@@ -85,7 +85,7 @@ class RebuildRuns:
         return await self._swap(site, "promote", "--generation", str(generation))
 
     async def rollback(self, site: str) -> Generation | None:
-        """What is live then; None when it is still being caught up.
+        """The live generation; None while it is still catching up.
 
         Raises:
             NothingThere, RebuildRunning, RebuildRefused, Retryable.
@@ -101,11 +101,11 @@ class RebuildRuns:
             await (await self._clients.rebuilder(site)).discard(generation)
 
     async def stop(self, site: str, by: str) -> None:
-        """Stop what is at work on the site's indexes, at whichever gateway or machine: it stops within ten seconds, and
-        can be gone on with.
+        """Stop the site's running rebuild, at any gateway or machine: it stops within ten seconds, and can be
+        continued.
 
         Raises:
-            NothingThere: nobody is at work. Retryable.
+            NothingThere: none is running. Retryable.
         """
         ours = self._runs.get(site)
         if ours is not None and ours.alive:
@@ -114,7 +114,7 @@ class RebuildRuns:
             raise NothingThere(f"nobody is at work on the indexes of site {site}")
 
     async def aclose(self) -> None:
-        """Stop what runs; it can be resumed."""
+        """Stop running commands; they can be resumed."""
         await asyncio.gather(*(run.stop() for run in self._runs.values()))
 
     async def _swap(self, site: str, command: str, *options: str) -> Generation | None:
@@ -182,7 +182,7 @@ class _Run:
         self._reading = asyncio.create_task(self._read(), name=f"rebuild {self.command}")
 
     async def _read(self) -> None:
-        """What it prints, to its end."""
+        """Its output, to the end."""
         assert self._process
         assert self._process.stdout
         async for line in self._process.stdout:
@@ -212,7 +212,7 @@ class _Run:
             return None
 
     def error(self) -> str:
-        """The last error it told of."""
+        """The last error in its log."""
         with self._file.open("rb") as log_file:
             log_file.seek(max(self._began, self._file.stat().st_size - SAID))
             lines = log_file.read().decode(errors="replace").splitlines()

@@ -1,8 +1,8 @@
-"""Reconciles that a gateway runs in the background: `pagewire reconcile` for those who cannot start a command.
+"""Reconciles that a gateway runs in the background: `pagewire reconcile` without a shell.
 
 start ─▶ what the connector lists, against the change log ─▶ intake ─▶ state `connector-run`
 
-A reconcile that dies with its gateway leaves nothing half done: the next one finds the rest.
+A reconcile that dies with its gateway is continued by the next one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ReconcileRuns:
             raise NoSource(f"connector {connector!r} of site {site} is of the kind push: it cannot be asked")
 
     async def start(self, site: str, connector: str, by: str) -> None:
-        """Begin; returns at once. Raises: UnknownSite, NoSource. AlreadyRunning: this gateway is at it."""
+        """Start; returns at once. Raises: UnknownSite, NoSource. AlreadyRunning."""
         self.check(site, connector)
         place = (site, connector)
         if place in self._tasks:
@@ -57,7 +57,7 @@ class ReconcileRuns:
         task.add_done_callback(lambda _: self._tasks.pop(place, None))
 
     async def aclose(self) -> None:
-        """Stop what is at work."""
+        """Stop running reconciles."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()

@@ -33,10 +33,10 @@ from schemas.http import ChatRequest, ChatResponse
 from schemas.query import Question, RequestId
 from text.language import language_of, tells_language
 
-BODY_LIMIT = 2 * 1024 * 1024  # bytes: room for 100,000 escaped emoji, which deserve a better answer than 413
+BODY_LIMIT = 2 * 1024 * 1024  # bytes: room for 100,000 escaped emoji, which should get a clearer answer than 413
 FIRST_EVENT_WAIT = 1.0  # seconds in which a failure can still become a status code
-STOP_TIMEOUT = 5.0  # seconds for telling the stage that nobody waits any more
-ID_BYTES = 16  # 128 bits: nobody must guess one
+STOP_TIMEOUT = 5.0  # seconds to send the stop of an abandoned answer
+ID_BYTES = 16  # 128 bits: it cannot be guessed
 ALIKE = ChatResponse.model_fields.keys() & Answered.model_fields.keys()  # what a whole answer has of its last event
 
 LastEventId = Annotated[str, Header(max_length=200)]
@@ -61,7 +61,7 @@ async def chat(site: str, caller: MayAsk, edge: TheEdge, request: Request, last_
     Without `conversation_id` it begins a conversation; with one it is understood as its continuation. While the last
     question of a conversation is being answered, another is refused (409 `answer-under-way`, with its `request_id`).
 
-    With `Last-Event-ID` nothing is asked: who lost the stream of an answer, and repeats the request, reads on there.
+    With `Last-Event-ID` no question is asked: a client that lost the stream and repeats its request continues there.
     """
     if last_event_id:
         return await come_back(edge, caller, site, last_event_id)
@@ -72,7 +72,7 @@ async def chat(site: str, caller: MayAsk, edge: TheEdge, request: Request, last_
         question = new_question(edge, caller, site, asked.question, asked.lang)
         question = question.model_copy(update={"ranked": asked.ranked, "labels": asked.labels})
         if not asked.keep:
-            events = edge.ports.answers.ask(question)  # without `logged_as` no stage logs what becomes of it
+            events = edge.ports.answers.ask(question)  # without `logged_as` no stage logs its outcome
             return await _told(edge, request, caller, question, Patient(events))
         if asked.conversation_id is None:
             position = await edge.ports.answers.here(question.request_id)
@@ -106,7 +106,7 @@ async def continue_conversation(
     """The question with the history of its conversation, which has kept it.
 
     Args:
-        named: who asks has named its language.
+        named: the request names its language.
 
     Raises:
         UnknownConversation, Retryable. Problem: 409.
@@ -130,7 +130,7 @@ async def ask(edge: Edge, request: Request, caller: Caller, question: Question) 
 
 
 async def _told(edge: Edge, request: Request, caller: Caller, question: Question, events: Patient) -> Response:
-    """What becomes of a question that is asked, streamed or whole."""
+    """The events of a question's answer, streamed or whole."""
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     steps = steps_for(caller, edge.settings, question.site)
     if not wants_stream(", ".join(request.headers.getlist("accept"))):
@@ -144,12 +144,12 @@ async def _told(edge: Edge, request: Request, caller: Caller, question: Question
 
 
 def wants_stream(accept: str) -> bool:
-    """Whether `Accept` (RFC 9110, 12.5.1) prefers a stream to JSON; when it likes both alike, whether it names it."""
+    """Whether `Accept` (RFC 9110, 12.5.1) prefers a stream to JSON; if both are equal, whether it names the stream."""
     ranges = {}
     for part in accept.lower().split(","):
         kind, *parameters = (piece.strip() for piece in part.split(";"))
         q = next((value.removeprefix("q=") for value in parameters if value.startswith("q=")), "1")
-        # What is no quality is none: the range is taken as not wanted.
+        # An invalid quality counts as 0.
         ranges[kind] = float(q) if re.fullmatch(r"[01](\.\d{0,3})?", q, re.ASCII) else 0.0
 
     def quality(*kinds: str) -> float:
@@ -179,22 +179,25 @@ async def resume(
 ) -> Response:
     """Read on where a broken stream ended, on any gateway.
 
-    `Last-Event-ID` is good for whom the event was sent to. Without it: from the beginning, for whom the answer is kept
-    in a conversation.
+    `Last-Event-ID` works for the caller that received the event. Without it the answer starts from the beginning, if
+    it is in a conversation of the caller.
     """
     owner = owner_of(caller, site)
     if last_event_id:
         return await _follow_on(
             edge, caller, site, request_id, edge.event_ids.position(owner, request_id, last_event_id)
         )
-    # Whoever makes up an id must not have us search a day of everybody's answers for it.
+    # A made-up id must not cause a search through a day of answers.
     accepted, position = await edge.conversations.accepted(owner, request_id, conversation_id)
     return await _follow_on(edge, caller, site, request_id, position, accepted)
 
 
 async def come_back(edge: Edge, caller: Caller, site: str, last_event_id: str) -> Response:
-    """The answer of which somebody has seen this event, from there on: clients repeat a request whose stream broke off,
-    and a second answer would be paid for. Raises: Problem: 400."""
+    """The rest of an answer after this event. Clients repeat a request whose stream broke, and a second answer costs
+    money.
+
+    Raises: Problem: 400.
+    """
     request_id = last_event_id.partition(":")[0]
     position = edge.event_ids.position(owner_of(caller, site), request_id, last_event_id)
     return await _follow_on(edge, caller, site, request_id, position)
@@ -221,10 +224,10 @@ async def stop(
     edge: TheEdge,
     conversation_id: ConversationOfAnswer = None,
 ) -> Response:
-    """Stop an answer: the model is let go, and the stream ends with what is there, in an `answer` with `stopped`.
+    """Stop an answer: the model call ends, and the stream ends with the text so far, in an `answer` with `stopped`.
 
-    Whoever knows the request id may stop the answer on its site, as they may read it. Stopping twice, too late, or on
-    another site does no harm.
+    A caller that knows the request id may stop the answer on its site, as it may read it. Stopping twice, too late, or
+    on another site has no effect.
     """
     await _stop(edge, caller, site, request_id, conversation_id)
     return Response(status_code=202)
@@ -232,13 +235,13 @@ async def stop(
 
 async def _stop(edge: Edge, caller: Caller, site: str, request_id: str, conversation_id: str | None) -> None:
     await edge.ports.answers.stop(site, request_id)
-    # The next question need not wait for the stage to have heard of it; if this cannot be kept, it waits that long.
+    # The next question need not wait until the stage has received the stop; if this cannot be stored, it does wait.
     with suppress(UnknownAnswer, Retryable):
         await edge.conversations.stopped(owner_of(caller, site), request_id, conversation_id)
 
 
 async def stopped(edge: Edge, caller: Caller, question: Question) -> None:
-    """Stop an answer whose client has hung up and cannot come back for it: nobody would read it, or try again."""
+    """Stop an answer whose client has disconnected and cannot resume it."""
     try:
         async with asyncio.timeout(STOP_TIMEOUT):
             await _stop(edge, caller, question.site, question.request_id, question.conversation_id)
@@ -250,7 +253,7 @@ def _question(body: bytes) -> ChatRequest:
     try:
         return parse(ChatRequest, body)
     except Problem as problem:
-        # The two mistakes that a chat page wants to tell its visitor apart get their own code.
+        # A chat page shows these two mistakes differently, so each has its own code.
         codes = {"string-too-long": "question-too-long", "string-too-short": "question-empty"}
         for error in problem.errors:
             if error.field == "question" and error.code in codes:
@@ -265,11 +268,11 @@ async def whole(
 
     Args:
         receive: of the request, which was read.
-        stop: called where the client hangs up before.
+        stop: called if the client disconnects before the end.
 
     Raises:
         Problem: 502 or 504, in plain words.
-        ClientDisconnect: it has hung up.
+        ClientDisconnect.
     """
     leaving = asyncio.create_task(client_left(receive))
     reading = asyncio.create_task(_read_to_the_end(events, question, deadline, leaving))
@@ -293,7 +296,7 @@ async def _read_to_the_end(
         async with asyncio.timeout_at(deadline):
             now = asyncio.get_running_loop().time
             while (followed := await events.take()) is not None:
-                # A generator may lose the cancellation that comes with its next event.
+                # A generator may lose a cancellation that arrives with its next event.
                 if now() > deadline or leaving.done():
                     raise TimeoutError
                 match followed.event.event:

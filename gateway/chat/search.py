@@ -1,4 +1,4 @@
-"""Search without an answer; what a search field offers while one types, and what others have asked next."""
+"""Search without an answer, suggestions while a visitor types, and frequent next questions."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ async def suggest(
 ) -> SuggestResult:
     """Titles, headings and questions that begin like this.
 
-    Of what visitors have asked, only where the site shows it (`chat.frequent_questions`), and only questions that
-    enough visitors have asked and got an answer to.
+    Visitors' questions only if the site shows them (`chat.frequent_questions`), and only those that enough visitors
+    asked and got an answer to.
     """
     typed, spoken = Typed.of(q), edge.settings.site(site).spoken(lang)
     if not typed.words:
@@ -86,6 +86,6 @@ async def next_questions(
     page: Annotated[list[PageId], Query(max_length=CITED, description="Ids of the pages that its answer cites.")],
     lang: Lang = "",
 ) -> NextQuestions:
-    """What other visitors have asked about the same pages; none where the site does not show it."""
+    """Other visitors' questions about the same pages; none if the site does not show them."""
     known, spoken = edge.ports.frequent.of(site), edge.settings.site(site).spoken(lang)
     return NextQuestions(questions=tuple(following(known, q, page, spoken, NEXT)))

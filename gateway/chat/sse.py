@@ -4,10 +4,10 @@
 
 Our own response class rather than sse-starlette's: it pulls one event at a time, so that a slow reader slows the
 source instead of filling memory; it needs no ping task per visitor and no patch of uvicorn's signal handling; and a
-visitor who leaves ends the source at once, also between two events.
+client that disconnects ends the source at once, also between two events.
 
-One task takes an event and sends it: between the log and the socket nobody else is woken up. Another one, which looks
-every few seconds, knows by a note of the first how long the reader or the source has been silent.
+One task takes an event and sends it: no other task is woken between the log and the socket. A second one checks every
+few seconds how long the reader or the source has been silent.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LEFT_OUT = {
     "type",
     "trial",
     "found",
-}  # of events: the first is told as their name, the others are of trials, and of programs that do not stream
+}  # of events: the first becomes the SSE event's name, the others belong to trials and to clients that do not stream
 HEADERS = {
     "Cache-Control": "no-cache, no-transform",  # a proxy that compresses would collect the tokens, too
     "X-Accel-Buffering": "no",  # nginx would collect the tokens
@@ -45,7 +45,7 @@ HEADERS = {
 
 
 class Patient:
-    """Takes events from a generator; the first may be waited for and found missing, and is taken later."""
+    """Takes events from a generator. The first can be awaited with a timeout, and is taken later."""
 
     def __init__(self, events: AsyncGenerator[Followed, None]) -> None:
         self._events = events
@@ -75,7 +75,7 @@ class Patient:
         return await anext(self._events, None)
 
     async def aclose(self) -> None:
-        """Stop following. Nobody may be taking."""
+        """Stop following. No `take` may be running."""
         if self._first is not None:
             self._first.cancel()
             with suppress(asyncio.CancelledError, Exception):
@@ -87,7 +87,7 @@ class Patient:
 
 
 class Telling(Protocol):
-    """How an answer is told: its events as bytes. Of one reader."""
+    """An answer's events as bytes, for one reader."""
 
     def begin(self) -> bytes:
         """What goes before the first event."""
@@ -96,11 +96,11 @@ class Telling(Protocol):
     def event(self, followed: Followed) -> bytes: ...
 
     def trouble(self, trouble: Trouble) -> bytes:
-        """The end of a stream that cannot go on."""
+        """The last bytes of a stream that cannot continue."""
         ...
 
     async def left(self) -> None:
-        """The reader was not told the end."""
+        """The reader did not get the end."""
         ...
 
 
@@ -108,7 +108,7 @@ def frame(event: Event, id: str, *, steps: Shown = "all") -> bytes:
     """One SSE event. JSON has no raw line breaks, so one `data` line holds it.
 
     Args:
-        steps: what the reader may see of those that led to an answer.
+        steps: kinds of steps that the reader may see.
     """
     event, hidden = with_steps(event, steps)
     data = event.model_dump_json(exclude={*LEFT_OUT, *hidden})
@@ -116,12 +116,12 @@ def frame(event: Event, id: str, *, steps: Shown = "all") -> bytes:
 
 
 class Frames:
-    """Events as they are, each with the id to come back with.
+    """Events as they are, each with the id to resume from.
 
     Args:
         event_id: what goes into `id:` for a position.
         position: where the reader stands before the first event.
-        accepted: goes before the others, for a reader who begins anew.
+        accepted: sent first to a reader that starts from the beginning.
         steps: as for `frame`.
     """
 
@@ -151,7 +151,7 @@ class Frames:
         return frame(event.event, id, steps=self._steps)
 
     def trouble(self, trouble: Trouble) -> bytes:
-        # The reader keeps its place, so that it may still resume and read what came too late.
+        # The reader keeps its position, so it can still resume.
         id = self._event_id(self._position)
         return frame(Failed(code=trouble, message=message(trouble, self._lang)), id) + frame(Done(), id)
 
@@ -163,7 +163,7 @@ class EventStream(Response):
     """Sends events until they end, the reader leaves, or it reads nothing for `SEND_TIMEOUT`.
 
     Args:
-        deadline: on the running loop's clock; after it nobody waits any more.
+        deadline: on the running loop's clock; the stream ends then.
     """
 
     media_type = "text/event-stream"
@@ -211,8 +211,8 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _pieces(self) -> AsyncGenerator[bytes, None]:
-        """The stream's bytes, to its end. Events that are there together go together; what fails is told in plain
-        words.
+        """The stream's bytes, to its end. Events that are available together are sent together. A failure
+        becomes an event in plain words.
         """
         if begin := self._telling.begin():
             yield begin
@@ -242,7 +242,7 @@ class EventStream(Response):
         except Retryable:
             log.warning("an answer broke off: its log cannot be read")
             trouble = "unavailable"
-        except UnknownAnswer as err:  # another site's, as its first event told after the stream had begun
+        except UnknownAnswer as err:  # of another site, as its first event shows after the stream has begun
             log.warning("an answer is not told", error=str(err))
             trouble = "internal"
         except Exception:
@@ -251,7 +251,7 @@ class EventStream(Response):
         yield b"".join((*held, self._telling.trouble(trouble)))
 
     async def _watch(self, sending: asyncio.Task[None], leaving: asyncio.Task[None], send: Send) -> None:
-        """Until all is sent or the reader is let go. Fills silence, and ends the waiting when it is too late."""
+        """Sends comments during silence, and ends the stream at the deadline; returns once it is over."""
         while True:
             until = self._since + (SEND_TIMEOUT if self._sending else HEARTBEAT)
             now = self._now()
@@ -279,6 +279,6 @@ class EventStream(Response):
 
 
 async def client_left(receive: Receive) -> None:
-    """Returns when the client has hung up. Its request must have been read."""
+    """Returns when the client has disconnected. Its request must have been read."""
     while (await receive())["type"] != "http.disconnect":
         pass

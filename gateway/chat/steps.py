@@ -1,4 +1,4 @@
-"""Who sees how an answer came about: keys all of it, visitors what was looked for, where their site wants it."""
+"""Which steps of an answer a caller sees: keys all, visitors the searches, if their site shows them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from schemas.http import ChatResponse
 from wiring.settings import Settings
 
 Shown = Literal["all", "looks", "none"]
-LOOKS = {"search", "lookup", "tool"}  # kinds of steps; what a model was told and said is an operator's business
+LOOKS = {"search", "lookup", "tool"}  # kinds of steps; prompts and replies of models are for operators
 
 Reply = TypeVar("Reply", bound=BaseModel)
 
 
 def steps_for(caller: Caller, settings: Settings, site: str) -> Shown:
-    """What this caller sees of the steps that lead to answers of a site."""
+    """The kinds of steps that this caller sees on a site."""
     if caller.visitor is None:
         return "all"
     return "looks" if settings.site(site).chat.show_steps else "none"

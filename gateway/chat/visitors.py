@@ -31,7 +31,7 @@ Bearer = Annotated[str, Depends(_bearer)]
 
 
 class MayEmbed:
-    """A dependency that lets those through who may have tokens of the path's site: a program with a key, or a page."""
+    """A dependency: who may have tokens of the path's site, a program with a key or a page of an allowed origin."""
 
     bound: Bound = "address"
     visitors = True
@@ -60,7 +60,7 @@ def _refused(detail: str) -> Problem:
 
 
 def _readable(problem: Problem) -> Problem:
-    """By the page that is refused: a chat that only saw its connection fail could not say what is wrong."""
+    """Readable by the refused page, so that its chat can say what is wrong."""
     problem.headers["Access-Control-Allow-Origin"] = "*"
     return problem
 
@@ -76,13 +76,12 @@ async def issue_token(
 ) -> VisitorToken:
     """A short-lived token for one visitor.
 
-    A page that may embed the chat is known by its origin, which keeps other websites from putting our chat on their
-    pages; it is no secret and no login. With an earlier token in `Authorization`, even one that is over: for the same
-    visitor, whose conversations it opens, but without the earlier one's access groups.
+    A page that may embed the chat is recognised by its origin. That keeps the chat off other websites; it is neither a
+    secret nor a login. With an earlier token in `Authorization`, even an expired one, the new token is for the same
+    visitor and opens the same conversations, but has no access groups.
 
-    A website's own server is known by a key with the scope `chat` in `Authorization`, and needs no origin. It may give
-    the visitor access groups that the key has; they end with the token. `before` is an earlier token, for the same
-    visitor.
+    A website's own server uses a key with the scope `chat` in `Authorization`, and needs no origin. It may give the
+    visitor access groups of the key, which end with the token. `before` is an earlier token of the same visitor.
     """
     body = await read_body(request, BODY_LIMIT)
     order = parse(VisitorTokenOrder, body) if body else VisitorTokenOrder()
@@ -103,7 +102,7 @@ async def welcome(site: str, edge: TheEdge, lang: str = "") -> Welcome:
     spoken = settings.spoken(lang)
     suggested: tuple[str, ...] = ()
     if spoken and not of and settings.chat.enabled and not edge.ports.chat.off(site):
-        suggested = edge.ports.suggestions.of(site, spoken)  # those that are known: it waits for none
+        suggested = edge.ports.suggestions.of(site, spoken)  # those known so far, without waiting
     return Welcome(
         title=settings.title or site,
         examples=examples[of] if of else suggested,

@@ -1,4 +1,4 @@
-"""Many changes in one body: good lines are accepted whatever the bad ones are.
+"""Many changes in one body. A bad line does not affect the others.
 
 lines ─▶ parse, check ─▶ batches ─▶ intake ─▶ counts, and an error per bad line
 """
@@ -18,7 +18,7 @@ from wiring.settings import Settings
 MIB = 1024 * 1024
 BATCH_LINES = 500  # changes handed to the log at once, ...
 BATCH_BYTES = 8 * MIB  # ... unless they are heavy before that
-MAX_BULK_ERRORS = 10_000  # told in full; the rest is only counted
+MAX_BULK_ERRORS = 10_000  # listed; the rest is only counted
 
 Lines = AsyncIterable[tuple[int, bytes | None]]  # numbers from 1; None: longer than body_limit
 
@@ -34,7 +34,7 @@ async def accept_lines(
     """Put the changes into the log, in order.
 
     Args:
-        revised: refuse a line without a revision: whoever sends it once more would undo what came since.
+        revised: refuse a line without a revision. Sent again, it would undo later changes.
 
     Raises:
         Problem: 503, 408 or 400 in the middle; `accepted` says how many lines the log has. Sending everything again is
@@ -121,6 +121,6 @@ async def _hand_over(
         if len(changes) == 1:
             tally.reject(numbers[0], err.code, str(err))
             return
-    # One of them was refused for all: one by one, so that the others get through.
+    # One of them made the log refuse all: one by one, so that the others are accepted.
     for number, change in zip(numbers, changes, strict=True):
         await _hand_over(site, [number], [change], intake, source, lane, tally)

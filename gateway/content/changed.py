@@ -1,4 +1,4 @@
-"""Addresses that a website says have changed: any CMS can be followed that can send a list of them.
+"""Changed addresses that a website sends: works with any CMS that can send a list.
 
 changed ──▶ key of the scope `ingest` ──▶ visits ──▶ the outcome of each
 indexnow ─▶ the connector's IndexNow key ─▶ 202 ─▶ visits, one push of a connector after the other
@@ -45,7 +45,7 @@ async def changed(
 ) -> ChangedResult:
     """Visit these addresses of a website at once, and accept what has changed: IndexNow's `urlList`, 100 at most.
 
-    A page that is gone, moved or excluded is deleted. Each address has its outcome; a page's receipt tells the rest.
+    A page that is gone, moved or excluded is deleted. Each address has its outcome; see also the page's receipt.
     """
     if connector not in edge.settings.site(site).connectors:
         raise Problem(404, "unknown-connector", "the site has no connector of this name")
@@ -70,8 +70,8 @@ async def indexnow(
 ) -> Response:
     """What a website pushes to search engines (https://www.indexnow.org/documentation), 100 addresses at most.
 
-    The answer comes at once, and the addresses are visited after it: a website may push while it saves, and answer
-    nothing else meanwhile. 400: another format. 403: another key. 422: addresses of another website, or too many.
+    The addresses are visited after the response, since a website may push while it saves and answer no other request
+    meanwhile. 400: another format. 403: another key. 422: addresses of another website, or too many.
     """
     edge.rates.count("indexnow", address_of(request))
     website = _website(edge, site, connector)
@@ -120,7 +120,7 @@ async def _visit(edge: Edge, site: str, connector: str, urls: Sequence[str]) -> 
 
 
 def _website(edge: Edge, site: str, connector: str) -> SitemapConnector:
-    """Raises: Problem: 404, the same for whatever is not there."""
+    """Raises: Problem: 404, the same for everything that does not exist."""
     known = edge.settings.sites.get(site)
     found = known.connectors.get(connector) if known else None
     if not isinstance(found, SitemapConnector) or found.indexnow_key is None:

@@ -81,7 +81,7 @@ async def delete_page(
     wait: Wait = None,
     timeout: Timeout = None,
 ) -> Response:
-    """Delete a page. Deleting what was never there is fine: it keeps a late older save from bringing it up."""
+    """Delete a page. Deleting a page that does not exist is allowed: an older save that arrives later has no effect."""
     page = PageDocument(id=page_id, lang=lang, revision=revision)
     [acceptance] = await edge.ports.intake.accept(site, [Change("delete", page)], "push")
     return await _accepted(acceptance, edge, wait, timeout)
@@ -91,7 +91,7 @@ async def delete_page(
 async def get_receipt(
     site: str, page_id: PageId, caller: MayIngest, edge: TheEdge, lang: OptionalLang = None
 ) -> Receipt:
-    """What became of the page's newest change, and what can be found now."""
+    """The state of the page's newest change, and the revision that can be found now."""
     lang = lang or edge.settings.site(site).languages[0]
     receipt = await edge.ports.receipts.receipt(site, lang, page_id)
     if receipt is None:
@@ -101,9 +101,8 @@ async def get_receipt(
 
 @router.post("/pages:bulk", openapi_extra=request_body(BulkLine, media_type="application/x-ndjson"))
 async def bulk(site: str, caller: MayIngest, edge: TheEdge, request: Request) -> BulkResult:
-    """Many changes, one JSON object a line, in order. Good lines are accepted whatever the bad ones are. Single saves
-    overtake them on the way into the index. A body without a line is refused: there was one before something on its way
-    lost it.
+    """Many changes, one JSON object a line, in order. A bad line does not affect the others. Single saves are indexed
+    before them. An empty body is refused, since it was probably lost on the way.
 
     503, 408 and 400 in the middle say how many lines were accepted; sending everything again is safe.
     """
@@ -120,7 +119,7 @@ async def _accepted(acceptance: Acceptance, edge: Edge, wait: str | None, timeou
     detail = None
     if wait is not None:
         seconds = RECEIPT_TIMEOUT if timeout is None else timeout
-        # A change that lost has no receipt of its own: that of the winner tells what became of the page.
+        # A superseded change has no receipt of its own: the newer change's shows the page's state.
         accepted_at = datetime.min.replace(tzinfo=UTC) if acceptance.superseded else acceptance.accepted_at
         receipt = await edge.ports.receipts.settled(acceptance.page_key, (acceptance.revision, accepted_at), seconds)
         if receipt is not None:

@@ -1,9 +1,9 @@
-"""Webhooks: a CMS hands over its changes, signed (connectors/cms/push.py).
+"""Webhooks: a CMS sends its changes, signed (connectors/cms/push.py).
 
 site, connector, headers, announced length ─▶ body, within limits ─▶ signature ─▶ lines ─▶ intake
 
-Anybody may send here, and who it was is known only when the body has been read. So all that can be refused by the
-headers is refused before, and a body may be no larger than a page in the log.
+Anyone can send here, and the sender is known only after the body was read. So whatever the headers show is refused
+before that, and a body may be no larger than a page in the log.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pipelines.operate.last_uses import of_connector
 from schemas.http import BulkLine, BulkResult
 from schemas.topics import MAX_MESSAGE_BYTES
 
-LIMIT = MAX_MESSAGE_BYTES  # of a delivery: as large as a page in the log may be; who escapes umlauts gets there sooner
+LIMIT = MAX_MESSAGE_BYTES  # of a delivery: as large as a page in the log may be; escaped umlauts count as escaped
 
 router = APIRouter(prefix="/v1/sites/{site}", tags=["content"])
 
@@ -69,8 +69,8 @@ async def take_webhook(
     lane: InLane = "save",
 ) -> BulkResult:
     """Changes of a connector, one JSON object a line, in order, 500 lines and 8 MiB at most. Each needs its revision,
-    so that a delivery that comes twice changes nothing. Good lines are accepted whatever the bad ones are; after any
-    other answer than 200 send everything again later. An empty body is a test of the connection.
+    so that a delivery that comes twice changes nothing. A bad line does not affect the others. After any status
+    other than 200 send everything again later. An empty body is a test of the connection.
     """
     secret = _secret(edge, site, connector)
     try:
@@ -90,7 +90,7 @@ async def take_webhook(
 
 
 def _secret(edge: Edge, site: str, connector: str) -> SecretStr:
-    """Raises: Problem: 404, the same for whatever is not there."""
+    """Raises: Problem: 404, the same for everything that does not exist."""
     known = edge.settings.sites.get(site)
     secret = webhook_secret(known.connectors[connector]) if known and connector in known.connectors else None
     if secret is None:

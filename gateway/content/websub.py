@@ -51,8 +51,8 @@ async def confirm_subscription(
     lease: Annotated[str, Query(alias="hub.lease_seconds", max_length=20)] = "",
     reason: Annotated[str, Query(alias="hub.reason", max_length=1_000)] = "",
 ) -> Response:
-    """A hub's question whether we have subscribed (https://www.w3.org/TR/websub/#hub-verifies-intent), or its word that
-    it does not serve us. 404: we have not, or want to end nothing.
+    """A hub's question whether we have subscribed (https://www.w3.org/TR/websub/#hub-verifies-intent), or its refusal
+    to serve us. 404: we have not subscribed, or do not want to unsubscribe.
     """
     edge.rates.count("websub", address_of(request))
     _subscription(edge, site, connector, topic, token)
@@ -77,8 +77,8 @@ async def take_entries(
     token: Token,
     signature: Annotated[str, Header(alias="X-Hub-Signature", max_length=200)] = "",
 ) -> Response:
-    """New entries of a feed, from its hub. The answer comes at once; what is not signed with the subscription's key is
-    left alone, as the standard wants it. Of the entries' addresses, those of the website are visited, 100 at most.
+    """New entries of a feed, from its hub. The response comes at once. A body without the right signature is ignored,
+    as the standard demands. Of the entries' addresses, those of the website are visited, 100 at most.
     """
     edge.rates.count("websub", address_of(request))
     subscription, website = _subscription(edge, site, connector, topic, token)
@@ -110,7 +110,7 @@ def _addresses(body: bytes, topic: str, website: str) -> list[str]:
 def _subscription(
     edge: Edge, site: str, connector: str, topic: str, token: str
 ) -> tuple[Subscription, SitemapConnector]:
-    """Raises: Problem: 404, the same for whatever is not there."""
+    """Raises: Problem: 404, the same for everything that does not exist."""
     known = edge.settings.sites.get(site)
     found = known.connectors.get(connector) if known else None
     subscription = Subscription(site, connector, topic, edge.token_secret)

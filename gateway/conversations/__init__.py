@@ -1,1 +1,1 @@
-"""A visitor's conversations over HTTP, and what they say of answers."""
+"""A visitor's conversations and feedback over HTTP."""

@@ -1,6 +1,6 @@
 """A visitor's conversations: listed, read, renamed, deleted, taken back by a step, asked again; and all erased at once.
 
-Each caller sees their own: a visitor by the token's visitor, a program by its key. Anybody else's is 404.
+Each caller sees its own: a visitor by its token, a program by its key. Another caller's conversation is a 404.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ async def delete(site: str, conversation_id: ConversationId, caller: MayConverse
     """Delete a conversation for good, feedback and its words in the question log included. Stops its answer when under
     way."""
     owner = owner_of(caller, site)
-    if caller.visitor is not None:  # who tidies up their own is no business of the audit log
+    if caller.visitor is not None:  # deleting one's own conversation is not audited
         await forget(edge, owner, conversation_id)
     else:
         async with edge.act(caller, "conversations.erase", site, edge.pseudonyms.of(site, conversation_id)):
@@ -78,7 +78,7 @@ async def delete(site: str, conversation_id: ConversationId, caller: MayConverse
 
 @router.post("/conversations/{conversation_id}/undo")
 async def undo(site: str, conversation_id: ConversationId, caller: MayConverse, edge: TheEdge) -> ConversationDetail:
-    """Take back the last question and its answer: later questions know nothing of them. Stops it when under way."""
+    """Take back the last question and its answer: later questions do not see them. Stops a running answer."""
     left, taken = await edge.conversations.undo(owner_of(caller, site), conversation_id)
     await _let_go(edge, site, taken)
     return left
@@ -99,7 +99,7 @@ async def regenerate(
 ) -> Response:
     """Ask the last question again, with the history before it. The new answer takes the place of the old one.
 
-    The old one stays where the question cannot be asked, or nothing comes of it. `Last-Event-ID` as for a question.
+    The old one stays if the question cannot be asked or gets no answer. `Last-Event-ID` as for a question.
     """
     if last_event_id:
         return await come_back(edge, caller, site, last_event_id)
@@ -113,10 +113,10 @@ async def regenerate(
 
 
 async def forget(edge: Edge, owner: ConversationOwner, conversation_id: str) -> None:
-    """Delete a conversation, the messages to a person that took it along, and what the question log has of its words.
+    """Delete a conversation, the messages to a person that include it, and its words in the question log.
     Raises: UnknownConversation, Retryable."""
     site = owner.site
-    # First: where this fails the conversation is still there, and can be deleted again.
+    # First: if this fails, the conversation still exists and can be deleted again.
     await edge.ports.notes.forgotten(
         site,
         edge.pseudonyms.of(site, conversation_id),
@@ -128,7 +128,7 @@ async def forget(edge: Edge, owner: ConversationOwner, conversation_id: str) -> 
 
 
 async def _let_go(edge: Edge, site: str, turn: StoredTurn | None) -> None:
-    """Nobody will read the question's answer: no model need be paid to its end."""
+    """Stop an answer that will not be read, so that no model is paid to its end."""
     if turn is not None and turn.state == "pending":
         with suppress(Retryable):  # its question is gone in any case
             await edge.ports.answers.stop(site, turn.request_id)
@@ -136,10 +136,10 @@ async def _let_go(edge: Edge, site: str, turn: StoredTurn | None) -> None:
 
 @router.delete("/visitors/me", status_code=204, response_class=Response)
 async def forget_me(site: str, caller: MayErase, edge: TheEdge) -> Response:
-    """Delete all your conversations and messages for good, feedback and their words in the question log included. What
-    was delivered of a message is with the people who got it.
+    """Delete all your conversations and messages for good, feedback and their words in the question log included. A
+    delivered message stays with its receiver.
 
-    For visitors: a program's key has the conversations of all who ask through it.
+    For visitors only: a program's key has the conversations of all its users.
     """
     if caller.visitor is None:
         raise Problem(403, "forbidden", "for visitors; with a key delete conversations one by one")
@@ -156,13 +156,13 @@ async def forget_me(site: str, caller: MayErase, edge: TheEdge) -> Response:
 
 
 async def _forget_all(edge: Edge, owner: ConversationOwner) -> None:
-    """Whatever is in the list. Raises: Retryable: some may be left; asked again, it goes on there."""
+    """Forget all listed conversations. Raises: Retryable: some may be left; a repeated call continues."""
     while ids := await edge.conversations.ids(owner):
         left = 0
         for conversation_id in ids:
             try:
                 await forget(edge, owner, conversation_id)
-            except UnknownConversation:  # somebody was faster, in another window
+            except UnknownConversation:  # deleted meanwhile in another window
                 left += 1
         if left == len(ids):
             await sleep(LISTED_WITHIN)

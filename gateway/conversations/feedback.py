@@ -1,4 +1,4 @@
-"""What visitors say of answers, and their messages to a person."""
+"""Visitors' feedback on answers, and their messages to a person."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ async def feedback(
 
 @router.post("/handovers", status_code=201, openapi_extra=request_body(HandoverOrder))
 async def hand_over(site: str, caller: MayHandOver, edge: TheEdge, request: Request) -> HandoverTaken:
-    """Leave a message for a person of the site. It is kept before this returns, and delivered soon after.
+    """Leave a message for a person of the site. It is stored before this returns, and delivered soon after.
 
-    The conversation goes along only where `conversation_id` names it: yours, without what is withheld from you.
+    The conversation is included only if `conversation_id` names it: your own, as you see it.
     A visitor may leave ten messages in a day (429). 404 `no-handover`: the site has not set it up.
     """
     settings = edge.settings.site(site)

@@ -1,4 +1,4 @@
-"""Corrections over HTTP: what an editor puts right about a site's answers.
+"""Corrections over HTTP: an editor's corrections of a site's answers.
 
 POST, PUT, DELETE, restore ─▶ a new version ─▶ every worker, within ten seconds
 """
@@ -32,9 +32,9 @@ CASES = {MEDIA_TYPES["ndjson"]: "string", MEDIA_TYPES["yaml"]: "object"}
 
 @router.get("/corrections")
 async def list_corrections(site: str, caller: MayView, edge: TheEdge) -> CorrectionList:
-    """What editors have put right, the newest first: in force or not, and how often each was used.
+    """Editors' corrections, the newest first: in force or not, and how often each was used.
 
-    Pages that the key may not read are not named, nor what is said from them.
+    Pages that the key may not read are not named or quoted.
     """
     return await corrections(edge).list(site, caller.groups)
 
@@ -53,7 +53,7 @@ async def try_correction(site: str, caller: MayEdit, edge: TheEdge, request: Req
 async def add_correction(site: str, caller: MayEdit, edge: TheEdge, request: Request) -> ListedCorrection:
     """Put something right, from now on and within ten seconds. It takes the place of a correction of the same question.
 
-    One that would answer a great part of the log is refused, as are words that would mean each other in a circle.
+    A correction that would answer a large part of the log is refused, and so are synonyms in a circle.
     """
     new = parse(NewCorrection, await read_body(request, MAX_CORRECTION))
     async with edge.act(caller, "corrections.put", site) as act:
@@ -72,7 +72,7 @@ async def get_correction(site: str, correction: CorrectionId, caller: MayView, e
 async def put_correction(
     site: str, correction: CorrectionId, caller: MayEdit, edge: TheEdge, request: Request
 ) -> ListedCorrection:
-    """Change it. An answer whose page has changed is in force again: whoever sends it has read what the page says."""
+    """Change it. An answer that expired because its page changed is in force again."""
     new = parse(NewCorrection, await read_body(request, MAX_CORRECTION))
     async with edge.act(caller, "corrections.put", site, correction):
         return await corrections(edge).put(site, new, caller.name, caller.groups, correction)
@@ -96,7 +96,7 @@ async def remove_correction(
 async def restore_correction(
     site: str, correction: CorrectionId, version: Number, caller: MayEdit, edge: TheEdge, request: Request
 ) -> CorrectionHistory:
-    """Go by a version again. This makes a new version."""
+    """Use an earlier version again. This makes a new version."""
     change = parse(TextChange, await read_body(request, MAX_CORRECTION) or b"{}")
     async with edge.act(caller, "corrections.restore", site, correction):
         return await corrections(edge).restore(site, correction, version, change, caller.name, caller.groups)
@@ -106,7 +106,7 @@ async def restore_correction(
 async def roll_back_correction(
     site: str, correction: CorrectionId, caller: MayEdit, edge: TheEdge, request: Request
 ) -> CorrectionHistory:
-    """Go by what was in force before, nothing perhaps; again, by what was before that. This makes a new version."""
+    """Use the version before the current one again, perhaps none. This makes a new version."""
     change = parse(TextChange, await read_body(request, MAX_CORRECTION) or b"{}")
     async with edge.act(caller, "corrections.rollback", site, correction):
         return await corrections(edge).roll_back(site, correction, change, caller.name, caller.groups)
@@ -124,15 +124,15 @@ async def list_cases(
     format: Annotated[CaseFormat | None, Query(description="Goes before `Accept`; default: `ndjson`.")] = None,
     accept: Annotated[str, Header()] = "",
 ) -> Response:
-    """The cases of evaluations that the site's corrections make, as a dataset's file: what an editor has put right
-    stays right. `pagewire eval check` asks them, too."""
+    """The cases of evaluations that the site's corrections make, as a dataset's file. `pagewire eval check` asks them,
+    too."""
     found = await corrections(edge).list(site, caller.groups)
     kind = format or ACCEPTED.get(accept.split(";")[0].strip().lower(), "ndjson")
     return Response(dumped(corrected_cases(found), f".{kind}"), media_type=MEDIA_TYPES[kind])
 
 
 def corrections(edge: Edge) -> CorrectionChanges:
-    """What changes corrections, over the stores of this gateway."""
+    """The service that changes corrections, over this gateway's stores."""
     ports = edge.ports
     return CorrectionChanges(
         changes(edge),

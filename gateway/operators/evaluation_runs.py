@@ -1,4 +1,4 @@
-"""Evaluations that a gateway runs: what they would cost, begun, looked at, stopped.
+"""Evaluations that a gateway runs: plan with costs, start, progress, stop.
 
 POST :plan ─▶ cases and calls          POST ─▶ asked and judged in the background ─▶ published runs
 """
@@ -54,13 +54,13 @@ async def list_datasets(site: str, caller: MayView, edge: TheEdge) -> DatasetLis
 
 @router.post("/evaluation-run:plan", openapi_extra=request_body(EvaluationOrder))
 async def plan_evaluation(site: str, caller: MayEdit, edge: TheEdge, request: Request) -> EvaluationPlan:
-    """What an order would ask and what that may cost. Nothing is asked."""
+    """The questions and the possible costs of an order. No question is asked."""
     return (await ordered(edge, caller, site, parse(EvaluationOrder, await read_body(request, MAX_ORDER)))).plan
 
 
 @router.get("/evaluation-run")
 async def show_evaluation_run(site: str, caller: MayView, edge: TheEdge) -> LastEvaluation:
-    """The evaluation that is at work, or the last one, whichever gateway it was begun at.
+    """The running evaluation, or the last one, started at any gateway.
 
     An arm that is finished is published: `arms` has its figures and the id of its run. A run whose gateway died is
     `broken-off`, half a minute later.
@@ -70,8 +70,8 @@ async def show_evaluation_run(site: str, caller: MayView, edge: TheEdge) -> Last
 
 @router.post("/evaluation-run", status_code=202, openapi_extra=request_body(EvaluationOrder))
 async def start_evaluation_run(site: str, caller: MayEdit, edge: TheEdge, request: Request) -> LastEvaluation:
-    """Begin, and do not wait for it; 409 while one of the site is at work. Its questions are trials: they are neither
-    logged nor counted, and what models read and write for them counts for `daily_tokens`."""
+    """Start, and do not wait for the end; 409 while one of the site is running. Its questions are trials: they are not
+    logged or counted, but their tokens count for `daily_tokens`."""
     order = parse(EvaluationOrder, await read_body(request, MAX_ORDER))
     made = await ordered(edge, caller, site, order)
     return LastEvaluation(state="running", run=await begun(edge, caller, made, str(request.base_url)))
@@ -79,7 +79,7 @@ async def start_evaluation_run(site: str, caller: MayEdit, edge: TheEdge, reques
 
 @router.delete("/evaluation-run", status_code=202)
 async def stop_evaluation_run(site: str, caller: MayEdit, edge: TheEdge) -> LastEvaluation:
-    """Stop the evaluation that is at work, within five seconds. Arms that are finished stay published."""
+    """Stop the running evaluation, within five seconds. Arms that are finished stay published."""
     await stopped_run(edge, caller, site)
     return await last_evaluation(edge, site)
 
@@ -91,7 +91,7 @@ async def last_evaluation(edge: Edge, site: str) -> LastEvaluation:
 
 
 async def ordered(edge: Edge, caller: Caller, site: str, order: EvaluationOrder) -> OrderedEvaluation:
-    """Raises: WrongUse: what cannot be ordered. Retryable."""
+    """Raises: WrongUse: the order is invalid. Retryable."""
     choices = await list_choices(site, caller, edge)
     said = await corrections(edge).list(site, caller.groups) if order.corrections else None
     file = None
@@ -108,7 +108,7 @@ async def ordered(edge: Edge, caller: Caller, site: str, order: EvaluationOrder)
 
 
 async def begun(edge: Edge, caller: Caller, made: OrderedEvaluation, url: str, via: Via = "http") -> EvaluationRun:
-    """Begin; noted in the audit log. Raises: EvaluationRunning, Retryable."""
+    """Start; noted in the audit log. Raises: EvaluationRunning, Retryable."""
     runs, site = edge.ports.evaluation_runs, made.choices.site
     began_at, until = runs.claim()
     run = EvaluationRun(site=site, by=caller.name, began_at=began_at, until=until, plan=made.plan, note=made.order.note)
@@ -149,13 +149,13 @@ class GatewayTrials:
 
 
 async def _waits() -> dict[str, Any]:
-    """In place of what a request receives: nobody hangs up."""
+    """In place of a request's `receive`: never disconnects."""
     await asyncio.Event().wait()
     return {}
 
 
 def _datasets(edge: Edge, site: str) -> dict[str, Dataset]:
-    """By name. A file that is no dataset is left out: `pagewire datasets show` says what is wrong with it."""
+    """By name. A file that is no dataset is left out; `pagewire datasets show` names the problem."""
     folder = edge.settings.site(site).datasets or (SAMPLE_DATASETS if site == SAMPLE_SITE else None)
     found = {}
     for path in sorted(folder.iterdir()) if folder is not None and folder.is_dir() else ():

@@ -1,7 +1,7 @@
-"""Published runs of evaluations over HTTP, of one site or of all; and cases: an answer that somebody has looked at
+"""Published runs of evaluations over HTTP, of one site or of all; and cases: an answer that was looked at
 becomes a line of a dataset's file.
 
-Datasets are files of those who evaluate; the gateway keeps none of them, and hands out what goes into one.
+Datasets are files on the evaluator's machine; the gateway stores none of them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ async def show_evaluation(site: str, run: Id, caller: MayView, edge: TheEdge) ->
 
 @router.delete("/sites/{site}/evaluations/{run}", status_code=204)
 async def remove_evaluation(site: str, run: Id, caller: MayEdit, edge: TheEdge) -> None:
-    """Take a run away. What it was made of stays where `pagewire eval run` has kept it."""
+    """Take a run away. The files of `pagewire eval run` stay."""
     async with edge.act(caller, "evaluations.remove", site, run):
         if not await edge.ports.evaluations.remove(site, run):
             raise unknown(site, run)
@@ -87,7 +87,7 @@ def unknown(site: str, id: str) -> UnknownRun:
 
 
 def named(runs: Sequence[Run], caller: Caller) -> list[Run]:
-    """Who published them is told to those who may read the audit log, and to themselves."""
+    """With the publisher's name for keys that may read the audit log, and for the publisher."""
     return [
         run if caller.operates or run.published_by == caller.name else run.model_copy(update={"published_by": ""})
         for run in runs
@@ -133,7 +133,7 @@ async def remove_any_evaluation(run: Id, caller: MayEditSomewhere, edge: TheEdge
 
 
 def _sites(edge: Edge, caller: Caller, scope: Scope, site: str | None) -> list[str]:
-    """Whose runs are meant. Raises: UnknownSite. Problem: 403."""
+    """The sites of a request. Raises: UnknownSite. Problem: 403."""
     wanted = site or caller.site
     if wanted is None:
         return sorted(edge.settings.sites)
@@ -143,8 +143,8 @@ def _sites(edge: Edge, caller: Caller, scope: Scope, site: str | None) -> list[s
 
 
 async def _site_of(edge: Edge, run: str, sites: list[str]) -> str:
-    """Whose run it is: a run has its id on one site alone. Raises: UnknownRun, Retryable."""
-    if len(sites) == 1:  # where it is not there either, that is said, and noted, as ever
+    """The site of a run; its id is unique. Raises: UnknownRun, Retryable."""
+    if len(sites) == 1:  # if it is not there either, that is reported and audited as usual
         return sites[0]
     for site in sites:
         if await edge.ports.evaluations.get(site, run) is not None:
@@ -168,7 +168,7 @@ async def make_case(
 ) -> Response:
     """What a case of an evaluation looks like in a dataset's file: a line of NDJSON, or an entry of YAML's list.
 
-    Put it at the end of the file. Nothing is kept here.
+    Append it to the file. It is not stored here.
     """
     new = parse(NewCase, await read_body(request, MAX_CASE))
     return file_of(site, new, format or ACCEPTED.get(accept.split(";")[0].strip().lower(), "ndjson"))

@@ -36,13 +36,13 @@ async def list_examples(
 
 @router.post("/examples:like", openapi_extra=request_body(NewExample))
 async def like_examples(site: str, caller: MayEdit, edge: TheEdge, request: Request) -> LikeExamples:
-    """Which examples of the site a new one is like. Look before you add it: of two that ask the same one is used."""
+    """The site's examples that resemble a new one. Check before you add it: of two equal questions one is used."""
     return await edge.ports.alike.like(_example(edge, site, parse(NewExample, await read_body(request, MAX_EXAMPLE))))
 
 
 @router.post("/examples", status_code=201, openapi_extra=request_body(NewExample))
 async def add_example(site: str, caller: MayEdit, edge: TheEdge, request: Request) -> WorkedExample:
-    """Add an example, or replace the one of the same question. Questions that are like it use it within seconds."""
+    """Add an example, or replace the one of the same question. Similar questions use it within seconds."""
     example = _example(edge, site, parse(NewExample, await read_body(request, MAX_EXAMPLE)))
     async with edge.act(caller, "examples.put", site, example.id):
         await edge.ports.examples.put(example)

@@ -1,4 +1,4 @@
-"""Visitors' messages to a person, for those who look after the site: their delivery, and once more."""
+"""Visitors' messages to a person, for operators: list, deliver again, delete."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def list_handovers(
 async def redeliver_handover(
     site: str, reference: Annotated[Reference, Path()], caller: MayAdmin, edge: TheEdge
 ) -> ListedHandover:
-    """Deliver a message again that was given up, or did not arrive. 409 `handover-waiting`: it is under way."""
+    """Deliver a message again after its delivery failed. 409 `handover-waiting`: its delivery is not over."""
     return listed(await redelivered(edge, caller, site, reference))
 
 
@@ -43,7 +43,7 @@ async def redeliver_handover(
 async def erase_handover(
     site: str, reference: Annotated[Reference, Path()], caller: MayAdmin, edge: TheEdge
 ) -> Response:
-    """Delete a message for good. What was delivered is with its receiver."""
+    """Delete a message for good. A delivered copy stays with its receiver."""
     await erased(edge, caller, site, reference)
     return Response(status_code=204)
 
@@ -62,5 +62,5 @@ async def erased(edge: Edge, caller: Caller, site: str, reference: str, via: Via
 
 
 def listed(stored: StoredHandover) -> ListedHandover:
-    """Without whose it is: a visitor's number tells nobody anything, and links what is kept apart."""
+    """Without the visitor's id, which would link messages and conversations."""
     return ListedHandover.model_validate(stored.model_dump(include=set(ListedHandover.model_fields)))

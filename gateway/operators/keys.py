@@ -22,14 +22,14 @@ NameOrId = Annotated[str, Path(max_length=64, description="The key's name, or it
 
 @router.get("/keys")
 async def list_keys(caller: MayAdmin, edge: TheEdge) -> KeyList:
-    """All keys but the admin key: those of `pagewire.yaml`, and those that were made. The keys themselves are not kept,
-    and not told."""
+    """All keys but the admin key: those of `pagewire.yaml`, and those that were made. The keys themselves are not
+    stored."""
     return KeyList(keys=tuple(await listed(edge)))
 
 
 @router.post("/keys", status_code=201, openapi_extra=request_body(NewKey))
 async def create_key(caller: MayAdmin, edge: TheEdge, request: Request) -> CreatedKey:
-    """Make a key. This gateway takes it at once, the others within ten seconds. `key` is told this once."""
+    """Make a key. This gateway takes it at once, the others within ten seconds. `key` is shown only once."""
     new = parse(NewKey, await read_body(request, MAX_ORDER))
     refuse_useless(new, edge)
     async with edge.act(caller, "keys.create", new.site, new.name):
@@ -53,7 +53,7 @@ async def listed(edge: Edge) -> list[ListedKey]:
 
 
 def refuse_useless(new: NewKey, edge: Edge) -> None:
-    """Raises: Problem: 422: the key would be good for nothing, since its site is not there or its time is over."""
+    """Raises: Problem: 422: the key would be useless, since its site does not exist or its end has passed."""
     if new.site is not None and new.site not in edge.settings.sites:
         wrong = FieldProblem(field="site", code="unknown-site", message="no such site")
         raise Problem(422, "invalid", "site: no such site", errors=[wrong])

@@ -89,7 +89,7 @@ async def redrive_letter(caller: MayAdmin, edge: TheEdge, id: LetterId, request:
 
 @router.delete(LETTER)
 async def drop_letter(caller: MayAdmin, edge: TheEdge, id: LetterId) -> DeadLetterSummary:
-    """Settle a dead letter without working on it."""
+    """Settle a dead letter without processing it."""
     async with edge.act(caller, "letters.drop", target=id):
         return await edge.ports.letters.drop(id)
 
@@ -103,7 +103,7 @@ async def redrive_letters(caller: MayAdmin, edge: TheEdge, request: Request) -> 
 
 @router.post("/dlq:drop", openapi_extra=request_body(DeadLetterFilter))
 async def drop_letters(caller: MayAdmin, edge: TheEdge, request: Request) -> DeadLetterCounts:
-    """Settle all open dead letters that fit the filter without working on them; `{}` is all."""
+    """Settle all open dead letters that fit the filter without processing them; `{}` is all."""
     wanted = parse(DeadLetterFilter, await read_body(request, MAX_FILTER))
     async with edge.act(caller, "letters.drop", wanted.site, wanted.said()):
         return await _last(edge.ports.letters.drop_all(wanted))

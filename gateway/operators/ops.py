@@ -1,4 +1,4 @@
-"""For operators: health, status, metrics, the audit log, the switch of a site's chat, and which pages there are."""
+"""For operators: health, status, metrics, the audit log, the switch of a site's chat, and the list of pages."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ MOST_LISTED = 1_000
 
 
 class Health(BaseModel):
-    """This process answers."""
+    """This process responds."""
 
     status: str = "ok"
 
 
 class Readiness(BaseModel):
-    """Whether saves and questions can be worked on; `problems` says per part what is wrong."""
+    """Whether saves and questions can be processed; `problems` says per part what is wrong."""
 
     ready: bool
     problems: dict[str, str]
@@ -42,14 +42,14 @@ class Readiness(BaseModel):
 @router.get("/healthz")
 @bounded("memory")
 async def healthz() -> Health:
-    """Alive: the event loop turns. Says nothing of Kafka and Elasticsearch, so that their outage restarts nobody."""
+    """Alive: the event loop runs. Kafka and Elasticsearch are not checked, so that their outage causes no restart."""
     return Health()
 
 
 @router.get("/readyz", response_model=Readiness, responses={503: {"model": Readiness}})
 @bounded("kept")
 async def readyz(edge: TheEdge) -> Response:
-    """Ready: Kafka, Elasticsearch and the stages can be worked with. They are asked at most once a second."""
+    """Ready: Kafka, Elasticsearch and the stages are available. They are checked at most once a second."""
     ready, problems = await edge.readiness.get()
     body = Readiness(ready=ready, problems=problems).model_dump()
     return JSONResponse(body, status_code=200 if ready else 503)
@@ -59,9 +59,9 @@ async def readyz(edge: TheEdge) -> Response:
 @bounded("kept")
 async def metrics(edge: TheEdge, request: Request) -> Response:
     """Counters of this process, and gauges of the whole pipeline, in Prometheus' text format; in OpenMetrics, with
-    traces as exemplars, for who accepts `application/openmetrics-text`. Written at most once a second.
+    traces as exemplars, for clients that accept `application/openmetrics-text`. Written at most once a second.
 
-    With `metrics_port` they are there alone, and not here.
+    With `metrics_port` they are served only there.
     """
     if edge.settings.metrics_port is not None:
         raise Problem(404, "not-found", "metrics are at the port of `metrics_port`")
@@ -88,27 +88,27 @@ async def audit_log(caller: MayAdmin, edge: TheEdge, wanted: Annotated[AuditLogQ
 
 @router.get("/v1/admin/chat")
 async def list_chats(caller: MayViewSomewhere, edge: TheEdge) -> ChatList:
-    """Of each site that the key may see, whether its visitors are answered, as far as this gateway knows."""
+    """Whether the chat is on, for each site that the key may see, as far as this gateway knows."""
     sites = sorted(edge.settings.sites) if caller.site is None else [caller.site]
     return ChatList(chats=tuple(map(edge.ports.chat.state, sites)))
 
 
 @router.get(CHAT)
 async def show_chat(site: str, caller: MayView, edge: TheEdge) -> ChatState:
-    """Whether the site's visitors are answered, as far as this gateway knows."""
+    """Whether the site's chat is on, as far as this gateway knows."""
     return edge.ports.chat.state(site)
 
 
 @router.put(CHAT, openapi_extra=request_body(ChatOrder))
 async def switch_chat(site: str, caller: MayAdmin, edge: TheEdge, request: Request) -> ChatState:
     """Switch the site's chat off, or on again. This gateway follows at once, all others and the workers within ten
-    seconds; answers that are being written end. It stays so until it is switched again."""
+    seconds; answers that are being written end. The state is stored."""
     order = parse(ChatOrder, await read_body(request, MAX_ORDER))
     return await thrown(edge, caller, site, on=order.on)
 
 
 async def thrown(edge: Edge, caller: Caller, site: str, *, on: bool, via: Via = "http") -> ChatState:
-    """Throw the switch, and note who did. Raises: ChatOffInFile, Retryable."""
+    """Switch, and note the caller in the audit log. Raises: ChatOffInFile, Retryable."""
     async with edge.act(caller, "chat.on" if on else "chat.off", site, via=via):
         return await edge.ports.chat.throw(site, on=on, by=caller.name)
 
@@ -123,7 +123,7 @@ async def list_pages(
     after: Annotated[str, Query(max_length=4_000, description="`next` of the answer before.")] = "",
     limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 100,
 ) -> PageList:
-    """Pages that visitors can find, by their ids. Pages for access groups are told to keys that have one of them."""
+    """Pages that visitors can find, by their ids. Pages for access groups are listed for keys that have one of them."""
     if url:
         at = await edge.ports.indexed.at(site, url, groups=caller.groups)
         return PageList(pages=tuple(page for page in at if have_labels(label_tokens(page.labels), labels)), next=None)

@@ -1,7 +1,7 @@
-"""What a site keeps of what its visitors say, over HTTP: looked at, changed, and undone.
+"""How long a site keeps its visitors' words, over HTTP: read, changed, and restored.
 
 PUT, DELETE, restore ─▶ a new version ─▶ every worker and gateway, within ten seconds
-                                      └▶ the log workers' sweeps: what is too old by it goes, an hour later
+                                      └▶ the log workers' sweeps: they delete what is too old, an hour later
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ Number = Annotated[int, Path(ge=1, le=999_999)]
 
 @router.get("/privacy")
 async def get_privacy(site: str, caller: MayView, edge: TheEdge) -> PrivacyState:
-    """What is kept of the site's visitors and for how long, what pagewire.yaml says, and its versions."""
+    """What the site keeps of its visitors and for how long, the values of pagewire.yaml, and all versions."""
     return await privacy(edge).state(site)
 
 
 @router.put("/privacy", openapi_extra=request_body(PrivacyOrder))
 async def put_privacy(site: str, caller: MayAdmin, edge: TheEdge, request: Request) -> PrivacyState:
-    """Keep so much from now on, in place of what pagewire.yaml says.
+    """Set what is kept, in place of pagewire.yaml.
 
-    Fewer days delete what is older, for good: without `sure` that is refused, and told what it would be.
+    Fewer days delete older data for good. Without `sure` that is refused, with what it would delete.
     """
     order = parse(PrivacyOrder, await read_body(request, MAX_ORDER))
     async with edge.act(caller, "privacy.put", site):
@@ -51,7 +51,7 @@ async def remove_privacy(
     sure: Annotated[bool, Query(description="Also where this deletes something.")] = False,
     note: Annotated[str, Query(max_length=MAX_NOTE)] = "",
 ) -> PrivacyState:
-    """Keep from now on what pagewire.yaml says. The versions stay, and may be restored."""
+    """Use the values of pagewire.yaml again. The versions stay, and can be restored."""
     change = PrivacyChange(note=note, over=over, sure=sure)
     async with edge.act(caller, "privacy.remove", site):
         return await privacy(edge).remove(site, change, caller.name)
@@ -61,7 +61,7 @@ async def remove_privacy(
 async def restore_privacy(
     site: str, version: Number, caller: MayAdmin, edge: TheEdge, request: Request
 ) -> PrivacyState:
-    """Keep again what a version says. This makes a new version."""
+    """Use an earlier version again. This makes a new version."""
     change = parse(PrivacyChange, await read_body(request, MAX_ORDER) or b"{}")
     async with edge.act(caller, "privacy.restore", site, str(version)):
         return await privacy(edge).restore(site, version, change, caller.name)
@@ -69,13 +69,13 @@ async def restore_privacy(
 
 @router.post("/privacy/rollback", openapi_extra=request_body(PrivacyChange))
 async def roll_back_privacy(site: str, caller: MayAdmin, edge: TheEdge, request: Request) -> PrivacyState:
-    """Keep again what was kept before the last change; again, what was kept before that. This makes a new version."""
+    """Use the version before the last change again; repeated, the one before that. This makes a new version."""
     change = parse(PrivacyChange, await read_body(request, MAX_ORDER) or b"{}")
     async with edge.act(caller, "privacy.rollback", site):
         return await privacy(edge).roll_back(site, change, caller.name)
 
 
 def privacy(edge: Edge) -> PrivacyChanges:
-    """What changes it, over the store of this gateway."""
+    """The service that changes it, over this gateway's store."""
     now = edge.ports.now
     return PrivacyChanges(TextChanges(edge.ports.texts, edge.settings, now), edge.settings, now)

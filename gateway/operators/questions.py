@@ -1,4 +1,4 @@
-"""What visitors asked and what the site does not answer, over HTTP: for its operators, the console, spreadsheets."""
+"""The question log and its gaps over HTTP, also as files for spreadsheets."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def list_questions(
     wanted: Annotated[QuestionQuery, Query()],
     accept: Annotated[str, Header()] = "",
 ) -> Response:
-    """What visitors asked and what they got, the newest first, with counts of all that fit.
+    """Visitors' questions and their outcomes, the newest first, with counts of all that fit.
 
     As CSV or as lines of JSON with `format=csv` or `ndjson`, or where `Accept` asks for it. A question is listed within
     seconds of its answer.
@@ -68,7 +68,7 @@ async def list_questions(
 async def show_question(
     site: str, request_id: Annotated[RequestId, Path()], caller: MayView, edge: TheEdge
 ) -> LoggedQuestion:
-    """One question: what was found for it, how sure that was, what it cost, and what its visitor thought."""
+    """One question: what was found for it, with which certainty, its cost, and its visitor's feedback."""
     found = await edge.questions(caller).get(site, request_id)
     if found is None:
         raise Problem(404, "unknown-question", f"the log of site {site} has no question {request_id}")
@@ -87,7 +87,7 @@ async def file_of(
         Retryable.
     """
     lists = pages(reader, site, wanted)
-    first = await anext(lists)  # what is wrong is told before the first line
+    first = await anext(lists)  # errors are raised before the first line
     return StreamingResponse(
         _csv(first, lists, BOM if bom else "") if kind == "csv" else _ndjson(first, lists),
         media_type="text/csv; charset=utf-8" if kind == "csv" else NDJSON,
@@ -143,7 +143,7 @@ async def gap_report(
     limit: int,
     wait: float,
 ) -> GapReport | UnderWay:
-    """Of the groups that the caller may see. Raises: Retryable."""
+    """The report, with pages that the caller may see. Raises: Retryable."""
     made = await edge.ports.gaps.report(site, days, until, groups=caller.groups, wait=wait)
     if isinstance(made, UnderWay):
         return made
@@ -161,10 +161,10 @@ async def erase_conversation(
 
 
 async def erased(edge: Edge, caller: Caller, site: str, request_id: str, via: Via = "http") -> None:
-    """Erase; twice does no harm, and what was broken off goes on where it was.
+    """Erase. Can be repeated; an interrupted call continues.
 
     Raises:
-        Problem: 404: neither the log nor a conversation has this question. Retryable: some of it may be left.
+        Problem: 404: neither the log nor a conversation has this question. Retryable: some may be left.
     """
     async with edge.act(caller, "conversations.erase", site, via=via) as act:
         logged = await edge.ports.questions.get(site, request_id)
@@ -172,8 +172,8 @@ async def erased(edge: Edge, caller: Caller, site: str, request_id: str, via: Vi
         if logged is None and whose is None:
             raise Problem(404, "unknown-question", f"site {site} has no question {request_id}, or it is erased already")
         act.target = logged.conversation if logged is not None else edge.pseudonyms.of(site, whose[1] if whose else "")
-        # The log keeps words for longer than conversations are kept: all that it has of this one go by its name.
+        # The log may keep words longer than conversations are kept; it erases them by the conversation's id.
         await edge.ports.notes.forgotten(site, act.target, [request_id], edge.ports.now())
         if whose is not None:
-            with suppress(UnknownConversation):  # its visitor was faster
+            with suppress(UnknownConversation):  # its visitor has deleted it meanwhile
                 await forget(edge, *whose)

@@ -41,7 +41,7 @@ async def show_rebuild(site: str, generation: Number, caller: MayAdmin, edge: Th
 
 @router.post("/rebuilds", status_code=202, openapi_extra=request_body(RebuildOrder))
 async def start_rebuild(site: str, caller: MayAdmin, edge: TheEdge, request: Request) -> Generation:
-    """Begin a rebuild in a process of its own, or go on with one that was stopped. It ends with the gateway."""
+    """Start a rebuild in a process of its own, or continue a stopped one. It ends with the gateway."""
     order = parse(RebuildOrder, await read_body(request, MAX_ORDER))
     async with edge.act(caller, "rebuild.start", site) as act:
         begun = await edge.ports.rebuilds.start(site, order)
@@ -51,7 +51,7 @@ async def start_rebuild(site: str, caller: MayAdmin, edge: TheEdge, request: Req
 
 @router.post("/rebuilds:stop", status_code=202)
 async def stop_rebuild(site: str, caller: MayAdmin, edge: TheEdge) -> RebuildList:
-    """Stop what is at work on the indexes, wherever it was begun: within ten seconds. The same order goes on there."""
+    """Stop the site's running rebuild, at any gateway, within ten seconds. The same order continues it."""
     async with edge.act(caller, "rebuild.stop", site):
         await edge.ports.rebuilds.stop(site, caller.name)
     return await edge.ports.rebuilds.list(site)
@@ -59,14 +59,14 @@ async def stop_rebuild(site: str, caller: MayAdmin, edge: TheEdge) -> RebuildLis
 
 @router.post(GENERATION + "/promote", response_model=Generation, responses=LIVE)
 async def promote_rebuild(site: str, generation: Number, caller: MayAdmin, edge: TheEdge) -> Response:
-    """Make a verified generation live; the answer is what is live then."""
+    """Make a verified generation live. Returns the live generation."""
     async with edge.act(caller, "rebuild.promote", site, str(generation)):
         return _live(await edge.ports.rebuilds.promote(site, generation))
 
 
 @router.post("/rebuilds:rollback", response_model=Generation, responses=LIVE)
 async def roll_back(site: str, caller: MayAdmin, edge: TheEdge) -> Response:
-    """Make the previous generation live again; the answer is what is live then."""
+    """Make the previous generation live again. Returns the live generation."""
     async with edge.act(caller, "rebuild.rollback", site):
         return _live(await edge.ports.rebuilds.rollback(site))
 
@@ -106,13 +106,13 @@ async def repair(caller: MayAdmin, edge: TheEdge, site: str, request: Request) -
 
 @router.get("/audit-run")
 async def show_audit_run(caller: MayAdmin, edge: TheEdge, site: str) -> LastRun:
-    """The audit or repair that is at work, or the last one, whichever gateway it was begun at."""
+    """The running audit or repair, or the last one, started at any gateway."""
     return await last_run(edge, site)
 
 
 @router.post("/audit-run", status_code=202, openapi_extra=request_body(AuditOrder))
 async def start_audit_run(caller: MayAdmin, edge: TheEdge, site: str, request: Request) -> LastRun:
-    """Begin an audit of the live index, or with `repair` a repair, and do not wait for it; 409 while one is at work."""
+    """Start an audit of the live index, or with `repair` a repair, and do not wait for it; 409 while one is running."""
     order = parse(AuditOrder, await read_body(request, MAX_ORDER))
     return LastRun(state="running", run=await begun(edge, caller, site, order))
 
@@ -124,7 +124,7 @@ async def last_run(edge: Edge, site: str) -> LastRun:
 
 
 async def begun(edge: Edge, caller: Caller, site: str, order: AuditOrder, via: Via = "http") -> AuditRun:
-    """Begin; a repair is noted in the audit log. Raises: AuditRunning, Retryable."""
+    """Start; a repair is noted in the audit log. Raises: AuditRunning, Retryable."""
     if not order.repair:
         return await edge.ports.audit_runs.start(site, order, caller.name)
     async with edge.act(caller, "index.repair", site, "force" if order.force else "", via):

@@ -1,4 +1,4 @@
-"""What a site says in fixed words, over HTTP: replies, glossary, prompts, which of them are its own; and changed.
+"""A site's texts over HTTP: replies, glossary, prompts and settings.
 
 PUT, DELETE, restore ─▶ a new version ─▶ every worker and gateway, within ten seconds
 """
@@ -46,10 +46,10 @@ Over = Annotated[
 
 @router.get("/texts")
 async def list_texts(site: str, caller: MayView, edge: TheEdge) -> SiteTexts:
-    """Our own replies to visitors, the site's contact and glossary, the prompts and settings, each with where it comes
-    from.
+    """Replies to visitors, the site's contact and glossary, prompts and settings, each with its
+    origin.
 
-    Files are shown as this gateway finds them now; workers read them when they start. What was changed since goes
+    Files are shown as this gateway finds them now; workers read them when they start. Later changes go
     before them.
     """
     live = await edge.ports.texts.live(site)
@@ -58,15 +58,15 @@ async def list_texts(site: str, caller: MayView, edge: TheEdge) -> SiteTexts:
 
 @router.get(TEXT)
 async def get_text(site: str, kind: Kind, name: Name, caller: MayView, edge: TheEdge) -> TextHistory:
-    """A reply, contact, glossary, prompt or settings: what is said now, what the files say, and its versions."""
+    """A reply, contact, glossary, prompt or settings: the live text, the files' text, and all versions."""
     return await changes(edge).history(Place(site, kind, name))
 
 
 @router.put(TEXT, openapi_extra=request_body(NewText))
 async def put_text(site: str, kind: Kind, name: Name, caller: MayEdit, edge: TheEdge, request: Request) -> TextVersion:
-    """Say something else from now on. It is held to what a site's files are, and said within ten seconds.
+    """Change a text. It must meet the rules for a site's files, and is live within ten seconds.
 
-    The answer is the version that is live then: the one there was, if it says the same.
+    Returns the live version: the earlier one, if the text is the same.
     """
     place, new = Place(site, kind, name), parse(NewText, await read_body(request, MAX_TEXT))
     async with edge.act(caller, "texts.put", site, str(place)):
@@ -83,7 +83,7 @@ async def remove_text(
     over: Over = None,
     note: Annotated[str, Query(max_length=MAX_NOTE)] = "",
 ) -> TextVersion:
-    """Say from now on what the site's files say. The versions stay, and may be restored."""
+    """Use the files' text again. The versions stay, and can be restored."""
     place = Place(site, kind, name)
     async with edge.act(caller, "texts.remove", site, str(place)):
         return await changes(edge).remove(place, TextChange(note=note, over=over), caller.name)
@@ -93,7 +93,7 @@ async def remove_text(
 async def restore_text(
     site: str, kind: Kind, name: Name, version: Number, caller: MayEdit, edge: TheEdge, request: Request
 ) -> TextVersion:
-    """Say again what a version says; of a candidate, put it to use. This makes a new version."""
+    """Make an earlier version or a candidate live. This makes a new version."""
     place, change = Place(site, kind, name), parse(TextChange, await read_body(request, MAX_TEXT) or b"{}")
     async with edge.act(caller, "texts.restore", site, str(place)):
         return await changes(edge).restore(place, version, change, caller.name)
@@ -103,9 +103,9 @@ async def restore_text(
 async def propose_text(
     site: str, kind: Kind, name: Name, caller: MayEdit, edge: TheEdge, request: Request
 ) -> TextVersion:
-    """Keep a version that is not live: to be tried, as a prompt is with `prompt` of a trial, and settings are by their
-    names and `filed`; and restored when it is to be said. `pagewire prompts promote` holds one against what is live
-    before. The newest candidate, proposed again, is not kept twice."""
+    """Store a candidate: a version that is not live. A trial can use it (`prompt`; settings by their names and
+    `filed`), and `restore` makes it live. `pagewire prompts promote` compares it with the live version first. The
+    newest candidate, proposed again, is not stored twice."""
     place, new = Place(site, kind, name), parse(NewText, await read_body(request, MAX_TEXT))
     async with edge.act(caller, "texts.propose", site, str(place)):
         return await changes(edge).propose(place, new, caller.name)
@@ -115,12 +115,12 @@ async def propose_text(
 async def roll_back_text(
     site: str, kind: Kind, name: Name, caller: MayEdit, edge: TheEdge, request: Request
 ) -> TextVersion:
-    """Say again what was said before what is live now; again, what was said before that. This makes a new version."""
+    """Use the version before the live one again. This makes a new version."""
     place, change = Place(site, kind, name), parse(TextChange, await read_body(request, MAX_TEXT) or b"{}")
     async with edge.act(caller, "texts.rollback", site, str(place)):
         return await changes(edge).roll_back(place, change, caller.name)
 
 
 def changes(edge: Edge) -> TextChanges:
-    """What changes texts, over the store of this gateway."""
+    """The service that changes texts, over this gateway's store."""
     return TextChanges(edge.ports.texts, edge.settings, edge.ports.now)

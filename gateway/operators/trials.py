@@ -1,10 +1,9 @@
-"""Trials: a question is asked several times at once, each time under settings of its own, and compared.
+"""Trials: a question is asked several times at once, each time with other settings, and the answers are compared.
 
     TrialOrder ─▶ a Question each, marked as a trial ─▶ query.requests ... answer.events ─▶ TrialReport
 
-They go the way that visitors' questions go, through the same topics and stages. What makes them trials is what they
-lack: no conversation keeps them, and without `logged_as` no stage of any version logs what became of them, so no list,
-no count and no report of gaps needs to leave them out.
+They go through the same topics and stages as visitors' questions. But no conversation stores them, and without
+`logged_as` no stage of any version logs their outcome, so they are in no list, count or report of gaps.
 """
 
 from __future__ import annotations
@@ -47,12 +46,12 @@ from wiring.settings import Settings
 
 log = structlog.get_logger(__name__)
 
-BODY_LIMIT = 2 * 1024 * 1024  # bytes, as of a question of a visitor; here its history and prompts come along
-MAX_DETAIL = 1_000  # characters of what is said of a prompt
+BODY_LIMIT = 2 * 1024 * 1024  # bytes, as of a visitor's question; here with its history and prompts
+MAX_DETAIL = 1_000  # characters of a complaint about a prompt
 LIVE, CANDIDATE = "live", "candidate"
 FINGERPRINT = 12  # hexadecimal digits
 MODEL = {"openai_base_url", "llm_model", "llm_fallback_model", "llm_temperature"}
-# Settings of all sites that answers hang on. How long somebody waits for them is none.
+# Settings of all sites that answers depend on, without timeouts.
 HANGS_ON = {*QuerySettings.model_fields, *MODEL, "llm_thinking_tokens"} - {
     "sites",
     "clock",
@@ -64,11 +63,10 @@ router = APIRouter(prefix="/v1/admin/sites/{site}", tags=["operations"])
 
 @router.post("/trials", openapi_extra=request_body(TrialOrder))
 async def try_out(site: str, caller: MayEdit, edge: TheEdge, request: Request) -> TrialReport:
-    """Ask a question under up to three settings at once, and see how each answer came about.
+    """Ask a question with up to three settings at once, and see the steps of each answer.
 
-    Answered when the last of them is; one that fails says so in its place. Trials are no questions of visitors: no
-    conversation keeps them, and they are neither logged nor counted. What models read and write for them counts for
-    `daily_tokens`.
+    Returns after the last answer; a failure is reported in its place. Trials are not visitors' questions: no
+    conversation stores them, and they are not logged or counted. Their tokens count for `daily_tokens`.
     """
     order = parse(TrialOrder, await read_body(request, BODY_LIMIT))
     return await compared(edge, request.receive, caller, site, order)
@@ -76,10 +74,10 @@ async def try_out(site: str, caller: MayEdit, edge: TheEdge, request: Request) -
 
 @router.get("/trials")
 async def list_choices(site: str, caller: MayEdit, edge: TheEdge) -> TrialChoices:
-    """What a trial of the site may name, and a fingerprint of what its answers hang on besides.
+    """What a trial of the site may name, and a fingerprint of everything else that its answers depend on.
 
-    Files are read as this gateway finds them now; workers read them when they start. What was made live since goes
-    before them.
+    Files are read as this gateway finds them now; workers read them when they start. Later changes go before
+    them.
     """
     settings = edge.settings
     texts = await asyncio.to_thread(site_texts, settings, site, await edge.ports.texts.live(site))
@@ -99,7 +97,7 @@ async def list_choices(site: str, caller: MayEdit, edge: TheEdge) -> TrialChoice
 
 
 def _fingerprint(settings: Settings, site: str, texts: SiteTexts, live: Rebuild | None) -> str:
-    """Of what answers hang on, but the pages: these change all day."""
+    """Of everything that answers depend on, except the pages, which change all day."""
     answers = settings.model_dump(mode="json", include=HANGS_ON)
     index = live and [live.index, live.model, live.chunker]
     said = [version("pagewire"), answers, settings.site(site).model_dump(mode="json"), texts.dumped(), index]
@@ -113,9 +111,9 @@ async def compared(edge: Edge, receive: Receive, caller: Caller, site: str, orde
         receive: of the request that waits for them.
 
     Raises:
-        Problem: 403: the chat is off, or groups that the caller has not; 404: no such index; 422: a model that is not
-            configured, or a prompt that is none. Nothing was asked.
-        Retryable: which indexes there are cannot be looked up.
+        Problem: 403: the chat is off, or groups that the caller does not have; 404: no such index; 422: a model that is
+            not configured, or an invalid prompt. No question was asked.
+        Retryable: the indexes cannot be looked up.
     """
     with edge.admit(site, caller, LanguageHint(order.question)):
         indexes = await _indexes(edge, site, order.trials)
@@ -129,7 +127,7 @@ async def compared(edge: Edge, receive: Receive, caller: Caller, site: str, orde
 async def _sampled(
     edge: Edge, receive: Receive, caller: Caller, question: Question, settings: TrialSettings
 ) -> TrialResult:
-    """Of several samples the one that agrees most with the others; its tokens are those of all."""
+    """The sample that agrees most with the others; its tokens are the sum of all."""
     ids = [question.request_id, *(edge.ports.answers.new_id() for _ in range((settings.samples or 1) - 1))]
     samples = [question.model_copy(update={"request_id": id}) for id in ids]
     results = await asyncio.gather(*(_tried(edge, receive, caller, each, settings) for each in samples))
@@ -148,7 +146,7 @@ async def _sampled(
 
 
 async def _indexes(edge: Edge, site: str, trials: Iterable[TrialSettings]) -> Mapping[str | None, str | None]:
-    """What each index that trials name is called; None: the live one, whichever that is. Raises: Problem: 404."""
+    """The name of each index in the trials; None: the live one. Raises: Problem: 404."""
     names: dict[str | None, str | None] = {None: None, LIVE: None}
     wanted = dict.fromkeys(each.index for each in trials if each.index not in names)
     if not wanted:
@@ -193,7 +191,7 @@ def _question(
 
 @dataclass
 class _Seen:
-    """What an answer's events tell besides the answer."""
+    """What an answer's events contain besides the answer."""
 
     began: float
     first_token_ms: float | None = None
