@@ -461,6 +461,7 @@ LEFT_OUT: Mapping[str, str] = {
     "text.html_tree.ContentTree.handle_endtag": "with html.to_markdown",
     "text.html_elements.line": "with convert.convert",
     "text.html_elements.markdown": "with convert.convert",
+    "text.shortcodes.is_shortcodes": "with html.to_markdown",
     "text.loss.measured": "with convert.convert",
     "pipelines.query.answer.tools.calendar.Calendar.day": "refuses what is none of ten words",
     "pipelines.query.retrieve.corrected.corrected": "ids of corrections",
