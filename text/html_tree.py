@@ -312,7 +312,7 @@ class ContentTree(BeautifulSoup):
     def _end_text(self) -> None:
         text = "".join(self.current_data)
         if text and not self.preserve_whitespace_tag_stack:
-            if self.currentTag.name != "code" and is_shortcodes(text):
+            if (self.currentTag is None or self.currentTag.name != "code") and is_shortcodes(text):
                 self.left_out.append(LeftOutText("shortcode", text))
                 text = " "
             words = " ".join(text.split())
