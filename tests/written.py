@@ -136,7 +136,7 @@ PAGES = (
         ("## Museum", "Das Museum öffnet um 11 Uhr.", "| Erwachsene | 8,50 € |",
          "Eintritt für Museum und Turm, Stand 2026", "- Führungen nach Anmeldung", "Lageplan"),
         (("Wann öffnet der Turm?", "14 Uhr"), ("Was kostet der Eintritt für Kinder in Museum und Turm?", "3 €")),
-        ("wp:",),
+        ("wp:", "old_gallery"),
     ),
     Written(
         "Hallenbad", CLASSIC, "de",

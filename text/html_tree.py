@@ -15,6 +15,7 @@ from bs4.element import NavigableString
 
 from text.html5 import well_formed
 from text.loss import HIDDEN, LeftOutText
+from text.shortcodes import is_shortcodes
 
 MAX_DEPTH = 80  # nested elements; markdownify needs three stack frames for each, Python allows 1,000
 MAX_INDENT = 12  # nested lists and quotes; each indents all its lines
@@ -311,6 +312,9 @@ class ContentTree(BeautifulSoup):
     def _end_text(self) -> None:
         text = "".join(self.current_data)
         if text and not self.preserve_whitespace_tag_stack:
+            if (self.currentTag is None or self.currentTag.name != "code") and is_shortcodes(text):
+                self.left_out.append(LeftOutText("shortcode", text))
+                text = " "
             words = " ".join(text.split())
             before = " " if text[0].isspace() else ""
             after = " " if words and text[-1].isspace() else ""

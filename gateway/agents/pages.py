@@ -27,7 +27,8 @@ from schemas.keys import page_key
 from text.markdown import escaped
 
 SUFFIX = ".md"
-LISTED_AT_ONCE = 200  # pages of llms.txt a search: the first ones are sent while the next are read
+LISTED_FIRST = 50  # pages of llms.txt: they are sent while the next ones are read, ...
+LISTED_AT_ONCE = 200  # ... so many a search
 PIECE = 50  # pages of one piece of llms-full.txt
 PRIVATE = {"Cache-Control": "no-cache", "Vary": "Accept, Authorization"}  # what one reads, another may not
 
@@ -71,7 +72,7 @@ async def page_of(
 async def list_pages(site: str, caller: MayRead, edge: TheEdge, lang: OfLang = None, below: Below = "") -> Response:
     """All pages of one language with links to their Markdown (llmstxt.org)."""
     lang = _language(edge, site, lang)
-    first = await edge.ports.indexed.pages(site, groups=caller.groups, limit=LISTED_AT_ONCE, lang=lang, described=True)
+    first = await edge.ports.indexed.pages(site, groups=caller.groups, limit=LISTED_FIRST, lang=lang, described=True)
     return StreamingResponse(_list(edge, caller, site, lang, first, below), media_type="text/markdown", headers=PRIVATE)
 
 

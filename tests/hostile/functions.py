@@ -74,7 +74,7 @@ from schemas.http import SearchHit, Snippet, SnippetPart
 from schemas.ingest import Chunk, Chunker, ChunkUnit, PageChunks
 from schemas.nlweb import NlwebQuery
 from schemas.page import PageDocument, PageMeta
-from schemas.page_metadata import PageMetadata, PageProduct, PageQuestion
+from schemas.page_metadata import PageEvent, PageMetadata, PageProduct, PageQuestion
 from schemas.query import Evidence, Turn
 from tests.asking import question, retrieved, source
 from tests.hostile.found import HITS, NEAR, TERMS, VECTOR, hits_of
@@ -215,7 +215,9 @@ def _facts(text: str) -> object:
         structured_data_in(f'<script type="application/ld+json">{script}</script>')
     structured_data_in(f"<div itemscope itemtype=Product>{text}")
     asked = tuple(PageQuestion(question=f"{n} {text[:400]}?", answer=text[:5_000] or "a") for n in range(12))
-    data = PageMetadata(faq=asked, products=(PageProduct(name=text[:400], price=Decimal(1), currency="EUR"),))
+    products = (PageProduct(name=text[:400], price=Decimal(1), currency="EUR"),)
+    events = tuple(PageEvent(name=text[n:400], start="2026-06-11", place=text[:400]) for n in range(50))
+    data = PageMetadata(faq=asked, products=products, events=events)
     return facts.facts_of(data, facts.VisiblePage(text, "de", title=text[:400]))
 
 
@@ -460,6 +462,7 @@ LEFT_OUT: Mapping[str, str] = {
     "text.html_tree.ContentTree.handle_endtag": "with html.to_markdown",
     "text.html_elements.line": "with convert.convert",
     "text.html_elements.markdown": "with convert.convert",
+    "text.shortcodes.is_shortcodes": "with html.to_markdown",
     "text.loss.measured": "with convert.convert",
     "pipelines.query.answer.tools.calendar.Calendar.day": "refuses what is none of ten words",
     "pipelines.query.retrieve.corrected.corrected": "ids of corrections",

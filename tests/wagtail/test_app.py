@@ -12,6 +12,8 @@ import pytest
 from pydantic import SecretStr
 
 from connectors.cms.push import signed_headers
+from pipelines.ingest.documents.structured_data import structured_data_in
+from schemas.page_metadata import PageEvent
 from tests.acceptance.system import eventually
 from tests.wagtail.peer import Editor, Wagtail
 from tests.wordpress.receiver import SECRET, Receiver, result
@@ -79,6 +81,27 @@ def test_a_page_is_sent_as_its_visitors_see_it(wagtail: Wagtail, receiver: Recei
     assert '<a href="/en/swimming/">it</a>' in pages["Fair"].content
     own = pages["MINE"]
     assert (own.content, own.keywords) == ("<p>In our own words: Mine.</p>", ("own",))
+
+
+def test_the_head_of_its_template_is_sent_and_a_template_that_fails_keeps_no_page_back(
+    wagtail: Wagtail, receiver: Receiver
+) -> None:
+    wagtail.python(
+        """
+        from townsite.models import NewsPage
+        for title, intro in (("Festival", "Music"), ("Broken head", "fails"), ("No head", "")):
+            page = NewsPage(title=title, intro=intro, text="<p>Come all.</p>", live=False)
+            home().add_child(instance=page)
+            page.save_revision().publish()
+        """
+    )
+    pages = settled(wagtail, receiver)
+    found = structured_data_in(pages["Festival"].content)
+    assert found is not None
+    assert found.events == (PageEvent(name="Festival", start="2027-06-19"),)
+    assert f'"url": "{pages["Festival"].url}", "organizer": ""' in pages["Festival"].content
+    assert "Come all." in pages["Broken head"].content
+    assert [structured_data_in(pages[title].content) for title in ("Broken head", "No head")] == [None, None]
 
 
 def test_drafts_never_leave_and_cost_nothing(wagtail: Wagtail, receiver: Receiver) -> None:

@@ -1,6 +1,6 @@
 """Facts that a page tells machines and does not show: they go behind its text, where they can be found and quoted.
 
-structured data ─▶ questions with answers, opening hours, prices ─▶ not on the page, not against it ─▶ Markdown
+structured data ─▶ questions with answers, opening hours, prices, events ─▶ not on the page, not against it ─▶ Markdown
 
 The page that visitors see is right. A fact is left out where the page shows the same, or other figures for it:
 structured data are invisible, and so they are often older than the page.
@@ -18,8 +18,9 @@ from urllib.parse import urlsplit
 from babel import Locale, UnknownLocaleError
 from babel.numbers import format_currency
 
+from pipelines.ingest.documents.event_dates import is_on, written
 from prompts.loader import sentences
-from schemas.page_metadata import DayHours, OpeningHours, PageMetadata, PageProduct, PageQuestion
+from schemas.page_metadata import DayHours, OpeningHours, PageEvent, PageMetadata, PageProduct, PageQuestion
 from text.figures import Figure, figures
 from text.markdown import escaped, plain
 from text.tables import lines_of
@@ -61,7 +62,8 @@ class VisiblePage:
 
 def facts_of(data: PageMetadata | None, page: VisiblePage) -> PageFacts:
     """What of the structured data the page does not show and does not contradict."""
-    if data is None or not (data.faq or data.opening or data.products) or len(page.markdown) > LONGEST:
+    kinds = (data.faq, data.opening, data.products, data.events) if data else ()
+    if data is None or not any(kinds) or len(page.markdown) > LONGEST:
         return PageFacts()
     seen = figures(page.markdown, (page.lang,))
     hours = [] if _shows_hours(seen) else [one for one in data.opening if one.hours and _is_about(one, page)]
@@ -73,6 +75,8 @@ def facts_of(data: PageMetadata | None, page: VisiblePage) -> PageFacts:
     parts += [("opening hours", [_hours(one, page.lang) for one in hours])] if hours else []
     table = _prices(data.products, page, seen)
     parts += [("prices", [table])] if table else []
+    table = _events(data.events, page, seen)
+    parts += [("events", [table])] if table else []
     return PageFacts("\n\n".join(text for _, texts in parts for text in texts), tuple(name for name, _ in parts))
 
 
@@ -102,8 +106,8 @@ def _answered(page: VisiblePage) -> frozenset[str]:
     return frozenset(found - {""})
 
 
-def _key(question: str) -> str:
-    return " ".join(words(question))
+def _key(text: str) -> str:
+    return " ".join(words(text))
 
 
 def _runs(text: str) -> Iterator[tuple[str, ...]]:
@@ -185,8 +189,33 @@ def _prices(products: Sequence[PageProduct], page: VisiblePage, seen: Iterable[F
         state = say[one.availability].partition(",")[0] if stock and one.availability else ""
         if (price or state) and any(map(str.isalnum, one.name)):
             rows.append((_cell(one.name), _cell(price), _cell(state)))
-    kept = [n for n in range(3) if any(row[n] for row in rows)]
-    names = [say[name] for name in ("product", "price", "availability")]
+    return _table([say[name] for name in ("product", "price", "availability")], rows)
+
+
+def _events(events: Sequence[PageEvent], page: VisiblePage, seen: Sequence[Figure]) -> str:
+    """A table of when and where the events are that the page names; empty if it shows it.
+
+    A page that shows a date shows when. If it is the event's own, the place can be relied on as well.
+    """
+    if not events:
+        return ""
+    say, shown = _phrases(page.lang), f" {_key(f'{page.title} {plain(page.markdown)}')} "
+    dates = [figure for figure in seen if figure.kind in ("date", "weekday")]
+    is_timed = any(figure.kind == "time" for figure in seen)
+    rows = []
+    for one in dict.fromkeys(events):
+        if f" {_key(one.name)} " not in shown or (dates and not is_on(dates, one)):
+            continue
+        when = "" if dates else written(one, _locale(page.lang), with_time=not is_timed)
+        place = "" if f" {_key(one.place.partition(',')[0])} " in shown else one.place
+        if when or place:
+            rows.append(tuple(map(_cell, (one.name, when, place))))
+    return _table([say[name] for name in ("event", "date", "place")], rows)
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Below a heading, the columns that have something; empty without rows."""
+    kept = [n for n in range(len(names)) if any(row[n] for row in rows)]
     if not rows:
         return ""
     return f"## {names[kept[1]]}\n\n{lines_of([names[n] for n in kept], [[row[n] for n in kept] for row in rows])}"

@@ -1,6 +1,6 @@
 """Reads what a page says of itself for machines: JSON-LD, microdata, RDFa Lite, OpenGraph.
 
-HTML ─▶ nodes (text.json_ld, text.microdata) ─▶ kind, dates, author, breadcrumbs, questions, events, products, hours
+HTML ─▶ nodes (text.json_ld, text.microdata) ─▶ kind, dates, questions, events, products, hours
 
 Everything in there may be missing, of another type or made to hurt: what does not fit is left out, nothing raises.
 """
@@ -36,7 +36,6 @@ from text.schema_org import first, line, nested, term, types_of
 QUESTIONS = 50
 ANSWER, ANSWERS = 5_000, 60_000  # characters of an answer, of all together
 LISTED = 50  # events, products
-BREADCRUMBS = 20
 EARLIEST, LATEST = 1990, 2200  # years of a page's dates
 # What a page is, by the types of its nodes: the most telling first.
 _KINDS: dict[str, PageKind] = {
@@ -54,6 +53,7 @@ _STOCK: dict[str, Availability] = {
     "OutOfStock": "out-of-stock", "SoldOut": "out-of-stock", "Discontinued": "out-of-stock", "PreOrder": "pre-order",
     "PreSale": "pre-order", "BackOrder": "pre-order",
 }  # fmt: skip
+_TAKES_PLACE = frozenset(("", "EventScheduled", "EventRescheduled"))
 _MARKS = re.compile(r"ld\+json|itemtype|typeof|<meta\s", re.IGNORECASE)
 _PRICE = re.compile(r"(\d{1,9})(?:[.,](\d{1,2}))?")
 _ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?")
@@ -84,8 +84,6 @@ def structured_data(tree: Any) -> PageMetadata | None:
         page_kind=kind,
         published_at=_date([*(first(n, "datePublished") for n in own), metas.get("article:published_time")]),
         changed_at=_date([*(first(n, "dateModified") for n in own), *modified]),
-        author=next(filter(None, [*(line(first(n, "author")) for n in own), line(metas.get("author"))]), ""),
-        breadcrumbs=next(filter(None, map(_breadcrumbs, _of_type(nodes, "BreadcrumbList"))), ()),
         faq=_faq(nodes),
         events=tuple(islice(filter(None, map(_event, _of_type(nodes, "Event"))), LISTED)),
         products=tuple(islice(filter(None, map(_product, _of_type(nodes, "Product"))), LISTED)),
@@ -147,14 +145,6 @@ def _iso(said: Any) -> str | None:
     return None
 
 
-def _breadcrumbs(node: Node) -> tuple[str, ...]:
-    entries = islice(nested(node, "itemListElement"), BREADCRUMBS)
-    names = (
-        line(first(one, "name")) or next((line(first(i, "name")) for i in nested(one, "item")), "") for one in entries
-    )
-    return tuple(filter(None, names))
-
-
 def _faq(nodes: Iterable[Node]) -> tuple[PageQuestion, ...]:
     found: dict[str, PageQuestion] = {}
     left = ANSWERS
@@ -176,6 +166,9 @@ def _questions(node: Node) -> Iterator[PageQuestion]:
 
 
 def _event(node: Node) -> PageEvent | None:
+    """An event that takes place once, as it was announced or at its new date."""
+    if term(first(node, "eventStatus")) not in _TAKES_PLACE or "eventSchedule" in node:
+        return None
     name, start = line(first(node, "name")), _iso(first(node, "startDate"))
     if not name or start is None:
         return None

@@ -9,7 +9,7 @@ import pytest
 from pipelines.ingest.documents.convert import convert
 from pipelines.ingest.documents.facts import VisiblePage, facts_of
 from schemas.page import PageDocument
-from schemas.page_metadata import DayHours, OpeningHours, PageMetadata, PageProduct, PageQuestion
+from schemas.page_metadata import DayHours, OpeningHours, PageEvent, PageMetadata, PageProduct, PageQuestion
 from text.units import units
 
 ADDRESS = "https://www.town.example/library"
@@ -23,6 +23,13 @@ HOURS = OpeningHours(
     ),
 )
 LAMP = PageProduct(name="Lamp A|B", price=Decimal("19.90"), currency="EUR", availability="out-of-stock")
+
+FESTIVAL = PageEvent(
+    name="Summer festival",
+    start="2027-06-19T15:00:00+02:00",
+    end="2027-06-19T23:00:00+02:00",
+    place="Harbour park, Quay Road 4",
+)
 
 
 def added(data: PageMetadata, markdown: str, lang: str = "en", title: str = "Town library") -> str:
@@ -96,6 +103,54 @@ def test_a_product_has_a_row_of_what_the_page_does_not_show() -> None:
     assert added(PageMetadata(products=(LAMP.model_copy(update={"name": "***"}),)), "A lamp.") == ""
     several = PageMetadata(products=(LAMP, LAMP.model_copy(update={"name": "Bell"})))
     assert "out of stock" not in added(several, "Lamps and bells.")
+
+
+def test_an_event_has_a_row_of_when_and_where_in_the_pages_language() -> None:
+    data = PageMetadata(events=(FESTIVAL, FESTIVAL))
+    [unit] = units(added(data, "Music and games.", "de", title="Summer festival 2027"), "de")
+    assert unit.said == (
+        "Veranstaltung: Summer festival; Termin: Samstag, 19. Juni 2027, 15:00–23:00; Ort: Harbour park, Quay Road 4"
+    )
+    assert "Saturday, June 19, 2027, 15:00" in added(data, "The Summer Festival is for everybody.")
+    assert added(data, "Minutes of the council.", title="Council") == ""  # a list of events on every page
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        ("Our summer festival in Harbour Park.", "| Summer festival | Saturday, June 19, 2027, 15:00–23:00 |"),
+        ("The summer festival begins at 4 pm.", "| Summer festival | Saturday, June 19, 2027 | Harbour park, Qu"),
+        ("The summer festival is on 19 June.", "| Summer festival | Harbour park, Quay Road 4 |"),
+        ("The summer festival is on 20 June.", ""),  # the structured date may be an old one, and so the place
+        ("A summer festival each Thursday.", ""),
+    ],
+)
+def test_a_page_that_shows_a_date_or_a_place_is_right(shown: str, expected: str) -> None:
+    text = added(PageMetadata(events=(FESTIVAL,)), shown)
+    assert text.rpartition("\n")[2].startswith(expected)
+    assert bool(text) is bool(expected)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        ("2027-09-10", None, "Friday, September 10, 2027"),
+        ("2027-09-10", "2027-09-12", "Friday, September 10, 2027 – Sunday, September 12, 2027"),
+        ("2027-09-10T00:00:00+02:00", "2027-09-10T23:59:59+02:00", "Friday, September 10, 2027"),
+        ("2027-09-10T20:00", "2027-09-11T02:00", "Friday, September 10, 2027, 20:00–02:00"),
+        ("2027-09-10T20:00", "2027-09-09T22:00", "Friday, September 10, 2027, 20:00"),
+        ("2027-09-10T20:00", "2027-09-10T22:00Z", "Friday, September 10, 2027, 20:00"),
+    ],
+)
+def test_when_an_event_is(start: str, end: str | None, expected: str) -> None:
+    event = FESTIVAL.model_copy(update={"start": start, "end": end, "place": ""})
+    assert added(PageMetadata(events=(event,)), "Summer festival").endswith(f"| Summer festival | {expected} |")
+
+
+def test_a_time_of_utc_may_be_of_another_day_there() -> None:
+    event = FESTIVAL.model_copy(update={"start": "2027-06-18T22:00:00Z"})
+    assert added(PageMetadata(events=(event,)), "Summer festival").endswith("| Harbour park, Quay Road 4 |")
+    assert added(PageMetadata(events=(event.model_copy(update={"place": ""}),)), "Summer festival") == ""
 
 
 def test_a_page_says_it_in_its_content_or_its_connector_does() -> None:

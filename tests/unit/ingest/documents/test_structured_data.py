@@ -100,8 +100,6 @@ def test_a_graph_of_a_post() -> None:
         page_kind="BlogPosting",
         published_at=datetime(2026, 3, 2, 8, 15, tzinfo=UTC),
         changed_at=datetime(2026, 5, 3, 8, tzinfo=UTC),
-        author="Ada Lind",
-        breadcrumbs=("Home", "Waste", "New bins"),
     )
 
 
@@ -208,6 +206,21 @@ def test_an_event_of_a_council() -> None:
         PageEvent(name="Council meeting", start="2026-06-11T19:30", place="Town hall, Market 1, 12345 Town"),
     )
     assert read([event, event]).page_kind == ""
+    moved = event | {"eventStatus": "https://schema.org/EventRescheduled"}
+    assert read(moved).events == found.events
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"eventStatus": "https://schema.org/EventCancelled"},
+        {"eventStatus": {"@id": "schema:EventPostponed"}},
+        {"eventStatus": "EventMovedOnline"},
+        {"eventSchedule": {"@type": "Schedule", "repeatFrequency": "P1W"}},  # its first day is no answer to when
+    ],
+)
+def test_an_event_that_is_not_as_announced_is_none(more: dict[str, Any]) -> None:
+    assert read({"@type": "Event", "name": "Market", "startDate": "2026-06-11", **more}).events == ()
 
 
 def test_microdata_and_rdfa_are_read_like_json_ld() -> None:
@@ -215,8 +228,8 @@ def test_microdata_and_rdfa_are_read_like_json_ld() -> None:
       <div itemprop="offers" itemscope itemtype="http://schema.org/Offer"><span itemprop="price" content="19.90">19,90 €
       </span><meta itemprop="priceCurrency" content="EUR"><link itemprop="availability" href="http://schema.org/InStock">
       </div></div>"""
-    rdfa = """<ol vocab="https://schema.org/" typeof="BreadcrumbList"><li property="itemListElement" typeof="ListItem">
-      <a property="item" typeof="WebPage" href="/"><span property="name">Home</span></a></li></ol>"""
+    rdfa = """<div vocab="https://schema.org/" typeof="Event"><b property="name">Fair</b>
+      <time property="startDate" datetime="2026-06-11">11 June</time></div>"""
     faq = """<div itemscope itemtype="https://schema.org/FAQPage"><div itemscope itemprop="mainEntity"
       itemtype="https://schema.org/Question"><h3 itemprop="name">Dogs?</h3><div itemscope itemprop="acceptedAnswer"
       itemtype="https://schema.org/Answer"><div itemprop="text"><p>No.</p></div></div></div></div>"""
@@ -224,7 +237,7 @@ def test_microdata_and_rdfa_are_read_like_json_ld() -> None:
     assert found.products == (
         PageProduct(name="Lamp", price=Decimal("19.90"), currency="EUR", availability="in-stock"),
     )
-    assert found.breadcrumbs == ("Home",)
+    assert found.events == (PageEvent(name="Fair", start="2026-06-11"),)
     assert found.faq == (PageQuestion(question="Dogs?", answer="No."),)
 
 
@@ -232,9 +245,7 @@ def test_open_graph_says_what_nothing_else_does() -> None:
     head = """<meta property="og:type" content="article"><meta name="author" content="Ada">
       <meta property="article:published_time" content="2026-03-02"><meta property="article:modified_time"
       content="x">"""
-    assert read(head=head) == PageMetadata(
-        page_kind="Article", author="Ada", published_at=datetime(2026, 3, 2, tzinfo=UTC)
-    )
+    assert read(head=head) == PageMetadata(page_kind="Article", published_at=datetime(2026, 3, 2, tzinfo=UTC))
     assert read(YOAST, head=head).published_at == datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
     assert structured_data_in("<p>Nothing.</p>") is structured_data_in("No HTML") is None
 

@@ -27,6 +27,7 @@ from wagtail.blocks import StreamValue
 from wagtail.fields import RichTextField, StreamField
 from wagtail.rich_text import expand_db_html
 
+from pagewire_wagtail.head import head
 from pagewire_wagtail.public import Page, key_of
 
 OVERRIDABLE = frozenset({"url", "name", "title", "description", "keywords", "content", "attachments", "labels"})
@@ -69,7 +70,7 @@ def document(page: Any | None) -> dict[str, Any] | None:
                 "description": getattr(page, "search_description", ""),
                 "keywords": keywords(page) if "keywords" not in own else (),
                 **({"labels": tags} if (tags := labels(page)) and "labels" not in own else {}),
-                "content": content(page) if "content" not in own else "",
+                "content": content(page) + head(page, url) if "content" not in own else "",
                 "changed_at": _aware(page.last_published_at),
             }
             found |= own
