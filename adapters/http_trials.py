@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-
 import httpx
 from pydantic import SecretStr
 
@@ -18,15 +15,8 @@ from schemas.trial import TrialChoices, TrialReport, TrialResult, TrialSettings
 class HttpTrials(HttpGateway):
     """One site behind a gateway. Use it as a context manager."""
 
-    def __init__(
-        self,
-        url: str,
-        site: str,
-        key: SecretStr,
-        transport: httpx.AsyncBaseTransport | None = None,
-        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        super().__init__(f"{url.rstrip('/')}/v1/admin/sites/{site}", key, transport, pause)
+    def __init__(self, url: str, site: str, key: SecretStr, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        super().__init__(f"{url.rstrip('/')}/v1/admin/sites/{site}", key, transport)
         self._site = site
         self._rephrases = False
 

@@ -23,8 +23,6 @@ from typing import Annotated, cast
 import typer
 from rich.progress import track
 
-from adapters.embedders.fake import FakeEmbedder
-from adapters.fakes import FakeIndex, FakePages
 from bench.given import change, numbers
 from bench.report import percentile, report
 from bench.xquad import load
@@ -37,6 +35,8 @@ from pipelines.runtime.embedder import Embedders
 from schemas.ingest import Chunker
 from schemas.page import PageChange, PageDocument
 from sites.render import page_documents
+from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.pages import FakeIndex, FakePages
 from text.html import to_markdown
 from wiring.settings import Settings
 

@@ -25,7 +25,6 @@ from more_itertools import chunked
 from rich.progress import track
 
 from adapters.elastic.bundle import Elastic
-from adapters.embedders.fake import FakeEmbedder
 from adapters.kafka import KafkaSender
 from adapters.kafka.sender import Outgoing
 from bench.report import report
@@ -33,6 +32,7 @@ from bench.servers import servers, workers
 from bench.synthetic import LINGER_MS, change
 from bench.system import home
 from schemas.topics import CHANGES
+from tests.fakes.embedder import FakeEmbedder
 from wiring.settings import Settings
 
 LARGE, WARM = "bench-large", "bench-warm"

@@ -11,8 +11,10 @@ from cli.experiment import report_again
 from cli.experiment import run as run_experiment
 from cli.gaps import gaps
 from cli.judge_agreement import judge_agreement
+from cli.retired import GroupWithRetired
 
 app = typer.Typer(
+    cls=GroupWithRetired,
     no_args_is_help=True,
     help="Whether the answers are right: ask a dataset, compare runs, try settings, hold the judge against people, see "
     "what is not answered.",

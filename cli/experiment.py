@@ -39,10 +39,6 @@ from schemas.trial import TrialChoices
 if TYPE_CHECKING:
     from wiring.settings import Settings
 
-app = typer.Typer(
-    help="Experiments: a dataset asked under many settings, compared with one of them.", no_args_is_help=True
-)
-
 GridFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="YAML file that says what is varied.")]
 OutFolder = Annotated[
     Path | None,
@@ -90,7 +86,6 @@ class Experiment:
         return plan(self.arms, self.dataset, self.grid.site, url, system, datetime.now(UTC), self.answers)
 
 
-@app.command()
 def run(
     grid: GridFile,
     url: Url = None,
@@ -158,7 +153,6 @@ def run(
         raise typer.Exit(NOT_SO)
 
 
-@app.command("report")
 def report_again(grid: GridFile, to: OutFolder = None, json: Json = False) -> None:
     """Write the report of what has been asked so far; asks nothing, and needs no running system.
 

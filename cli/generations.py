@@ -1,4 +1,4 @@
-"""`pagewire rebuilds`, `promote`, `rollback`, `discard`: which generations a site has, and which is live."""
+"""`pagewire index list`, `promote`, `rollback`, `discard`: which generations a site has, and which is live."""
 
 from __future__ import annotations
 

@@ -10,7 +10,9 @@ from importlib.util import find_spec
 from typing import Annotated, Any, cast
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
+
+from cli.retired import GroupWithRetired
 
 # Name -> module and its function or group, and how its help begins, in the order in which the help shows them: to load
 # all the modules for it takes seconds.
@@ -80,24 +82,14 @@ COMMANDS = {
     "chat": ("cli.chat:app", "The kill switch: whether a site's visitors are answered."),
 }
 
-# Names from before 0.3 and short ones of `index` and `eval`; not in the help.
-FORMER = {
+# Short names of `index`, not in the help.
+SHORT = {
     "audit": "cli.audit:audit",
-    "check": "cli.check:check",
-    "datasets": "cli.datasets:app",
     "discard": "cli.generations:discard",
-    "evaluate": "cli.evaluate:evaluate_site",
-    "experiment": "cli.experiment:app",
-    "gaps": "cli.gaps:gaps",
-    "judge-agreement": "cli.judge_agreement:judge_agreement",
     "promote": "cli.generations:promote",
     "rebuild": "cli.rebuild:rebuild",
-    "rebuilds": "cli.generations:rebuilds",
     "rollback": "cli.generations:rollback",
 }
-
-# Former commands whose acts the console and HTTP do: `/v1/admin/sites/SITE/` and this name.
-RETIRED = ("evaluations", "examples", "privacy")
 
 # The groups of `pagewire help`; of each the first two commands are in `pagewire --help`.
 GROUPS = {
@@ -117,7 +109,7 @@ class OnDemand(Mapping[str, Any]):
         if name == "bench" and find_spec("bench"):  # not in the help: only a checkout has it
             found = import_module("bench.__main__").app()
         else:
-            module, _, attribute = (FORMER.get(name) or COMMANDS[name][0]).partition(":")
+            module, _, attribute = (SHORT.get(name) or COMMANDS[name][0]).partition(":")
             found = getattr(import_module(module), attribute)
         around = typer.Typer(rich_markup_mode="rich")
         if isinstance(found, typer.Typer):
@@ -133,18 +125,12 @@ class OnDemand(Mapping[str, Any]):
         return len(COMMANDS)
 
 
-class Root(TyperGroup):
+class Root(GroupWithRetired):
     """The group of all commands."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = cast("dict[str, Any]", OnDemand())  # which Typer only reads
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Raises: UsageError: a command of that name was retired."""
-        if cmd_name in RETIRED:
-            ctx.fail(f"`{cmd_name}` is no command any more: use the console, or /v1/admin/sites/SITE/{cmd_name}")
-        return super().get_command(ctx, cmd_name)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The commands of every day."""

@@ -13,7 +13,7 @@ from cli.output import NOT_SO, Json, err, out, print_json, table
 from cli.rebuild_steps import AT_ONCE, Fleet, RebuildOptions, RebuildSteps, print_fleet, rebuild_fleet, rebuild_site
 from cli.work import FollowParent
 from pipelines.evaluate.non_inferiority import MARGIN
-from pipelines.evaluate.quality_gate import load_cases
+from pipelines.evaluate.quality_gate import gate_cases
 from schemas.quality_gate import GateReport
 from schemas.rebuild import RebuildBy, RebuildSource
 
@@ -53,9 +53,8 @@ def rebuild(
         Path | None,
         typer.Option(
             exists=True,
-            dir_okay=False,
-            help="YAML or NDJSON of {question, page}: exit code 1, and no promotion, unless the pages are shown to be "
-            "found as well as now, but for a margin.",
+            help="A dataset, as `eval run` asks one: exit code 1, and no promotion, unless the pages of its questions "
+            "are shown to be found as well as now, but for a margin.",
         ),
     ] = None,
     margin: Annotated[
@@ -113,7 +112,7 @@ def rebuild(
 
 
 async def _rebuild(settings: Settings, site: str, wanted: RebuildOptions) -> RebuildSteps:
-    cases = load_cases(wanted.questions) if wanted.questions else []
+    cases = gate_cases(wanted.questions, site) if wanted.questions else []
     async with (
         at_work(settings, site) as (clients, bars),
         by_hand(wanted.announced, clients, "rebuild.start", site) as act,

@@ -23,7 +23,8 @@ from cli.generations import RebuildBars, has_previous
 from cli.output import NO_SERVICE, NOT_SO, err, out, print_json, table
 from cli.wired import connected, noted, sites_called
 from cli.work import ready
-from pipelines.evaluate.quality_gate import GateQuestion, compare
+from pipelines.evaluate.dataset import Case
+from pipelines.evaluate.quality_gate import compare
 from pipelines.operate.audit.report import AuditReport
 from pipelines.operate.audit_log import Act
 from pipelines.operate.rebuild.generations import history
@@ -73,7 +74,7 @@ class RebuildSteps:
 
 
 async def rebuild_site(
-    clients: Clients, site: str, wanted: RebuildOptions, bars: RebuildBars, act: Act, cases: list[GateQuestion]
+    clients: Clients, site: str, wanted: RebuildOptions, bars: RebuildBars, act: Act, cases: list[Case]
 ) -> RebuildSteps:
     """All steps, for the holder of the site's lease. Raises: PagewireError."""
     rebuilder = await clients.rebuilder(site, bars.fill, by=wanted.by)
@@ -110,7 +111,7 @@ async def rebuild_site(
 
 
 async def _compare(
-    clients: Clients, live: IndexInfo, candidate: IndexInfo, cases: list[GateQuestion], margin: float, bars: RebuildBars
+    clients: Clients, live: IndexInfo, candidate: IndexInfo, cases: list[Case], margin: float, bars: RebuildBars
 ) -> GateReport:
     from wiring.index_search import pinned
 

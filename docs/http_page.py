@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from gateway.app import create_app
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from wiring.settings import Settings
 
 EXAMPLES = Path(__file__).parent / "http_examples.yaml"

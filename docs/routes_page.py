@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute, RouteContext, iter_route_contexts
 from gateway.app import create_app
 from gateway.edge.bounds import bound_of, is_for_visitors, is_of_all_sites, scope_of
 from schemas.access_key import Scope
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from wiring.settings import Settings
 
 INTRODUCTION = """# Routes

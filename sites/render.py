@@ -21,26 +21,26 @@ MOUNT = "/site"
 _NOISE = "script, style, nav, .cookie-banner"
 
 
-def render_path(site: SampleSite, path: str, chat_script_url: str, mount: str = MOUNT) -> str | None:
+def render_path(site: SampleSite, path: str, chat_script_url: str) -> str | None:
     """The HTML for a path below the mount, or None if nothing lives there.
 
     `""` is the index in the site's own language, `en/` the index in English, `en/library` a page.
     """
     lang, _, page_id = path.partition("/")
     if not path:
-        return render_index(site, site.languages[0], chat_script_url, mount)
+        return render_index(site, site.languages[0], chat_script_url)
     if lang in site.languages and not page_id:
-        return render_index(site, lang, chat_script_url, mount)
+        return render_index(site, lang, chat_script_url)
     page = site.page(lang, page_id)
-    return render_page(page, site, chat_script_url, mount) if page else None
+    return render_page(page, site, chat_script_url) if page else None
 
 
-def render_page(page: SamplePage, site: SampleSite, chat_script_url: str, mount: str = MOUNT) -> str:
+def render_page(page: SamplePage, site: SampleSite, chat_script_url: str) -> str:
     """A whole HTML document for one page."""
     labels, group = site.labels[page.lang], site.group_of(page.id)
-    home = _index_url(site, page.lang, mount)
+    home = _index_url(site, page.lang)
     siblings = "\n".join(
-        f'<li><a href="{_page_url(other, mount)}"{_current(other == page)}>{escape(other.name)}</a></li>'
+        f'<li><a href="{_page_url(other)}"{_current(other == page)}>{escape(other.name)}</a></li>'
         for other in site.members(group, page.lang)
     )
     main = f"""\
@@ -70,14 +70,14 @@ def render_page(page: SamplePage, site: SampleSite, chat_script_url: str, mount:
 </aside>
 </div>"""
     title = f"{page.title} · {site.town}"
-    return _document(site, page.lang, title, page.description, main, chat_script_url, mount, page)
+    return _document(site, page.lang, title, page.description, main, chat_script_url, page)
 
 
-def render_index(site: SampleSite, lang: str, chat_script_url: str, mount: str = MOUNT) -> str:
+def render_index(site: SampleSite, lang: str, chat_script_url: str) -> str:
     """The home page in one of the site's languages."""
     labels = site.labels[lang]
     popular = "\n".join(
-        f'<li><a href="{_page_url(page, mount)}">{escape(page.name)}</a></li>'
+        f'<li><a href="{_page_url(page)}">{escape(page.name)}</a></li>'
         for page_id in site.popular
         if (page := site.page(lang, page_id))
     )
@@ -87,7 +87,7 @@ def render_index(site: SampleSite, lang: str, chat_script_url: str, mount: str =
 <h2 id="{escape(group.id)}"><span class="icon icon-{escape(group.id)}" aria-hidden="true"></span>\
 {escape(group.title[lang])}</h2>
 <ul class="cards">
-{"".join(_card(page, mount) for page in site.members(group, lang))}</ul>
+{"".join(_card(page) for page in site.members(group, lang))}</ul>
 </section>"""
         for group in site.groups
     )
@@ -108,7 +108,7 @@ def render_index(site: SampleSite, lang: str, chat_script_url: str, mount: str =
 <div class="topics">
 {sections}
 </div>"""
-    return _document(site, lang, site.name[lang], site.tagline[lang], main, chat_script_url, mount, None)
+    return _document(site, lang, site.name[lang], site.tagline[lang], main, chat_script_url, None)
 
 
 def _document(
@@ -118,11 +118,10 @@ def _document(
     description: str,
     main: str,
     chat_script_url: str,
-    mount: str,
     page: SamplePage | None,
 ) -> str:
     """The frame around `main`; `page` is None on the index."""
-    labels, home, base = site.labels[lang], _index_url(site, lang, mount), escape(mount)
+    labels, home, base = site.labels[lang], _index_url(site, lang), escape(MOUNT)
     menu = "\n".join(
         f'<li><a href="{home}#{escape(group.id)}"{_within(page is not None and page.id in group.pages)}>'
         f"{escape(group.title[lang])}</a></li>"
@@ -148,7 +147,7 @@ def _document(
 {escape(site.name[lang])}</a>
 <nav class="languages" aria-label="{escape(labels["languages"])}">
 <ul>
-{_language_links(site, lang, page, mount)}
+{_language_links(site, lang, page)}
 </ul>
 </nav>
 </div>
@@ -178,13 +177,13 @@ def _document(
 """
 
 
-def _language_links(site: SampleSite, lang: str, page: SamplePage | None, mount: str) -> str:
+def _language_links(site: SampleSite, lang: str, page: SamplePage | None) -> str:
     """One link per language: to the same page where it is translated, otherwise to that language's index."""
     links = []
     for other in site.languages:
         name = site.labels[other]["language"]
         twin = site.page(other, page.id) if page else None
-        url = _page_url(twin, mount) if twin else _index_url(site, other, mount)
+        url = _page_url(twin) if twin else _index_url(site, other)
         hint = ""
         if page and not twin:
             text = site.labels[lang]["untranslated"].format(language=name)
@@ -196,11 +195,8 @@ def _language_links(site: SampleSite, lang: str, page: SamplePage | None, mount:
     return "\n".join(links)
 
 
-def _card(page: SamplePage, mount: str) -> str:
-    return (
-        f'<li><h3><a href="{_page_url(page, mount)}">{escape(page.name)}</a></h3>'
-        f"<p>{escape(page.description)}</p></li>\n"
-    )
+def _card(page: SamplePage) -> str:
+    return f'<li><h3><a href="{_page_url(page)}">{escape(page.name)}</a></h3><p>{escape(page.description)}</p></li>\n'
 
 
 def _content(page: SamplePage, table_label: str) -> str:
@@ -224,12 +220,12 @@ def _updated(page: SamplePage, labels: Mapping[str, str]) -> str:
     return f'<time datetime="{day.date().isoformat()}">{escape(text)}</time>'
 
 
-def _page_url(page: SamplePage, mount: str) -> str:
-    return escape(mount + page.path)
+def _page_url(page: SamplePage) -> str:
+    return escape(MOUNT + page.path)
 
 
-def _index_url(site: SampleSite, lang: str, mount: str) -> str:
-    return escape(f"{mount}/" if lang == site.languages[0] else f"{mount}/{lang}/")
+def _index_url(site: SampleSite, lang: str) -> str:
+    return escape(f"{MOUNT}/" if lang == site.languages[0] else f"{MOUNT}/{lang}/")
 
 
 def _current(is_current: bool) -> str:

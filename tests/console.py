@@ -31,7 +31,7 @@ from schemas.query import Gate, ModelCall, Question, Source, Sure
 from schemas.rebuild import Generation, RebuildState
 from schemas.text_version import TextVersion
 from tests.asking import NOON
-from tests.fake_ports import FakeIntake, FakePorts, Step
+from tests.fakes.ports import FakeIntake, FakePorts, Step
 
 CARD = "request-0001"
 SAUNA = "request-0002"

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
-from adapters.embedders.fake import FakeEmbedder
-from adapters.fakes import FakeIndex
 from pipelines.ingest.handlers import chunked
 from pipelines.ingest.ports import PartPosition
 from pipelines.runtime.record import Lane, Record, in_lane
@@ -21,6 +19,8 @@ from schemas.ingest import Chunker, PageChunks, PageEmbeddings
 from schemas.keys import chunk_id
 from schemas.page import ChangeRef, FieldName, Op, PageChange, PageDocument
 from schemas.topics import Topic
+from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.pages import FakeIndex
 from tests.making import NOON
 
 KEY = "town:en:fees"

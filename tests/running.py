@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from adapters.llm.fake import FakeChat, Reply
 from pipelines.query.answer.judging import Judge
 from pipelines.query.answer.strategies.base import LeftOut, StrategyContext, TakenBack, Task
 from pipelines.query.answer.strategies.registry import strategies
@@ -17,6 +16,7 @@ from pipelines.runtime.settings import StrategyName, ToolCalling
 from schemas.answer import Citation, SourcesFound, Step, Token, Usage
 from schemas.query import PendingCall, Retrieved, Source
 from tests.asking import retrieved, source
+from tests.fakes.chat_model import FakeChat, Reply
 
 BOOKS = SitePrompts()
 POOL = source(1, "The pool opens daily at 9. It is closed on Sundays.")

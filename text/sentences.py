@@ -78,9 +78,9 @@ def cut(text: str, limit: int, lang: str = "") -> str:
     return text[: max(end, 0)].rstrip()
 
 
-def last_start(text: str, lang: str = "") -> int:
+def last_start(text: str) -> int:
     """Where the last sentence of `text` starts; the length of `text` if it is blank."""
-    sentences = split(text, lang)
+    sentences = split(text)
     return sentences[-1].start if sentences else len(text)
 
 

@@ -12,12 +12,12 @@ from wiring.setting_problems import variable
 
 log = logging.getLogger(__name__)  # at a start nothing is configured yet: Python writes it to stderr
 
-RENAMED = {"content_hits": "hits"}  # still read, until the next release
 _FIXED = "it is no setting any more"
 # The place in pagewire.yaml (`*`: any name), and what to set instead.
 SUCCESSORS: Mapping[str, str] = {
     "answer_tokens": "steps.answer.max_tokens",
     "attachment_folder": "sites.SITE.attachment_folder",
+    "content_hits": "hits",
     "llm_small_model": "steps.rephrase.model, steps.translate.model and steps.title.model",
     "steps.*.context_chars": "context_chars",
     "sites.*.answer_tokens": "steps.answer.max_tokens of the site",
@@ -61,15 +61,11 @@ RETIRED: Mapping[str, str] = {
 
 
 def without_retired(values: dict[str, Any]) -> dict[str, Any]:
-    """The settings by today's names; each retired one without a successor is logged as a warning and left out.
+    """The settings; each retired one without a successor is logged as a warning and left out.
 
     Raises:
-        SettingsError: a setting has its earlier name and today's, or a successor.
+        SettingsError: a setting has a successor.
     """
-    for old, new in RENAMED.items():
-        if old in values and new in values:
-            raise SettingsError(f"{old} is called {new} now: set one of them")
-    values = {RENAMED.get(name, name): value for name, value in values.items()}
     for pattern, successor in SUCCESSORS.items():
         for place, _, _ in _places(values, pattern.split(".")):
             raise SettingsError(f"{_shown(place)} is no setting any more: set {successor}")

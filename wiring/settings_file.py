@@ -17,7 +17,7 @@ from pipelines.runtime.near_names import nearest
 from pipelines.runtime.secret import read
 from prompts.strict_yaml import DoubledKey, UniqueKeys
 from wiring import secret_files
-from wiring.retired_settings import RENAMED, RETIRED, SUCCESSORS, without_retired
+from wiring.retired_settings import RETIRED, SUCCESSORS, without_retired
 from wiring.secret_files import FILE_SETTINGS, SUFFIX
 from wiring.setting_problems import FILE_ONLY, PREFIX, explained
 from wiring.setting_problems import variable as variable_of
@@ -70,7 +70,7 @@ def load(env: Mapping[str, str] | None = None) -> Settings:
 def _from_environment(env: Mapping[str, str], named: Set[str], path: Path) -> dict[str, Any]:
     """The settings of the variables. `named`: variables that the file refers to. Raises: SettingsError."""
     values: dict[str, Any] = {}
-    known = {*Settings.model_fields, *FILE_SETTINGS, *RENAMED, *RETIRED, *SUCCESSORS}
+    known = {*Settings.model_fields, *FILE_SETTINGS, *RETIRED, *SUCCESSORS}
     for name, value in env.items():
         if not name.upper().startswith(PREFIX) or name == PREFIX + "CONFIG":
             continue

@@ -155,7 +155,7 @@ async def _waits() -> dict[str, Any]:
 
 
 def _datasets(edge: Edge, site: str) -> dict[str, Dataset]:
-    """By name. A file that is no dataset is left out; `pagewire datasets show` names the problem."""
+    """By name. A file that is no dataset is left out: `pagewire eval datasets show` says what is wrong with it."""
     folder = edge.settings.site(site).datasets or (SAMPLE_DATASETS if site == SAMPLE_SITE else None)
     found = {}
     for path in sorted(folder.iterdir()) if folder is not None and folder.is_dir() else ():

@@ -7,74 +7,24 @@ questions ─┬─ the searcher of visitors, on the candidate ─▶ rank of th
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import yaml
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
-
+from pipelines.evaluate.dataset import BadDataset, Case, load_dataset, of_site
 from pipelines.evaluate.non_inferiority import MARGIN, paired
-from pipelines.runtime.errors import WrongUse
-from schemas.base import PageId, problems
 from schemas.quality_gate import GateReport, Measure, Rank
-from schemas.query import MAX_QUESTION
 
 DEPTH = 10  # pages looked at: MRR@10
 AT_ONCE = 4  # questions asked side by side
 WORST = 10  # questions told
 
 
-class BadQuestions(WrongUse):
-    """The file of questions cannot be used."""
-
-    code = "bad-questions"
-
-
-class GateQuestion(BaseModel):
-    """A question and the page that answers it. Other fields of the file are passed over."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    question: str = Field(min_length=1, max_length=MAX_QUESTION)
-    page: PageId | None = Field(default=None, validation_alias=AliasChoices("page", "page_id"))
-    lang: str | None = None
-    page_lang: str | None = None
-
-    @property
-    def wanted_lang(self) -> str | None:
-        """Language of the page; None: any."""
-        return self.page_lang or self.lang
-
-
-def load_cases(path: Path) -> list[GateQuestion]:
-    """The questions with a page in a YAML list or NDJSON.
-
-    Raises:
-        BadQuestions: says where and what.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-        if path.suffix in (".ndjson", ".jsonl"):
-            entries: Any = [json.loads(line) for line in text.splitlines() if line.strip()]
-        else:
-            entries = yaml.safe_load(text)
-    except (OSError, ValueError, yaml.YAMLError) as err:
-        raise BadQuestions(f"{path}: cannot be read as questions: {err}") from err
-    if not isinstance(entries, list):
-        raise BadQuestions(f"{path}: must be a list of {{question, page}}")
-    cases = []
-    for number, entry in enumerate(entries, 1):
-        try:
-            case = GateQuestion.model_validate(entry)
-        except ValidationError as err:
-            raise BadQuestions(f"{path}, entry {number}: {problems(err)}") from err
-        if case.page is not None:
-            cases.append(case)
+def gate_cases(path: Path, site: str) -> list[Case]:
+    """The cases of a dataset that name a page and are asked of this site. Raises: BadDataset: says where and what."""
+    cases = [case for case in of_site(load_dataset(path).cases, site) if case.pages]
     if not cases:
-        raise BadQuestions(f"{path}: no question names its page")
+        raise BadDataset(f"{path}: no question names its page")
     return cases
 
 
@@ -91,7 +41,7 @@ Ask = Callable[[str], Awaitable[Sequence[RankedPage]]]
 
 
 async def compare(
-    cases: Sequence[GateQuestion],
+    cases: Sequence[Case],
     live: Ask,
     candidate: Ask,
     asked: Callable[[int], None] = lambda _: None,
@@ -108,22 +58,22 @@ async def compare(
     done = 0
     room = asyncio.Semaphore(AT_ONCE)
 
-    async def one(case: GateQuestion) -> Rank:
+    async def one(case: Case) -> Rank:
         nonlocal done
         async with room:
             ranks = [rank(case, await ask(case.question)) for ask in (live, candidate)]
         done += 1
         asked(done)
-        return Rank(question=case.question, page=case.page or "", live=ranks[0], candidate=ranks[1])
+        return Rank(question=case.question, page=", ".join(case.pages), live=ranks[0], candidate=ranks[1])
 
     return verdict(await asyncio.gather(*(one(case) for case in cases)), margin)
 
 
-def rank(case: GateQuestion, found: Sequence[RankedPage]) -> int | None:
-    """Place of the case's page among the pages found, from 1."""
+def rank(case: Case, found: Sequence[RankedPage]) -> int | None:
+    """Place of the case's first page among the pages found, from 1; in the language of the page or of the question."""
     pages = list(dict.fromkeys((page.page_id, page.lang) for page in found))[:DEPTH]
     for place, (page_id, lang) in enumerate(pages, 1):
-        if page_id == case.page and case.wanted_lang in (None, lang):
+        if page_id in case.pages and (case.page_lang or case.lang) in (None, lang):
             return place
     return None
 

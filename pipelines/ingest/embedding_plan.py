@@ -218,12 +218,4 @@ def _fitting(found: Iterable[Unit], room: int) -> Iterator[ChunkUnit]:
         room -= EACH + len(unit.text) + sum(map(len, unit.headings)) + len(unit.intro) + len(unit.header)
         if room < 0:
             return
-        yield ChunkUnit(
-            start=unit.start,
-            text=unit.text,
-            kind=unit.kind,
-            headings=unit.headings,
-            intro=unit.intro,
-            header=unit.header,
-            block=unit.block,
-        )
+        yield ChunkUnit.model_validate(unit, from_attributes=True)

@@ -35,7 +35,12 @@ def check(system: System, site: str, examples: object, *options: str) -> subproc
     config.write_text(yaml.safe_dump({"sites": {site: {"languages": ["de", "en"], "chat": chat}}}), "utf-8")
     environment = system.instance.environment | {"PAGEWIRE_CONFIG": str(config)}
     return subprocess.run(
-        [PAGEWIRE, "check", site, *options], env=environment, capture_output=True, text=True, timeout=300, check=False
+        [PAGEWIRE, "eval", "check", site, *options],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
 
 

@@ -69,7 +69,7 @@ def test_a_fixed_answer_is_given_until_its_page_changes_and_again_when_it_is_kep
     told: Any = ask(town, asked)
     assert (told["generated_by"], [one["page_id"] for one in told["sources"] if one["cited"]]) == ("site", ["pool"])
     assert fixed not in ask(town, "When does the pool open?")["answer"]
-    checked = pagewire(instance, "check", instance.site, "--json")
+    checked = pagewire(instance, "eval", "check", instance.site, "--json")
     assert [(one["question"], one["problem"]) for one in checked["questions"]] == [(asked, "")]
     put(town, "pool", "<p>Lifeguards watch the pool every day from ten. A ticket is 5 euros.</p>", title="Pool")
     assert ask(town, asked)["answer"] != fixed

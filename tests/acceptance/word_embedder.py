@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from adapters.embedders.fake import FakeEmbedder
+from tests.fakes.embedder import FakeEmbedder
 
 
 class WordEmbedder:

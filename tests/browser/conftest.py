@@ -13,7 +13,7 @@ import pytest
 
 from gateway.app import create_app
 from tests.edge import edge_settings, served
-from tests.fake_ports import FakeIntake, FakePorts
+from tests.fakes.ports import FakeIntake, FakePorts
 from wiring.settings import SiteSettings
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from tests.browser.conftest import WIDGET, Host
 from tests.browser.scripts import LIBRARY
 from tests.chromium import Browser
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 
 pytestmark = [pytest.mark.browser, pytest.mark.node]
 

@@ -20,7 +20,7 @@ from tests.browser.conftest import chips, overflow
 from tests.browser.scripts import source
 from tests.browser.test_accessibility import violations
 from tests.chromium import Browser
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 
 pytestmark = pytest.mark.browser
 

@@ -21,7 +21,7 @@ from tests.browser.test_accessibility import violations
 from tests.chromium import Browser
 from tests.console import ACT, CARD, FAILED, KEY, SAUNA, console_ports, fill, tried
 from tests.edge import ADMIN
-from tests.fake_ports import FakePorts, Step
+from tests.fakes.ports import FakePorts, Step
 from tests.making import NOON, letter
 from tests.published_runs import AFTER, run
 from wiring.settings import Settings

@@ -14,7 +14,7 @@ from tests.browser.conftest import Host, chips, overflow
 from tests.browser.scripts import LIBRARY, source, written
 from tests.browser.test_accessibility import violations
 from tests.chromium import Browser
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from wiring.settings import ChatSettings, SiteSettings
 
 pytestmark = pytest.mark.browser

@@ -17,7 +17,7 @@ from tests.browser.scripts import LIBRARY
 from tests.browser.test_accessibility import violations
 from tests.chromium import Browser
 from tests.edge import until
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from wiring.settings import ChatSettings, SiteSettings
 
 pytestmark = pytest.mark.browser

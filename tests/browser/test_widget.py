@@ -19,7 +19,7 @@ from tests.browser.conftest import Host, overflow
 from tests.browser.scripts import LIBRARY, source, written
 from tests.chromium import Browser
 from tests.edge import edge_settings, until
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from text.markdown import plain
 from wiring.settings import ChatSettings, SiteSettings
 

@@ -11,7 +11,7 @@ from schemas.answer import Answered, Certainty, Citation, Done, Doubted, Questio
 from tests.browser.conftest import Host, overflow
 from tests.browser.scripts import source, written
 from tests.chromium import Browser
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from wiring.settings import SiteSettings
 
 pytestmark = pytest.mark.browser

@@ -17,7 +17,7 @@ from pipelines.conversations.turns import ConversationOwner, begun, changed_turn
 from schemas.query import Question
 from tests.asking import NOON, question
 from tests.engine_fixture import Servers
-from tests.fake_conversations import FakeConversations
+from tests.fakes.conversations import FakeConversations
 from wiring.settings import Settings
 
 

@@ -21,13 +21,13 @@ from pydantic import SecretStr
 
 from adapters.embedders.base import Embedder, ModelIll, NoVectors
 from adapters.embedders.bge_m3 import BgeM3Embedder
-from adapters.embedders.fake import FakeEmbedder
 from adapters.embedders.lite import MIN_COSINE, LiteEmbedder, measured
 from adapters.embedders.local import Model
 from adapters.embedders.openai_api import BATCH, EmbedderRefuses, OpenAIEmbedder
 from adapters.embedders.registry import make_embedder
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable, SettingsError
 from pipelines.runtime.niceness import NICEST
+from tests.fakes.embedder import FakeEmbedder
 from wiring.settings import Settings
 
 POOL = "The swimming pool opens at nine in the morning."

@@ -15,7 +15,7 @@ from pipelines.evaluate.judged.registry import named
 from pipelines.evaluate.judged.report import judged
 from pipelines.evaluate.run import Run
 from tests.edge import ADMIN, bearer, edge_settings
-from tests.fake_ports import FakeAnswers, FakePorts
+from tests.fakes.ports import FakeAnswers, FakePorts
 from tests.scripted_llm import MODEL, Reply, ScriptedLLM
 from tests.unit.evaluate.runs import dataset, run
 from tests.unit.gateway.test_gateway_evaluation_runs import DATASET, RUN, answer, over

@@ -11,12 +11,12 @@ import pytest
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.handovers import ElasticHandovers
-from adapters.fake_stores import FakeHandovers
 from pipelines.conversations.handovers import HandoverChanged, HandoverStore, VersionedHandover
 from pipelines.conversations.turns import ConversationOwner
 from schemas.handover import Handover, StoredHandover
 from tests.asking import NOON
 from tests.engine_fixture import Servers
+from tests.fakes.stores import FakeHandovers
 from wiring.settings import Settings
 
 

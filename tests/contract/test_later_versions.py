@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from adapters.fakes import FakePages, FakeSender
 from pipelines.ingest import handlers
 from pipelines.ingest.requeue import Requeuer
 from pipelines.runtime.record import Record
@@ -20,6 +19,7 @@ from schemas.ingest import Chunker
 from schemas.page import PageDocument
 from schemas.topics import CHUNKS, TOPICS
 from tests.contract.messages import MESSAGES, STORED
+from tests.fakes.pages import FakePages, FakeSender
 from tests.making import NOON, change, no_attachments, parts_of
 
 LATER = {"of_a_later_version": {"deep": [1, None]}}

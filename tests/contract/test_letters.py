@@ -21,7 +21,7 @@ from schemas.head import Head
 from schemas.letters import DeadLetterCounts, DeadLetterFilter
 from schemas.topics import CHANGES, all_topics, dead_letter_topic
 from tests.engine_fixture import Servers
-from tests.fake_ports import FakeLetters
+from tests.fakes.ports import FakeLetters
 from tests.making import NOON, letter
 from wiring.settings import Settings
 

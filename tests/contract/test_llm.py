@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from adapters.llm.fake import FakeChat
 from adapters.llm.openai_chat import OpenAIChat
 from pipelines.query.ports import (
     BadRequest,
@@ -27,6 +26,7 @@ from pipelines.query.ports import (
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable
 from prompts.loader import ChatMessage, ToolCall
 from schemas.answer import Usage
+from tests.fakes.chat_model import FakeChat
 from tests.scripted_llm import Reply, ScriptedLLM
 from wiring.settings import Settings
 

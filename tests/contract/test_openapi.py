@@ -11,7 +11,7 @@ import pytest
 from gateway.app import create_app
 from gateway.edge.problems import field_problems
 from tests.edge import edge_settings
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 
 PAGE = "/v1/sites/{site}/pages/{page_id}"
 REBUILDS = "/v1/admin/sites/{site}/rebuilds"

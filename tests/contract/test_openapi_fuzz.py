@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from gateway.app import create_app
 from tests.contract.test_openapi import ROUTES
 from tests.edge import ADMIN, bearer, edge_settings
-from tests.fake_ports import FakeIntake, FakePorts, FakeRebuilds
+from tests.fakes.ports import FakeIntake, FakePorts, FakeRebuilds
 from tests.signing import SECRET, signed
 
 pytestmark = pytest.mark.fuzz

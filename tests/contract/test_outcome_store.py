@@ -13,7 +13,6 @@ import pytest
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.outcomes import ElasticOutcomes
-from adapters.fake_outcomes import FakeOutcomes
 from pipelines.query.log.frequent import AnsweredQuestion, AnsweredReader
 from pipelines.query.log.ports import BadCursor, OutcomeStore, QuestionReader
 from schemas.conversation import Feedback
@@ -32,6 +31,7 @@ from schemas.outcome import (
 from schemas.query import Gate, ModelCall, PromptMessage, QuestionVector
 from tests.asking import NOON
 from tests.engine_fixture import Servers
+from tests.fakes.outcomes import FakeOutcomes
 from wiring.settings import Settings
 
 

@@ -13,12 +13,12 @@ import pytest
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import PARTS, RECEIPTS
 from adapters.elastic.parts import WaitingParts
-from adapters.fakes import FakeIndex, FakePages
 from pipelines.ingest.ports import HeadConflict, PartGone, PartPosition
 from schemas.head import Head
 from schemas.ingest import ChunkUnit, PageEmbeddings, ReceiptEvent
 from schemas.page import ChangeRef, Op
 from tests.engine_fixture import Servers
+from tests.fakes.pages import FakeIndex, FakePages
 from tests.making import DIMS, NOON, change, parts_of
 from tests.site_indexes import KINDS, forget
 from wiring.settings import Settings, SiteSettings

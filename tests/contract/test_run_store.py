@@ -10,11 +10,11 @@ import pytest
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.evaluations import ElasticRuns
-from adapters.fake_stores import FakeRuns
 from pipelines.evaluate.publication import RunStore
 from schemas.evaluation import ListedRun
 from tests.asking import NOON
 from tests.engine_fixture import Servers
+from tests.fakes.stores import FakeRuns
 from tests.published_runs import AFTER, run
 from wiring.settings import Settings
 

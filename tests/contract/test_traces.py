@@ -24,7 +24,6 @@ from elastic_transport import ApiResponseMeta, BaseAsyncNode, HttpHeaders
 from elastic_transport._node import NodeApiResponse
 
 from adapters.elastic.client import TracedElasticsearch
-from adapters.embedders.fake import FakeEmbedder
 from adapters.embedders.local import LocalEmbedder
 from adapters.embedders.model_threads import ModelThreads
 from adapters.kafka import sender as sender_module
@@ -51,7 +50,8 @@ from schemas.query import Rephrased, Retrieved, Source
 from schemas.topics import ANSWERS, OUTCOMES, REPHRASED, REQUESTS, RETRIEVED, Topic
 from tests.asking import source
 from tests.edge import ADMIN, bearer, edge_settings
-from tests.fake_ports import FakePorts
+from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.ports import FakePorts
 from tests.scripted_llm import Reply, ScriptedLLM
 from tests.tracing import Seen, traced
 from wiring.settings import Settings, SiteSettings

@@ -16,7 +16,7 @@ from schemas.answer import Answered, Citation, Done, Failed, Restart, SourcesFou
 from schemas.query import MAX_QUESTION, Question, Turn
 from tests.asking import source
 from tests.edge import ADMIN, INGEST_TOWN, edge_settings, served, until
-from tests.fake_ports import FakeIntake, FakePorts, Step
+from tests.fakes.ports import FakeIntake, FakePorts, Step
 
 SOURCE = source(1, "The library opens at nine.").model_copy(update={"cited": True})
 CITATION = Citation(n=1, start=0, end=8, quote="The library opens at nine.")

@@ -12,7 +12,6 @@ import pytest_asyncio
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.texts import ElasticTexts
 from adapters.embedders.lite import LiteEmbedder
-from adapters.fakes import FakeSender
 from bench.website import KeptVectors, OneModel, publish
 from pipelines.query.extractive.replies import refused, reply
 from pipelines.query.live.live_texts import LiveTexts
@@ -31,6 +30,7 @@ from schemas.topics import REPHRASED
 from sites.content import DEMO, page_documents
 from tests.asking import question
 from tests.engine_fixture import Servers
+from tests.fakes.pages import FakeSender
 from wiring.settings import Settings, SiteSettings
 
 pytestmark = pytest.mark.engine

@@ -15,7 +15,7 @@ from gateway.app import create_app
 from gateway.main import server_config
 from schemas.answer import Answered, Done, Token
 from tests.edge import ADMIN, bearer, edge_settings, parse_sse, served, until
-from tests.fake_ports import FakeAnswers, FakeIntake, FakePorts
+from tests.fakes.ports import FakeAnswers, FakeIntake, FakePorts
 
 CHAT = "/v1/sites/town/chat"
 STREAM = {"Accept": "text/event-stream"}

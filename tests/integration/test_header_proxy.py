@@ -25,7 +25,7 @@ from gateway.edge.rates import Rates
 from gateway.main import server_config
 from pipelines.runtime.counts import SharedCounts
 from tests.edge import edge_settings, served
-from tests.fake_ports import FakeIntake, FakePorts
+from tests.fakes.ports import FakeIntake, FakePorts
 
 PROXY = "127.0.0.2"
 SETTINGS = {"proxies": [PROXY], "roles": [{"group": "it", "scope": "admin"}]}

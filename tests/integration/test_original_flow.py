@@ -16,8 +16,6 @@ from typing import Any
 import pytest
 
 from adapters.elastic.bundle import Elastic
-from adapters.embedders.fake import FakeEmbedder
-from adapters.fakes import FakeSender
 from adapters.llm.registry import ChatRegistry
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.strategies.base import StrategyContext
@@ -40,6 +38,8 @@ from schemas.page import FIELDS
 from schemas.query import Retrieved
 from tests.asking import question
 from tests.engine_fixture import Servers
+from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.pages import FakeSender
 from tests.integration.test_search import DIMS, QUESTION, Bench
 from tests.scripted_llm import Reply, ScriptedLLM
 from tests.site_indexes import forget

@@ -11,7 +11,6 @@ import pytest
 
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.base import Vectors
-from adapters.embedders.fake import FakeEmbedder
 from pipelines.query.ports import IndexNotTried
 from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.search.ports import Candidates, Floors, QueryModelOutdated
@@ -23,6 +22,7 @@ from schemas.page import PageMeta
 from schemas.query import Rephrased
 from tests.asking import question
 from tests.engine_fixture import Servers
+from tests.fakes.embedder import FakeEmbedder
 from tests.making import NOON, change
 from tests.site_indexes import KINDS, forget
 from wiring.index_search import SiteIndexes

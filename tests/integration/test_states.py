@@ -9,10 +9,10 @@ import pytest
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.states import ElasticStates
-from adapters.fake_stores import FakeStates
 from pipelines.operate.states import States
 from schemas.chat_switch import ChatSwitch
 from tests.engine_fixture import Servers
+from tests.fakes.stores import FakeStates
 from tests.making import NOON
 from wiring.settings import Settings
 

@@ -11,7 +11,6 @@ import pytest
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.texts import ElasticTexts
-from adapters.fake_stores import FakeTextStore
 from pipelines.query.live.live_texts import LiveTexts, TextStore
 from pipelines.query.live.privacy_changes import PrivacyChanges
 from pipelines.query.live.site_privacy import SitePrivacy
@@ -20,6 +19,7 @@ from pipelines.query.live.text_changes import Place, TextChanged, TextChanges
 from schemas.privacy import PrivacyChange, PrivacyOrder
 from schemas.text_version import NewText, TextChange
 from tests.engine_fixture import Servers
+from tests.fakes.stores import FakeTextStore
 from wiring.settings import Settings, SiteSettings
 
 pytestmark = pytest.mark.engine

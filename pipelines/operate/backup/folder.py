@@ -80,8 +80,8 @@ class PartWriter:
         self._name = name
         self._path = folder / f"{name}.ndjson.gz"
         self._file = self._path.open("xb")
-        # No name and no time in the gzip header, so the same records give the same file.
         self._sum = _Sum(self._file)
+        # No name and no time in the gzip header, so the same records give the same file.
         self._gzip = gzip.GzipFile("", "wb", LEVEL, self._sum, mtime=0)
         self._sites: Counter[str] = Counter()
 

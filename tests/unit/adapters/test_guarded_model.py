@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from adapters.llm.fake import FakeChat
 from adapters.llm.guarded import GuardedChat
 from pipelines.query.ports import (
     ContentFiltered,
@@ -23,6 +22,7 @@ from pipelines.query.ports import (
 )
 from prompts.loader import ChatMessage
 from schemas.answer import Usage
+from tests.fakes.chat_model import FakeChat
 
 ASKED = (ChatMessage("user", "When?"),)
 

@@ -14,7 +14,7 @@ from adapters.http_chat import Interrupted, NotAccepted, stream_answer
 from gateway.app import create_app
 from schemas.answer import Answered, Event, Failed
 from tests.edge import ADMIN, CHAT_ANYWHERE, edge_settings
-from tests.fake_ports import FakeIntake, FakePorts
+from tests.fakes.ports import FakeIntake, FakePorts
 
 URL = "http://gateway.test"
 ACCEPTED = (

@@ -19,7 +19,7 @@ from schemas.answer import Answered, Done, Failed, QuestionRephrased, SourcesFou
 from schemas.query import RANKING, FoundPage, Question
 from tests.asking import source
 from tests.edge import ADMIN, CHAT_ANYWHERE, bearer, edge_settings
-from tests.fake_ports import FakeAnswers, FakeIntake, FakePorts
+from tests.fakes.ports import FakeAnswers, FakeIntake, FakePorts
 
 CASE = Case(id="card", question="And for adults?", lang="en", history=("What does a card cost?",), pages=("p1",))
 LIBRARY = source(1, "A card costs 18 euros. " * 300).model_copy(update={"cited": True})

@@ -18,7 +18,7 @@ from schemas.query import FoundPage, Question, Trial
 from schemas.trial import TrialSettings
 from tests.asking import source
 from tests.edge import ADMIN, CHAT_ANYWHERE, edge_settings
-from tests.fake_ports import FakeAnswers, FakeIntake, FakePorts
+from tests.fakes.ports import FakeAnswers, FakeIntake, FakePorts
 
 CASE = Case(id="card", question="And for adults?", lang="en", history=("What does a card cost?",), pages=("p1",))
 LIBRARY = source(1, "A card costs 18 euros.").model_copy(update={"cited": True})

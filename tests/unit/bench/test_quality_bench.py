@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adapters.embedders.fake import FakeEmbedder
 from bench import gate, gate_sites, quality
 from bench.gate_sites import Kind, Sample
 from bench.quality import Judged
 from bench.website import KeptVectors
 from bench.xquad import Article, Asked, Corpus
+from tests.fakes.embedder import FakeEmbedder
 
 CORPUS = Corpus(
     "en",

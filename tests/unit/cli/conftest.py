@@ -20,7 +20,7 @@ from cli import admin_client
 from cli.main import app as commands
 from gateway.app import create_app
 from tests.edge import ADMIN, edge_settings
-from tests.fake_ports import FakeIntake, FakePorts
+from tests.fakes.ports import FakeIntake, FakePorts
 
 URL = "http://gateway.test"
 Run = Callable[..., Result]

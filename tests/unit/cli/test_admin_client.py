@@ -10,7 +10,7 @@ import pytest
 from cli import admin_client
 from pipelines.runtime.errors import Retryable
 from tests.edge import CHAT_ANYWHERE
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from tests.unit.cli.conftest import URL, Run
 
 COMMANDS = (("keys", "list"), ("keys", "revoke", "webmaster"))

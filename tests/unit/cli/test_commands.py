@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from cli import main
 from cli.main import app
+from cli.retired import RETIRED
 from pipelines.runtime import logs
 
 
@@ -53,25 +54,32 @@ def test_all_commands_of_the_contract_are_there() -> None:
     assert engine | letters | evaluation | {(name,) for name in single} <= set(COMMANDS)
 
 
-def test_former_names_are_the_same_commands_and_not_in_the_help() -> None:
+def test_short_names_are_the_commands_of_index_and_not_in_the_help() -> None:
     whole: Any = typer.main.get_command(app)
-    evaluation = {"evaluate": "run", "gaps": "gaps", "judge-agreement": "calibrate", "check": "check"}
-    for former, name in evaluation.items():
-        grouped = whole.commands["eval"].commands[name]
-        assert grouped.callback.__wrapped__ is whole.commands[former].callback.__wrapped__
-    for former, name in {"rebuilds": "list", "rebuild": "rebuild", "rollback": "rollback", "audit": "audit"}.items():
+    assert {"audit", "rebuild", "rollback"} <= set(main.SHORT)  # which outside scripts rely on
+    for name in main.SHORT:
         grouped = whole.commands["index"].commands[name]
-        assert grouped.callback.__wrapped__ is whole.commands[former].callback.__wrapped__
-    assert set(whole.commands["eval"].commands["datasets"].commands) == set(whole.commands["datasets"].commands)
-    assert not set(main.FORMER) & set(main.COMMANDS)
-    assert run("experiment", "run", "--help").exit_code == 0
+        assert grouped.callback.__wrapped__ is whole.commands[name].callback.__wrapped__
+    assert not set(main.SHORT) & set(main.COMMANDS)
 
 
-@pytest.mark.parametrize("name", main.RETIRED)
+@pytest.mark.parametrize("name", RETIRED)
 def test_a_retired_command_says_what_does_the_same(name: str) -> None:
-    refused = run(name, "list", "town")
+    refused = run(*name.split(), "list", "town")
     assert refused.exit_code == 2
-    assert f"/v1/admin/sites/SITE/{name}" in " ".join(refused.output.replace("│", " ").split())
+    said = " ".join(refused.output.replace("│", " ").split())
+    assert f"is no command any more: use {RETIRED[name]}" in said
+    assert "Did you mean" not in said
+    tried = re.findall(r"`pagewire ([a-z ]+)`", RETIRED[name])
+    assert all(tuple(successor.split()) in COMMANDS or successor == "eval datasets" for successor in tried)
+
+
+@pytest.mark.parametrize("line", [f"pagewire {name} " for name in RETIRED])
+def test_the_completion_of_a_retired_command_does_not_fail(line: str) -> None:
+    environment = {"_PAGEWIRE_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": line}
+    done = CliRunner().invoke(app, [], prog_name="pagewire", env=environment)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    assert "_arguments" in done.output
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)

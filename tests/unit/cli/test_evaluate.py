@@ -277,10 +277,10 @@ def test_a_site_without_cases_is_wrong_use() -> None:
 
 
 def test_a_dataset_is_shown() -> None:
-    done = run("datasets", "show", "town.yaml")
+    done = run("eval", "datasets", "show", "town.yaml")
     assert f"prices 1 ({dataset(150).fingerprint}): 150 cases" in done.stdout
     assert "too few" not in done.stdout
-    told = json.loads(run("datasets", "show", "town.yaml", "--json").stdout)
+    told = json.loads(run("eval", "datasets", "show", "town.yaml", "--json").stdout)
     assert (told["cases"], told["expected"]) == (150, {"answer": 100, "refuse": 50})
     assert told["groups"]["lang de"] == 75
 
@@ -289,24 +289,26 @@ def test_a_dataset_is_made_of_squads_file() -> None:
     asked = {"id": "q", "question": "Cost?", "answers": [{"text": "18 euros"}]}
     document = {"data": [{"title": "Fees", "paragraphs": [{"context": "It is 18 euros.", "qas": [asked]}]}]}
     Path("squad.json").write_text(json.dumps(document))
-    done = run("datasets", "import", "squad", "squad.json", "fees.ndjson", "--pages", "pages.ndjson", "--lang", "en")
+    done = run(
+        "eval", "datasets", "import", "squad", "squad.json", "fees.ndjson", "--pages", "pages.ndjson", "--lang", "en"
+    )
     assert done.exit_code == 0
     made = load_dataset(Path("fees.ndjson"))
     assert (made.name, made.version, made.cases[0].answers) == ("fees", "1", ("18 euros",))
     assert json.loads(Path("pages.ndjson").read_text())["content"] == "<p>It is 18 euros.</p>"
-    assert run("datasets", "import", "auto", "squad.json", "same.yaml").exit_code == 0
+    assert run("eval", "datasets", "import", "auto", "squad.json", "same.yaml").exit_code == 0
     assert load_dataset(Path("same.yaml")).cases == made.cases
-    assert run("datasets", "import", "questions", "squad.json", "x.yaml").exit_code == 2
-    assert run("datasets", "import", "squad", "squad.json", "x.csv").exit_code == 2
+    assert run("eval", "datasets", "import", "questions", "squad.json", "x.yaml").exit_code == 2
+    assert run("eval", "datasets", "import", "squad", "squad.json", "x.csv").exit_code == 2
 
 
 def test_a_dataset_is_made_of_questions_with_answers() -> None:
     Path("faq.json").write_text(json.dumps([{"question": "Cost?", "answer": "18 euros", "context": "It is 18 euros."}]))
-    done = run("datasets", "import", "auto", "faq.json", "faq.yaml", "--pages", "pages.ndjson")
+    done = run("eval", "datasets", "import", "auto", "faq.json", "faq.yaml", "--pages", "pages.ndjson")
     assert done.exit_code == 0
     page = json.loads(Path("pages.ndjson").read_text())
     assert load_dataset(Path("faq.yaml")).cases[0].pages == (page["id"],)
     assert page["content"] == "<p>It is 18 euros.</p>"
-    done = run("datasets", "import", "hotpotqa", "faq.json", "x.yaml")
+    done = run("eval", "datasets", "import", "hotpotqa", "faq.json", "x.yaml")
     assert done.exit_code == 2
     assert "faq.json, entry 1: supporting_facts: Field required" in done.stderr.replace("\n", " ")

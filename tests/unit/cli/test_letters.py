@@ -12,12 +12,12 @@ import pytest
 from structlog.testing import capture_logs
 from typer.testing import CliRunner, Result
 
-from adapters.fake_stores import FakeAuditLog
 from cli import letters
 from cli.main import app
 from pipelines.operate.audit_log import AuditLog
 from schemas.letters import DeadLetterSummary, LetterHeader, RevisionDiff
-from tests.fake_ports import FakeLetters
+from tests.fakes.ports import FakeLetters
+from tests.fakes.stores import FakeAuditLog
 from tests.making import NOON, letter
 from wiring.settings import Settings
 

@@ -14,7 +14,7 @@ import pytest
 from cli import admin_client
 from schemas.conversation import Feedback
 from schemas.outcome import Outcome, OutcomeEvent, Rated
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from tests.unit.cli.conftest import Run
 
 NOW = datetime.now(UTC)

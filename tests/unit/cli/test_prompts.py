@@ -16,7 +16,7 @@ from pipelines.runtime.errors import Retryable
 from prompts.loader import written
 from schemas.text_version import TextVersion
 from schemas.trial import TrialSettings
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from tests.unit.cli.conftest import Run
 from tests.unit.evaluate.runs import dataset, right
 

@@ -12,7 +12,7 @@ __all__ = ["empty_home"]
 
 COMMANDS = [
     ("rebuild", "{site}", "--from", "changes"),
-    ("rebuilds", "{site}"),
+    ("index", "list", "{site}"),
     ("promote", "{site}"),
     ("rollback", "{site}"),
     ("discard", "{site}", "2"),

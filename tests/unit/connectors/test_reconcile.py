@@ -16,7 +16,7 @@ from pipelines.ingest.accept import Change
 from pipelines.runtime.errors import Permanent
 from schemas.page import PageDocument
 from tests.connecting import SITE, Log
-from tests.fake_source import FakeSource
+from tests.fakes.source import FakeSource
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from connectors.cms.ledger import Ledger
 from connectors.cms.sync import AlreadyRunning, SyncOutcome, SyncProgress, alone, sync
 from pipelines.runtime.errors import Permanent, Retryable, TooLarge
 from tests.connecting import SITE, Log
-from tests.fake_source import FakeSource
+from tests.fakes.source import FakeSource
 
 
 @pytest.fixture

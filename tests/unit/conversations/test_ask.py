@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.fakes import FakeSender
 from pipelines.conversations import ask as module
 from pipelines.conversations import replay
 from pipelines.conversations.ask import Asker, BadPosition, Followed, Position, UnknownAnswer
@@ -23,6 +22,7 @@ from schemas.base import Message
 from schemas.query import LogPlace, Stop
 from schemas.topics import REQUESTS, STOPS, Topic
 from tests.asking import question
+from tests.fakes.pages import FakeSender
 
 OURS = "request-0001"
 OTHER = "request-0002"

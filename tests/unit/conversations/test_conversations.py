@@ -24,7 +24,7 @@ from schemas.answer import Accepted, Answered, AnswerEvent, Done, Event, Failed,
 from schemas.conversation import Feedback
 from schemas.query import Question, Turn
 from tests.asking import NOON, question
-from tests.fake_conversations import FakeConversations
+from tests.fakes.conversations import FakeConversations
 
 OWNER = ConversationOwner("town", "visitor:v1")
 ID = "conversation-1"

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from adapters.elastic.client import ElasticsearchDown
-from adapters.fake_stores import FakeHandovers
 from pipelines.conversations.handovers import GIVE_UP, LEASE, Deliveries, Handovers, NotWaiting, UnknownHandover
 from pipelines.conversations.turns import ConversationOwner
 from pipelines.runtime.errors import Permanent, Retryable
 from schemas.handover import Handover, HandoverOrder, StoredHandover
+from tests.fakes.stores import FakeHandovers
 
 OWNER = ConversationOwner("town", "visitor:1", ())
 ORDER = HandoverOrder(reply_to="eva@town.example", message="My bin was not emptied.")

@@ -15,7 +15,7 @@ from pipelines.runtime.errors import Retryable
 from schemas.answer import Answered, Certainty, Done, QuestionRephrased
 from schemas.query import Question
 from tests.browser.scripts import source
-from tests.fake_ports import FakeAnswers, Step
+from tests.fakes.ports import FakeAnswers, Step
 
 PAGES = [
     PageText("pool", "Otter pool | Town", "# Otter pool\n\n## Opening hours\n\n9 to 5\n\n## History\n\nOld."),

@@ -16,7 +16,7 @@ from pipelines.runtime.errors import Retryable
 from schemas.answer import Answered, AnswerEvent, Done, Event, Failed
 from schemas.query import Question
 from tests.asking import NOON, question
-from tests.fake_conversations import FakeConversations
+from tests.fakes.conversations import FakeConversations
 
 OWNER = ConversationOwner("town", "visitor:v1")
 ID = "conversation-1"

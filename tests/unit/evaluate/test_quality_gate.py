@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pipelines.evaluate.quality_gate import (
-    BadQuestions,
-    GateQuestion,
-    RankedPage,
-    compare,
-    load_cases,
-    rank,
-    verdict,
-)
+from pipelines.evaluate.dataset import BadDataset, Case
+from pipelines.evaluate.quality_gate import RankedPage, compare, gate_cases, rank, verdict
 from schemas.quality_gate import Rank
 
 SAMPLE = Path(__file__).resolve().parents[3] / "sites" / "demo" / "questions.yaml"
@@ -26,18 +20,23 @@ def ranks(*pairs: tuple[int | None, int | None]) -> list[Rank]:
     return [Rank(question=f"q{n}", page="p", live=live, candidate=new) for n, (live, new) in enumerate(pairs)]
 
 
+def given(**entry: Any) -> Case:
+    return Case.model_validate(entry)
+
+
 def found(*pages: str) -> list[RankedPage]:
     return [RankedPage(page, "en") for page in pages]
 
 
 def test_pages_are_ranked_by_their_first_hit_and_by_language() -> None:
     hits = [RankedPage("a", "en"), RankedPage("a", "en"), RankedPage("b", "de"), RankedPage("b", "en")]
-    assert rank(GateQuestion(question="q", page="a"), hits) == 1
-    assert rank(GateQuestion(question="q", page="b"), hits) == 2
-    assert rank(GateQuestion(question="q", page="b", lang="en"), hits) == 3
-    assert rank(GateQuestion(question="q", page="b", lang="de", page_lang="en"), hits) == 3
-    assert rank(GateQuestion(question="q", page="c"), hits) is None
-    assert rank(GateQuestion(question="q", page="z"), found(*"abcdefghijz")) is None  # eleventh
+    assert rank(given(question="q", pages="a"), hits) == 1
+    assert rank(given(question="q", pages="b"), hits) == 2
+    assert rank(given(question="q", pages="b", lang="en"), hits) == 3
+    assert rank(given(question="q", pages="b", lang="de", page_lang="en"), hits) == 3
+    assert rank(given(question="q", pages=["c", "b"]), hits) == 2
+    assert rank(given(question="q", pages="c"), hits) is None
+    assert rank(given(question="q", pages="z"), found(*"abcdefghijz")) is None  # eleventh
 
 
 def test_figures_are_means_over_the_questions() -> None:
@@ -87,7 +86,7 @@ async def test_every_question_is_asked_of_both() -> None:
         asked.append(("candidate", question))
         return found("wrong", "right")
 
-    cases = [GateQuestion(question=f"q{n}", page="right") for n in range(20)]
+    cases = [given(question=f"q{n}", pages="right") for n in range(20)]
     report = await compare(cases, live, candidate, done.append)
     assert sorted(asked) == sorted((who, case.question) for who in ("live", "candidate") for case in cases)
     assert done == list(range(1, 21))
@@ -96,15 +95,31 @@ async def test_every_question_is_asked_of_both() -> None:
 
 
 def test_the_sample_sites_questions_can_be_used() -> None:
-    cases = load_cases(SAMPLE)
+    cases = gate_cases(SAMPLE, "demo")
     assert len(cases) > 50
-    assert all(case.page for case in cases)
+    assert all(case.pages for case in cases)
+
+
+def test_a_dataset_is_asked_as_far_as_it_is_about_pages_of_the_site(tmp_path: Path) -> None:
+    file = tmp_path / "q.yaml"
+    file.write_text("""
+name: both
+cases:
+  - {question: Where?, pages: [map, way], site: town, facts: [left]}
+  - {question: Who?, page: board, site: club}
+  - {question: When?, page: hours}
+  - {question: Why?, answers: because}
+""")
+    assert [one.pages for one in gate_cases(file, "town")] == [("map", "way"), ("hours",)]
+    file.write_text("- {question: Where?, pgae: map}")
+    with pytest.raises(BadDataset, match="entry 1: pgae"):
+        gate_cases(file, "town")
 
 
 def test_ndjson_with_page_id_can_be_used_and_unanswerable_ones_are_passed_over(tmp_path: Path) -> None:
     file = tmp_path / "q.ndjson"
     file.write_text('{"question": "Where?", "page_id": "map"}\n\n{"question": "Why?"}\n')
-    assert load_cases(file) == [GateQuestion(question="Where?", page="map")]
+    assert gate_cases(file, "town") == [given(question="Where?", pages="map")]
 
 
 @pytest.mark.parametrize(
@@ -122,12 +137,12 @@ def test_ndjson_with_page_id_can_be_used_and_unanswerable_ones_are_passed_over(t
 def test_a_file_of_something_else_is_told_plainly(tmp_path: Path, name: str, text: str, said: str) -> None:
     file = tmp_path / name
     file.write_text(text)
-    with pytest.raises(BadQuestions, match=said):
-        load_cases(file)
+    with pytest.raises(BadDataset, match=said):
+        gate_cases(file, "town")
 
 
 def test_bytes_that_are_no_text_are_told_plainly(tmp_path: Path) -> None:
     file = tmp_path / "q.yaml"
     file.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(BadQuestions, match="cannot be read"):
-        load_cases(file)
+    with pytest.raises(BadDataset, match="cannot be read"):
+        gate_cases(file, "town")

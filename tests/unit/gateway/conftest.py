@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 from gateway.app import create_app
 from tests.edge import ADMIN, bearer, edge_settings
-from tests.fake_ports import FakeIntake, FakePorts
+from tests.fakes.ports import FakeIntake, FakePorts
 from wiring.settings import Settings
 
 

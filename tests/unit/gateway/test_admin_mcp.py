@@ -20,7 +20,7 @@ from gateway.mcp import route
 from gateway.mcp.admin_server import TOOLS
 from schemas.letters import DeadLetterDetail, DeadLetterSummary
 from tests.edge import ADMIN, EVERYTHING_TOWN, PAGE_ORIGIN, STAFF_TOWN, VIEW_ANYWHERE, bearer
-from tests.fake_ports import EPOCH, FakePorts
+from tests.fakes.ports import EPOCH, FakePorts
 from tests.unit.gateway.test_gateway_questions import logged, outcome
 from tests.unit.gateway.test_mcp import CALL, HEADERS, text_of
 

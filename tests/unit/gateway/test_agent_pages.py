@@ -14,7 +14,7 @@ from gateway.edge.rates import ADDRESS_FACTOR, TIMES
 from schemas.http import IndexedChunk, IndexedPage
 from schemas.keys import page_key
 from tests.edge import INGEST_TOWN, PAGE_ORIGIN, STAFF_TOWN, VIEW_TOWN, assert_problem, bearer, edge_settings
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from wiring.settings import SiteSettings
 
 SITE = "/v1/sites/town"

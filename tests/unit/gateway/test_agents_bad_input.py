@@ -15,7 +15,7 @@ from mcp_types import UNSUPPORTED_PROTOCOL_VERSION as UNSUPPORTED
 from gateway.app import create_app
 from gateway.edge.rates import ADDRESS_FACTOR, TIMES
 from tests.edge import ADMIN, bearer, edge_settings
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 
 URL = "/v1/sites/town/mcp"
 ADMIN_URL = "/v1/admin/mcp"

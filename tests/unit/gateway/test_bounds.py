@@ -25,7 +25,7 @@ from gateway.edge.rates import TIMES, Rates
 from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.errors import Retryable
 from tests.edge import assert_problem, bearer, edge_settings, until
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from tests.signing import SECRET, signed
 
 FILLED = {"site": "town", "model:path": "town", "path:path": "", "name": "light"}

@@ -16,7 +16,7 @@ from schemas.case import NewCase
 from schemas.outcome import OutcomeEvent
 from tests.console import CARD, ERASED, OUTCOMES, console_ports, fill, tried
 from tests.edge import ADMIN, EVERYTHING_TOWN, STAFF_TOWN, VIEW_TOWN, assert_problem, bearer
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from tests.unit.gateway.test_console import OURS, one, page_of, said, sign_in
 
 CASES = "/v1/admin/sites/town/cases"

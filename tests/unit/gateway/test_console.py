@@ -31,7 +31,7 @@ from schemas.keys import page_key
 from schemas.outcome import Verdict, VerdictEvent
 from tests.console import CARD, DOG, ERASED, EVIL, FAILED, HELLO, OUTCOMES, SAUNA, STATUS, console_ports, fill
 from tests.edge import ADMIN, CHAT_ANYWHERE, EVERYTHING_TOWN, INGEST_TOWN
-from tests.fake_ports import FakeLetters, FakePorts
+from tests.fakes.ports import FakeLetters, FakePorts
 from tests.making import NOON, letter
 from wiring.settings import Settings
 

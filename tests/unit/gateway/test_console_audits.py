@@ -10,7 +10,7 @@ import pytest
 from pipelines.operate.audit.report import Finding
 from tests.console import EVIL, console_ports
 from tests.edge import EVERYTHING_TOWN, VIEW_TOWN, assert_problem, bearer
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from tests.unit.gateway.test_console import OURS, one, page_of, said, sign_in
 
 AUDIT = "/console/indexes/audit"

@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 from schemas.text_version import TextVersion
 from tests.console import CARD, EVIL, console_ports, fill
 from tests.edge import EDIT_TOWN, VIEW_TOWN, edge_settings
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from tests.unit.gateway.test_console import OURS, one, page_of, said, sign_in
 from tests.unit.gateway.test_gateway_corrections import save
 from wiring.settings import Settings, SiteSettings

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 from pipelines.operate import site_runs
 from tests.edge import EVERYTHING_TOWN
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from tests.unit.gateway.test_console import OURS, one, page_of, said, sign_in
 from tests.unit.gateway.test_gateway_evaluation_runs import DATASET, answer
 

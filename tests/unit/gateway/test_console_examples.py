@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 from gateway.console import examples as module
 from tests.console import EVIL, EXAMPLES, console_ports, fill
 from tests.edge import EDIT_TOWN, VIEW_TOWN
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from tests.unit.gateway.test_console import OURS, one, page_of, said, sign_in
 
 LIST = "/console/examples"

@@ -8,7 +8,7 @@ import pytest
 from gateway.rebuild_runs import RebuildRefused
 from tests.console import EVIL, console_ports, fill
 from tests.edge import EVERYTHING_TOWN
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from tests.unit.gateway.test_console import OURS, one, page_of, said, sign_in
 
 INDEXES = "/console/indexes"

@@ -17,7 +17,7 @@ from schemas.access_key import digest_of, key_id
 from schemas.audit_log import AuditEntry
 from tests.console import ACT, EVIL, KEY, console_ports
 from tests.edge import ADMIN, INGEST_TOWN, bearer
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from tests.making import NOON
 
 OURS = {"Origin": "http://gateway.test"}

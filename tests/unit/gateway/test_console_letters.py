@@ -9,7 +9,7 @@ import pytest
 
 from tests.console import console_ports
 from tests.edge import ADMIN
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from tests.making import letter
 from tests.unit.gateway.test_console import OURS, one, page_of, said, sign_in
 

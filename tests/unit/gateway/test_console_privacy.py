@@ -8,7 +8,7 @@ from bs4 import BeautifulSoup
 
 from tests.console import console_ports
 from tests.edge import EVERYTHING_TOWN
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from tests.unit.gateway.test_console import OURS, one, page_of, said, sign_in
 
 PRIVACY = "/console/privacy"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.console import console_ports
 from tests.edge import ADMIN, CHAT_ANYWHERE, EVERYTHING_TOWN, bearer
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from tests.unit.gateway.test_console import OURS, one, page_of, said, sign_in
 
 SITES = "/console/sites"

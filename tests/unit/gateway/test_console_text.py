@@ -10,7 +10,7 @@ from gateway.console import text as module
 from prompts.loader import written
 from tests.console import EVIL, console_ports
 from tests.edge import EDIT_TOWN, VIEW_TOWN
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from tests.unit.gateway.test_console import OURS, one, page_of, said, sign_in
 from wiring.settings import Settings
 

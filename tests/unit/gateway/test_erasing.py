@@ -7,7 +7,7 @@ import pytest
 
 from tests.console import CARD, DOG, console_ports, fill
 from tests.edge import CHAT_ANYWHERE, EDIT_TOWN, EVERYTHING_TOWN, assert_problem, bearer
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from tests.unit.gateway.test_console import OURS, one, page_of, said, sign_in
 
 ERASE = f"/v1/admin/sites/town/questions/{CARD}/conversation"

@@ -9,7 +9,7 @@ from pipelines.operate.audit.audit import SETTLE
 from pipelines.operate.audit.repair import AuditRunning, LogLost
 from pipelines.runtime.errors import PagewireError, Retryable
 from tests.edge import INGEST_TOWN, assert_problem, bearer
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 
 AUDIT = "/v1/admin/sites/town/audit"
 

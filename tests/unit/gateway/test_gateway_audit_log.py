@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from docs.http_page import document
 from pipelines.runtime.errors import Retryable
 from tests.edge import ADMIN, CHAT_ANYWHERE, EVERYTHING_TOWN, assert_problem, bearer
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from tests.making import letter
 from tests.published_runs import new_run, run
 

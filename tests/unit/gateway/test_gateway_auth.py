@@ -36,7 +36,7 @@ from tests.edge import (
     bearer,
     edge_settings,
 )
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from tests.tracing import traced
 from wiring.settings import ChatSettings, Settings, SiteSettings
 

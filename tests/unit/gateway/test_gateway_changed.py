@@ -14,7 +14,7 @@ from gateway.content import changed as route
 from pipelines.runtime.errors import Retryable
 from schemas.changed import ChangedAddress
 from tests.edge import CHAT_ANYWHERE, INGEST_TOWN, assert_problem, bearer, edge_settings, until
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from tests.signing import SECRET
 
 WEB = {"kind": "sitemap", "url": "https://www.town.example"}

@@ -18,7 +18,7 @@ from pipelines.runtime.errors import Retryable
 from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, Restart, SourcesFound, Step, Token
 from schemas.query import Question, Source
 from tests.edge import ADMIN, PAGE_ORIGIN, Wire, assert_problem, bearer, edge_settings, parse_sse, until
-from tests.fake_ports import FakeAnswers, FakeIntake, FakePorts, plain_answer
+from tests.fakes.ports import FakeAnswers, FakeIntake, FakePorts, plain_answer
 from wiring.settings import ChatSettings, Settings
 
 CHAT = "/v1/sites/town/chat"

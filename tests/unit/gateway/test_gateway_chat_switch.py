@@ -19,7 +19,7 @@ from tests.edge import (
     bearer,
     edge_settings,
 )
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from wiring.settings import SiteSettings
 
 SWITCH = "/v1/admin/sites/town/chat"

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from schemas.answer import Answered, Done, Failed, Token
 from schemas.query import MAX_HISTORY, Turn
 from tests.edge import ADMIN, CHAT_ANYWHERE, EVERYTHING_TOWN, INGEST_TOWN, bearer
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 
 COMPLETE = "/v1/chat/completions"
 

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from gateway.content import content
 from pipelines.runtime.errors import PagewireError, Retryable, TooLarge
 from tests.edge import assert_problem
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 
 PAGES = "/v1/sites/town/pages"
 

@@ -20,7 +20,7 @@ from pipelines.runtime.errors import Retryable
 from schemas.answer import Answered, Done, Token
 from schemas.query import Question, Turn
 from tests.edge import ADMIN, CHAT_ANYWHERE, PAGE_ORIGIN, Wire, assert_problem, bearer, parse_sse
-from tests.fake_ports import FakeAnswers, FakePorts, plain_answer
+from tests.fakes.ports import FakeAnswers, FakePorts, plain_answer
 
 SITE = "/v1/sites/town"
 CHAT = f"{SITE}/chat"

@@ -16,7 +16,7 @@ from schemas.keys import page_key
 from schemas.outcome import Outcome, OutcomeEvent
 from schemas.page import PageDocument
 from tests.edge import EDIT_TOWN, VIEW_TOWN, assert_problem, bearer
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 
 CORRECTIONS = "/v1/admin/sites/town/corrections"
 CARD = "What does a library card cost?"

@@ -31,7 +31,7 @@ from pipelines.runtime.record import trace_id
 from schemas.answer import Done
 from schemas.http import SearchHit, SiteStatus
 from tests.edge import ADMIN, Wire, assert_problem, bearer, edge_settings
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from tests.tracing import traced
 from wiring.settings import SiteSettings
 

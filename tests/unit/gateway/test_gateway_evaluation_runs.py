@@ -19,7 +19,7 @@ from schemas.answer import Answered, Done, QuestionRephrased, SourcesFound, Tria
 from schemas.query import Question
 from tests.asking import source
 from tests.edge import EDIT_TOWN, VIEW_TOWN, assert_problem, bearer, until
-from tests.fake_ports import FakePorts, Step
+from tests.fakes.ports import FakePorts, Step
 
 RUN = "/v1/admin/sites/town/evaluation-run"
 LIBRARY = source(1, "A card costs 18 euros.").model_copy(update={"cited": True})

@@ -8,7 +8,7 @@ import pytest
 from gateway.console.chart import Rect, shares
 from tests.console import EVIL, console_ports
 from tests.edge import EDIT_TOWN, VIEW_TOWN, assert_problem, bearer
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from tests.published_runs import AFTER, new_run, run
 from tests.unit.gateway.test_console import OURS, one, page_of, said, sign_in
 

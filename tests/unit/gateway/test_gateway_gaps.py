@@ -15,7 +15,7 @@ from schemas.gaps import GapReport
 from schemas.outcome import Outcome, OutcomeEvent
 from tests.asking import NOON
 from tests.edge import ADMIN, CHAT_ANYWHERE, EVERYTHING_TOWN, assert_problem, bearer
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 
 GAPS = "/v1/admin/sites/town/gaps"
 

@@ -24,7 +24,7 @@ from tests.edge import (
     bearer,
     edge_settings,
 )
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from wiring.settings import KeySettings
 
 SITE = "/v1/sites/town"

@@ -12,7 +12,7 @@ from gateway.app import MESSAGES, create_app
 from pipelines.conversations.handovers import VersionedHandover
 from pipelines.runtime.errors import Retryable
 from tests.edge import EDIT_TOWN, EVERYTHING_TOWN, PAGE_ORIGIN, assert_problem, bearer, edge_settings
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from wiring.settings import SiteSettings
 
 SECRET = "whsec_" + "c2VjcmV0IG9mIHRoZSB0ZXN0LCAyNCBieXRlcyBvciBtb3Jl"

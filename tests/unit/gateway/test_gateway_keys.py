@@ -15,7 +15,7 @@ from pipelines.operate.access_keys import FiledKey
 from pipelines.runtime.errors import Retryable
 from schemas.access_key import digest_of
 from tests.edge import CHAT_ANYWHERE, EVERYTHING_TOWN, INGEST_TOWN, assert_problem, bearer, edge_settings
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 
 KEYS = "/v1/admin/keys"
 STATUS = "/v1/admin/status"

@@ -10,7 +10,7 @@ import pytest
 from schemas.http import IndexedChunk, IndexedPage
 from schemas.keys import page_key
 from tests.edge import CHAT_ANYWHERE, EVERYTHING_TOWN, INGEST_TOWN, VIEW_TOWN, assert_problem, bearer
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 
 SITE = "/v1/sites/town"
 FORMS: dict[str, Any] = {"kind": ("form", "notice"), "department": ("tax",)}

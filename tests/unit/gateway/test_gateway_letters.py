@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.edge import assert_problem
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from tests.making import NOON, letter
 
 DLQ = "/v1/admin/dlq"

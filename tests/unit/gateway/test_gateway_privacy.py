@@ -7,7 +7,7 @@ import pytest
 
 from pipelines.runtime.errors import Retryable
 from tests.edge import EDIT_TOWN, EVERYTHING_TOWN, VIEW_TOWN, assert_problem, bearer
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 
 PRIVACY = "/v1/admin/sites/town/privacy"
 

@@ -21,7 +21,7 @@ from schemas.outcome import DoubtedSentence, Outcome, OutcomeEvent, OutcomeSourc
 from schemas.query import ModelCall, PromptMessage
 from tests.asking import NOON
 from tests.edge import ADMIN, CHAT_ANYWHERE, EVERYTHING_TOWN, assert_problem, bearer
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from wiring.settings import Settings
 
 QUESTIONS = "/v1/admin/sites/town/questions"

@@ -9,7 +9,7 @@ from adapters.elastic.rebuilds import RebuildRunning
 from gateway.rebuild_runs import RebuildRefused
 from pipelines.operate.rebuild.rebuild import NotVerified
 from tests.edge import CHAT_ANYWHERE, assert_problem, bearer
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 
 REBUILDS = "/v1/admin/sites/town/rebuilds"
 

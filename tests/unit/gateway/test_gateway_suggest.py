@@ -17,7 +17,7 @@ from schemas.outcome import Outcome, OutcomeEvent, OutcomeSource
 from schemas.query import Turn
 from tests.asking import NOON
 from tests.edge import CHAT_ANYWHERE, STAFF_TOWN, assert_problem, bearer, until
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from wiring.settings import Settings
 
 SUGGEST = "/v1/sites/town/suggest"

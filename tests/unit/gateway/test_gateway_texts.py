@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.runtime.errors import Retryable
 from tests.edge import EDIT_TOWN, VIEW_TOWN, assert_problem, bearer
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 
 TEXTS = "/v1/admin/sites/town/texts"
 LEAD_IN = f"{TEXTS}/canned/lead-in.en"

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.conversations.titles import Titles
 from tests.edge import PAGE_ORIGIN, bearer
-from tests.fake_ports import FakeIntake, FakePorts
+from tests.fakes.ports import FakeIntake, FakePorts
 
 SITE = "/v1/sites/town"
 

@@ -19,7 +19,7 @@ from schemas.query import Gate, Question, Trial, Tuned
 from schemas.rebuild import RebuildOrder
 from schemas.trial import TrialStrategy
 from tests.edge import CHAT_ANYWHERE, EVERYTHING_TOWN, STAFF_TOWN, assert_problem, bearer
-from tests.fake_ports import FakePorts, Step, plain_answer
+from tests.fakes.ports import FakePorts, Step, plain_answer
 from wiring.settings import KeySettings, Settings
 
 TRIALS = "/v1/admin/sites/town/trials"

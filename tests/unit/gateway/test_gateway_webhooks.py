@@ -22,7 +22,7 @@ from pipelines.runtime.errors import Retryable, TooLarge
 from schemas.topics import MAX_MESSAGE_BYTES
 from tests import skipping_time
 from tests.edge import assert_problem, edge_settings
-from tests.fake_ports import FakeIntake, FakePorts
+from tests.fakes.ports import FakeIntake, FakePorts
 from tests.signing import OLD_SECRET, SECRET, signature, signed
 from wiring.settings import Settings
 

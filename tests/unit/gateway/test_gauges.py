@@ -13,7 +13,7 @@ from gateway.edge import gauges
 from gateway.edge.gauges import StatusGauges
 from pipelines.runtime.errors import Retryable
 from schemas.http import SiteStatus, StageStatus, SystemStatus
-from tests.fake_ports import FakeLetters
+from tests.fakes.ports import FakeLetters
 from tests.making import letter
 from wiring.settings import Settings, SiteSettings
 

@@ -13,7 +13,7 @@ from gateway.app import create_app
 from gateway.edge.peers import Hosts, Peers
 from pipelines.runtime.errors import SettingsError
 from tests.edge import assert_problem, edge_settings
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from wiring.settings_file import load
 
 HOSTS = Hosts(["chat.town.example"], ["https://www.town.example:8443"])

@@ -34,7 +34,7 @@ from schemas.http import IndexedChunk, IndexedPage, SearchHit
 from schemas.keys import page_key
 from schemas.query import Question, Source
 from tests.edge import INGEST_TOWN, PAGE_ORIGIN, STAFF_TOWN, Wire, bearer, edge_settings, until
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from wiring.settings import ChatSettings, SiteSettings
 
 URL = "/v1/sites/town/mcp"

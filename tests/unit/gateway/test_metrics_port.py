@@ -9,7 +9,7 @@ import httpx
 from fastapi import FastAPI
 
 from gateway.edge.gauges import application, metrics_served
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 
 
 async def get(app: FastAPI, path: str) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from schemas.http import SearchHit
 from schemas.nlweb import MAX_PREV, NlwebQuery
 from schemas.query import MAX_QUESTION, Question
 from tests.edge import INGEST_TOWN, PAGE_ORIGIN, STAFF_TOWN, Wire, assert_problem, bearer, edge_settings, until
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from tests.unit.gateway.test_mcp import cited
 from wiring.settings import ChatSettings, SiteSettings
 

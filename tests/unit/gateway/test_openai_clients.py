@@ -24,7 +24,7 @@ from gateway.openai.templates import errand
 from schemas.answer import Answered, Done, Token, Usage
 from schemas.completion import RequestMessage
 from tests.edge import ADMIN, assert_problem, bearer, edge_settings
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 
 REQUESTS = [json.loads(line) for line in Path(__file__).with_name("openai_requests.jsonl").read_text().splitlines()]
 COMPLETE = "/v1/chat/completions"

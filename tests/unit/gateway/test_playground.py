@@ -24,7 +24,7 @@ from schemas.text_version import TextVersion
 from tests.asking import NOON
 from tests.console import CARD, ERASED, EVIL, OUTCOMES, console_ports, fill, tried
 from tests.edge import ADMIN, EVERYTHING_TOWN
-from tests.fake_ports import FakePorts, Step
+from tests.fakes.ports import FakePorts, Step
 from tests.unit.gateway.test_console import OURS, one, page_of, said, sign_in
 from wiring.settings import Settings
 

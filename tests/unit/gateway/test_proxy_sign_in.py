@@ -23,7 +23,7 @@ from gateway.edge.sessions import LIFE, Sessions
 from pipelines.runtime.errors import SettingsError
 from tests.console import KEY, console_ports, fill, tried
 from tests.edge import ADMIN, bearer, edge_settings
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 from wiring.proxy_sign_in import ProxySignInSettings
 from wiring.settings_file import load
 

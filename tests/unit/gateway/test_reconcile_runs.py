@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from adapters.fake_stores import FakeStates
 from connectors.cms import sync as syncing
 from connectors.cms.sources import NoSource
 from connectors.cms.sync import AlreadyRunning
@@ -18,7 +17,8 @@ from pipelines.runtime.errors import UnknownSite
 from schemas.connector_run import ConnectorRun
 from tests.connecting import SITE, Log
 from tests.edge import edge_settings
-from tests.fake_ports import EPOCH
+from tests.fakes.ports import EPOCH
+from tests.fakes.stores import FakeStates
 from tests.signing import SECRET
 
 

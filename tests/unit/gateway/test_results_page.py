@@ -16,7 +16,7 @@ from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.errors import Retryable
 from schemas.http import SearchHit, Snippet, SnippetPart
 from tests.edge import PAGE_ORIGIN, assert_problem
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 
 RESULTS = "/v1/sites/town/results"
 HOSTILE = '<script>alert("1")</script>'

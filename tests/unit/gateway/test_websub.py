@@ -15,7 +15,7 @@ from gateway.app import create_app
 from gateway.content import changed
 from schemas.changed import ChangedAddress
 from tests.edge import assert_problem, edge_settings, until
-from tests.fake_ports import FakePorts
+from tests.fakes.ports import FakePorts
 
 SITE = "https://www.town.example"
 TOPIC = f"{SITE}/feed?kind=news"

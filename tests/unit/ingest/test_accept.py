@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.fakes import FakePages, FakeSender
 from pipelines.ingest import accept as module
 from pipelines.ingest.accept import Change, Intake
 from pipelines.ingest.index import index_part
@@ -22,6 +21,7 @@ from schemas.head import Head
 from schemas.ingest import ReceiptEvent
 from schemas.page import ChangeRef, Op, PageChange, PageDocument
 from schemas.topics import CHANGES, RECEIPTS, Topic
+from tests.fakes.pages import FakePages, FakeSender
 from tests.making import NOON, change, parts_of
 from wiring.settings import Settings, SiteSettings
 

@@ -6,12 +6,12 @@ from datetime import datetime
 
 import pytest
 
-from adapters.fakes import FakePages
 from pipelines.ingest.ahead import ahead_of
 from pipelines.ingest.index import IndexOutcome, index_part
 from schemas.head import Head
 from schemas.ingest import Chunk, Chunker, PageChunks, PageEmbeddings
 from schemas.page import ChangeRef, FieldName, PageMeta
+from tests.fakes.pages import FakePages
 from tests.making import NOON, change, parts_of
 
 KEY = change().page_key

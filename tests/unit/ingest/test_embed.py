@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pytest
 
-from adapters.embedders.fake import FakeEmbedder
-from adapters.fakes import FakePages
 from pipelines.ingest import embed as module
 from pipelines.ingest.embed import Embedding, VectorCache
 from pipelines.ingest.embedding_plan import KnownUnits
@@ -20,6 +18,8 @@ from schemas.compact import expand
 from schemas.head import Head
 from schemas.ingest import Chunk, Chunker, PageChunks, PageEmbeddings, Vector32
 from schemas.page import FieldName, Op, PageMeta
+from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.pages import FakePages
 from tests.making import NOON, change
 
 CHUNKER = Chunker(mode="content", size=1000, overlap=0.0)

@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
-from adapters.embedders.fake import FakeEmbedder
-from adapters.fakes import FakeIndex, FakePages, FakeSender
 from pipelines.ingest import handlers
 from pipelines.ingest.accept import reference
 from pipelines.ingest.documents.convert import CUT
@@ -25,6 +23,8 @@ from schemas.ingest import Chunker, PageChunks, PageEmbeddings, ReceiptEvent
 from schemas.page import ChangeRef, Op, PageChange, PageDocument, PageMeta
 from schemas.page_metadata import PageMetadata
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS
+from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.pages import FakeIndex, FakePages, FakeSender
 from tests.making import NOON, change, no_attachments, parts_of
 from text import html_tree
 from wiring.ingest import by_page

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.fakes import FakeIndex, FakePages
 from pipelines.ingest.index import IndexOutcome, index_part
 from pipelines.ingest.ports import ChunkAddress, IndexReplaced
 from schemas.head import Head
 from schemas.ingest import PageEmbeddings, ReceiptEvent
 from schemas.page import ChangeRef, FieldName, Op
+from tests.fakes.pages import FakeIndex, FakePages
 from tests.making import NOON, change, parts_of
 
 KEY = change().page_key

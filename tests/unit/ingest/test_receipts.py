@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from adapters.fakes import FakePages
 from pipelines.ingest import receipts as module
 from pipelines.ingest.embedding_plan import parts
 from pipelines.ingest.handlers import chunked
@@ -20,6 +19,7 @@ from pipelines.runtime.record import Record
 from schemas.head import Head
 from schemas.ingest import ChunkCounts, Chunker, Failure, Reading, Receipt, ReceiptEvent, WordCounts
 from schemas.page import PageChange, PageDocument
+from tests.fakes.pages import FakePages
 from tests.making import NOON, change, parts_of
 from text.reader import READER
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.fakes import FakeSender
 from pipelines.ingest import requeue as module
 from pipelines.ingest.accept import reference
 from pipelines.ingest.requeue import Requeuer
@@ -12,6 +11,7 @@ from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from schemas.page import PageChange, PageDocument
 from schemas.topics import CHANGES
+from tests.fakes.pages import FakeSender
 from tests.making import NOON
 
 

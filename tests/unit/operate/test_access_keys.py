@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.fake_stores import FakeKeyStore
 from pipelines.operate import access_keys
 from pipelines.operate.access_keys import AccessKeys, FiledKey, KeyInFile, KeyTaken, TooManyKeys, UnknownKey
 from pipelines.runtime.errors import Retryable
 from schemas.access_key import NewKey, digest_of
+from tests.fakes.stores import FakeKeyStore
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 CMS = FiledKey("cms", digest_of("key-of-the-cms"), ("ingest",), "town", ())

@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from structlog.testing import capture_logs
 
-from adapters.fake_stores import FakeAuditLog
 from pipelines.operate import audit_log
 from pipelines.operate.audit_log import AuditLog
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.record import trace_id
 from schemas.audit_log import AuditEntry, AuditFilter
+from tests.fakes.stores import FakeAuditLog
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 

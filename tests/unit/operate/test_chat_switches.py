@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.fake_stores import FakeStates
 from pipelines.operate import chat_switches
 from pipelines.operate.chat_switches import ChatOffInFile, ChatSwitches
 from pipelines.runtime.errors import Retryable
+from tests.fakes.stores import FakeStates
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 

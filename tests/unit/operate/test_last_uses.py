@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.fake_stores import FakeStates
 from pipelines.operate import last_uses
 from pipelines.operate.connector_runs import ConnectorRuns
 from pipelines.operate.last_uses import LastUses, of_key
 from pipelines.runtime.errors import Retryable
 from schemas.connector_run import RunKind
+from tests.fakes.stores import FakeStates
 
 HOUR = datetime(2026, 5, 4, 12, tzinfo=UTC)
 CMS = of_key("cms")

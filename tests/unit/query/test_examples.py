@@ -11,7 +11,6 @@ import pytest
 from pydantic import ValidationError
 
 from adapters.elastic.client import ElasticsearchDown
-from adapters.embedders.fake import FakeEmbedder
 from pipelines.query import examples as module
 from pipelines.query.examples import KINDS, ExampleComparison, Examples
 from pipelines.query.live.site_prompts import SitePrompts
@@ -21,6 +20,7 @@ from prompts.loader import Example, fence, load
 from schemas.example import ExampleKind, ExampleSource, NewExample, WorkedExample
 from schemas.query import Question, Trial, Tuned, Turn
 from tests.asking import question
+from tests.fakes.embedder import FakeEmbedder
 
 SITE_PROMPTS = SitePrompts()
 PROMPT = SITE_PROMPTS.of("town").prompts["rephrase"]

@@ -11,9 +11,6 @@ from unittest.mock import patch
 import pytest
 
 from adapters.elastic.client import ElasticsearchDown
-from adapters.embedders.fake import FakeEmbedder
-from adapters.fakes import FakeSender
-from adapters.llm.fake import FakeChat
 from pipelines.query import giving_up
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.handler import answer_handler
@@ -43,6 +40,9 @@ from schemas.query import Earlier, Question, Rephrased, Retrieved, Trial, Tuned,
 from schemas.text_version import TextVersion
 from schemas.topics import REPHRASED, RETRIEVED
 from tests.asking import NOON, question, retrieved, source
+from tests.fakes.chat_model import FakeChat
+from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.pages import FakeSender
 from wiring.settings import Settings, SiteSettings
 
 SETTINGS = Settings(sites={"town": SiteSettings(title="Town")})

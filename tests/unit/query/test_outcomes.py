@@ -10,7 +10,6 @@ import pytest
 from prometheus_client import REGISTRY
 
 from adapters.elastic.client import ElasticsearchDown
-from adapters.fakes import FakeSender
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.handler import answer_handler
 from pipelines.query.answer.stops import Stops
@@ -42,6 +41,7 @@ from schemas.query import (
 )
 from schemas.topics import ANSWERS, OUTCOMES, Topic
 from tests.asking import NOON, question, retrieved, source
+from tests.fakes.pages import FakeSender
 from wiring.settings import Settings, SiteSettings
 
 BECAME = get_args(Became)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from adapters.fakes import FakeSender
 from pipelines.query.publish import CLOCK_SKEW_MS, Publication, Published, begin, fail
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
@@ -17,6 +16,7 @@ from schemas.base import Message, WireError
 from schemas.query import LogPlace
 from schemas.topics import ANSWERS, Topic
 from tests.asking import NOON, question
+from tests.fakes.pages import FakeSender
 
 REQUEST = question().request_id
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.llm.fake import FakeChat
 from pipelines.query import titles as titles_module
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.ports import Completion, ModelDown
 from pipelines.query.titles import TITLE_CHARS, ModelTitles, title_of
 from schemas.answer import Usage
+from tests.fakes.chat_model import FakeChat
 
 SITE_PROMPTS = SitePrompts()
 

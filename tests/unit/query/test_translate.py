@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.llm.fake import FakeChat
 from pipelines.query import translate as module
 from pipelines.query.ports import Completion, ModelDown
 from pipelines.query.translate import Translator, protected, restored
 from prompts.loader import load
 from schemas.answer import Usage
+from tests.fakes.chat_model import FakeChat
 
 GLOSSARY = {"Bürgeramt": {"en": "citizens' office", "sv": "medborgarkontoret"}, "Kranichmünde": {}}
 SENTENCE = "Nothing found in Kranichmünde.\n\nSee [Opening hours 2026](<https://town.example/a?b=1>) or the Bürgeramt."

@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.fakes import FakePages, FakeSender
 from pipelines.ingest.accept import Change, Intake
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.metrics import CLOCK_AHEAD
 from pipelines.runtime.servers_clock import ServersClock
 from schemas.page import Op, PageDocument
+from tests.fakes.pages import FakePages, FakeSender
 from wiring.settings import Settings, SiteSettings
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)

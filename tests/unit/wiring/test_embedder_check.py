@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 from adapters.elastic.indexes import LiveIndex
 from adapters.embedders import lite
 from adapters.embedders.base import Vectors
-from adapters.embedders.fake import FakeEmbedder
 from cli.main import app
 from pipelines.runtime.indexes import IndexInfo, IndexUnfit
+from tests.fakes.embedder import FakeEmbedder
 from wiring import embedder_check, preflight
 from wiring.embedder_check import CHECKS, EmbedderReport, check_embedder, compare
 from wiring.settings import Settings

@@ -14,15 +14,15 @@ import pytest
 
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.base import Vectors
-from adapters.embedders.fake import FakeEmbedder
 from adapters.embedders.registry import Models
-from adapters.fakes import FakePages, FakeSender
 from pipelines.ingest.handlers import chunked
 from pipelines.runtime.record import Headers, Lane, Record
 from pipelines.runtime.stage import Stage
 from schemas.ingest import Chunker
 from schemas.page import Attachment, PageChange, PageDocument
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, Topic
+from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.pages import FakePages, FakeSender
 from tests.making import NOON
 from wiring import ingest
 from wiring.settings import Settings

@@ -397,6 +397,7 @@ def test_a_retired_setting_whose_value_would_be_lost_is_refused(file: Path) -> N
             "steps: {answer: {context_chars: 900}}",
             "steps.answer.context_chars is no setting any more: set context_chars",
         ),
+        ("content_hits: 4", "content_hits (PAGEWIRE_CONTENT_HITS) is no setting any more: set hits"),
         ("sites: {town: {shards: 3}}", "sites.town.shards is no setting any more: set shards (PAGEWIRE_SHARDS)"),
     ):
         assert refused(file, written).startswith(told)
@@ -408,12 +409,8 @@ def test_nothing_that_is_set_today_is_retired() -> None:
     assert without_retired(copy.deepcopy(examples)) == examples
 
 
-def test_a_setting_is_read_by_its_name_of_before_and_never_by_both(file: Path) -> None:
-    file.write_text("content_hits: 4\nsites: {town: {flow: original}, club: {neighbours: 1}}")
+def test_a_site_that_names_a_flow_leaves_nothing_of_the_layers_below_it(file: Path) -> None:
+    file.write_text("hits: 4\nsites: {town: {flow: original}, club: {neighbours: 1}}")
     settings = load({})
-    assert (settings.hits, load({"PAGEWIRE_CONTENT_HITS": "6"}).hits) == (4, 6)
-    # A layer that names a flow leaves nothing of those below it.
     assert {site: settings.flow_of(site).hits for site in settings.sites} == {"town": 10, "club": 4}
     assert settings.flow_of("club").departures == {"hits": 4, "neighbours": 1}
-    with pytest.raises(SettingsError, match="content_hits is called hits now"):
-        load({"PAGEWIRE_HITS": "5"})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from adapters.fake_stores import FakeTextStore
 from pipelines.runtime.counts import SharedCounts
+from tests.fakes.stores import FakeTextStore
 from wiring.settings import Settings
 from wiring.titles import titles
 

@@ -8,13 +8,13 @@ from typing import cast
 from aiokafka import TopicPartition
 from structlog.testing import capture_logs
 
-from adapters.fakes import FakeSender
 from pipelines.operate.cut_logs import REPAIR, SAVE_AGAIN
 from pipelines.runtime.bus import Producer
 from pipelines.runtime.errors import Retryable
 from schemas.base import Message
 from schemas.topics import PAUSES, Topic
 from schemas.worker import CUTS_KEY, PauseNote
+from tests.fakes.pages import FakeSender
 from worker.cut_logs import Cut, CutLogs
 
 CHANGES = TopicPartition("town.cms.changes", 2)

@@ -9,10 +9,10 @@ from typing import cast
 import pytest
 from aiokafka import TopicPartition
 
-from adapters.fakes import FakeSender
 from pipelines.runtime.bus import Producer
 from pipelines.runtime.errors import Retryable
 from tests import skipping_time
+from tests.fakes.pages import FakeSender
 from wiring.settings import Settings
 from worker import watchdog as module
 from worker.cut_logs import CutLogs

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
-from adapters.fake_outcomes import FakeOutcomes
-from adapters.fakes import FakeSender
 from pipelines.evaluate.judged.measure import fingerprint
 from pipelines.evaluate.live.allowance import SampleAllowance
 from pipelines.evaluate.live.handler import MEASURES, InLine, Named, begin_counting, judge_handler
@@ -29,6 +27,8 @@ from schemas.outcome import Forgotten, Outcome, OutcomeEvent, OutcomeSource, Rat
 from schemas.topics import VERDICTS
 from tests import skipping_time
 from tests.asking import NOON, source
+from tests.fakes.outcomes import FakeOutcomes
+from tests.fakes.pages import FakeSender
 from tests.unit.evaluate.judged.judges import Script, Written, verdicts
 
 MINUTE = timedelta(minutes=1)

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.fakes import FakeSender
 from pipelines.ingest import handlers
 from pipelines.ingest.chunk import AttachmentPiece, chunk_page, pieces_of
 from pipelines.ingest.documents.attachments import (
@@ -37,6 +36,7 @@ from pipelines.runtime.record import Record
 from schemas.ingest import Chunk, Chunker, EmbeddedChunk, PageChunks
 from schemas.page import Attachment, AttachmentPlace, PageChange, PageDocument
 from tests import skipping_time
+from tests.fakes.pages import FakeSender
 from tests.making import NOON, no_attachments
 
 PDF = b"%PDF-1.4 "

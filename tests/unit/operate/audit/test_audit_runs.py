@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.fake_stores import FakeStates
 from pipelines.operate import site_runs
 from pipelines.operate.audit.repair import AuditRunning
 from pipelines.operate.audit.runs import AuditOrder, AuditRun, AuditRuns
 from pipelines.operate.site_runs import LEASE
 from pipelines.runtime.errors import Retryable
 from schemas.base import Wire
-from tests.fake_ports import FakeAudits
+from tests.fakes.ports import FakeAudits
+from tests.fakes.stores import FakeStates
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 AUDIT, REPAIR = AuditOrder(), AuditOrder(repair=True, force=True)

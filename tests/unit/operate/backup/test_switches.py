@@ -6,12 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from adapters.fake_stores import FakeStates
 from pipelines.operate.backup.ports import BackupDocument, PutBack
 from pipelines.operate.backup.switches import KeptSwitches, SwitchesChanged
 from pipelines.operate.states import Kind, State
 from schemas.base import Wire
 from schemas.chat_switch import ChatSwitch
+from tests.fakes.stores import FakeStates
 from tests.making import NOON
 
 

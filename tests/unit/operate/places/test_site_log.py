@@ -13,11 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from adapters.elastic.client import ElasticsearchDown
-from adapters.fakes import FakePlaces
 from pipelines.operate.places import site_log, spans
 from pipelines.operate.places.ports import Covered, NotedRange
 from pipelines.operate.places.site_log import SiteLog
 from pipelines.runtime.record import Record
+from tests.fakes.pages import FakePlaces
 
 SITES = ("town", "town-hall", "a", "ä", "")  # the last two are no sites: keys that somebody else has sent
 BATCH = 2

@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from adapters.embedders.fake import FakeEmbedder
-from adapters.fakes import FakeIndex, FakePages
 from pipelines.operate.rebuild.build import OrderedPages, build_handler, failed_build
 from pipelines.runtime.dead_letters import describe
 from pipelines.runtime.errors import Permanent
@@ -21,6 +19,8 @@ from schemas.keys import page_key
 from schemas.page import PageChange, PageDocument
 from schemas.page_order import PageBuilt, PageOrder
 from schemas.topics import RESULTS, Topic
+from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.pages import FakeIndex, FakePages
 from tests.making import NOON, no_attachments
 
 KEY = page_key("town", "en", "fees")

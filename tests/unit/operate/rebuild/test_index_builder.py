@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.embedders.fake import FakeEmbedder
-from adapters.fakes import FakeIndex, FakePages
 from pipelines.ingest.ahead import ahead_of
 from pipelines.ingest.chunk import AttachmentPiece
 from pipelines.ingest.documents.attachments import Attached
@@ -29,6 +27,8 @@ from schemas.ingest import ChunkCounts, Chunker, PageChunks, PageEmbeddings
 from schemas.keys import page_key
 from schemas.page import Attachment, AttachmentPlace, FieldName, Op, PageChange, PageDocument, PageMeta
 from schemas.rebuild import RebuildSource
+from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.pages import FakeIndex, FakePages
 from tests.making import NOON, change, no_attachments, parts_of
 
 CHUNKER = Chunker(mode="content", size=1000, overlap=0.2)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.fakes import FakeIndex, FakePages
 from pipelines.ingest.index import IndexOutcome, apply_part, index_part
 from pipelines.ingest.ports import IndexReplaced
 from schemas.head import Origin
+from tests.fakes.pages import FakeIndex, FakePages
 from tests.making import NOON, change, parts_of
 
 

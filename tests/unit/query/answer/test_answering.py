@@ -12,8 +12,6 @@ from urllib.parse import urljoin
 
 import pytest
 
-from adapters.fakes import FakeSender
-from adapters.llm.fake import FakeChat
 from pipelines.query.answer import pump
 from pipelines.query.answer.answering import QUOTING_TIME, Answering
 from pipelines.query.answer.judging import Claim, Judge, Verdicts
@@ -53,6 +51,8 @@ from schemas.flow import SentenceCheck
 from schemas.query import Corrected, CourtesyKind, Evidence, Gate, Question, Retrieved, Source, Sure, Trial, Tuned
 from schemas.topics import Topic
 from tests.asking import retrieved, source
+from tests.fakes.chat_model import FakeChat
+from tests.fakes.pages import FakeSender
 from wiring.settings import Settings, SiteSettings
 
 SETTINGS = Settings(sites={"town": SiteSettings(title="Town")}, llm_model="fake")

@@ -13,8 +13,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.fakes import FakeSender
-from adapters.llm.fake import FakeChat, Reply
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.strategies.base import StrategyContext, Task
 from pipelines.query.answer.strategies.registry import strategies
@@ -27,6 +25,8 @@ from prompts.loader import ChatMessage, ToolCall, fence, load
 from schemas.answer import Answered, AnswerEvent
 from schemas.query import Retrieved, Source, Turn
 from tests.asking import question, retrieved, source
+from tests.fakes.chat_model import FakeChat, Reply
+from tests.fakes.pages import FakeSender
 from tests.running import MONDAY, Site
 from wiring.settings import Settings, SiteSettings
 

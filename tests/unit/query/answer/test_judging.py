@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from adapters.llm.fake import FakeChat
 from pipelines.query.answer.judging import Claim, Judge, ModelJudge, RerankerJudge, Verdicts
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.ports import Completion, ModelDown, ModelUnfounded
@@ -17,6 +16,7 @@ from prompts.loader import fence
 from schemas.answer import Usage
 from schemas.query import Question
 from tests.asking import question, source
+from tests.fakes.chat_model import FakeChat
 from tests.running import POOL, run
 
 SAID = ["The pool is closed on Sun", "days [1]. Swimmers love the blue slide [1]. Ask at the desk."]

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adapters.embedders.fake import FakeEmbedder
 from pipelines.query.extractive.follow_ups import (
     LEANS,
     LEAST,
@@ -38,6 +37,7 @@ from pipelines.query.search.ports import (
 from pipelines.query.search.search import Retrieval
 from schemas.ingest import Vector32
 from schemas.query import MAX_QUESTION, Turn
+from tests.fakes.embedder import FakeEmbedder
 
 EMBEDDER = FakeEmbedder(dims=512)
 DOGS, POOL = "town:en:dogs", "town:en:pool"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adapters.embedders.fake import FakeEmbedder
 from pipelines.query.extractive.parts import by_part, parts
 from pipelines.query.extractive.ranking import weigh
 from pipelines.query.search.ports import Candidates
 from pipelines.query.search.search import Retrieval
 from pipelines.runtime.embedder import Matrix32
+from tests.fakes.embedder import FakeEmbedder
 from tests.unit.query.extractive.test_ranking import QUESTION, TERMS, hit, texts, towards, unit
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from adapters.fake_stores import FakeTextStore
 from pipelines.query.live import live_texts, text_changes
 from pipelines.query.live.live_texts import LiveTexts
 from pipelines.query.live.site_prompts import SitePrompts
@@ -25,6 +24,7 @@ from pipelines.runtime.errors import Retryable
 from prompts.loader import written
 from schemas.text_version import NewText, TextChange, TextKind, TextVersion
 from tests.edge import until
+from tests.fakes.stores import FakeTextStore
 from wiring.settings import Settings, SiteSettings
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)

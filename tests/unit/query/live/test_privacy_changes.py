@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.fake_stores import FakeTextStore
 from pipelines.query.live.live_texts import LiveTexts
 from pipelines.query.live.privacy_changes import PrivacyChanges, WouldDelete
 from pipelines.query.live.site_privacy import SitePrivacy, deleted_by, filed_rules
@@ -15,6 +14,7 @@ from pipelines.query.live.text_changes import BadText, NoEarlierText, Place, Tex
 from pipelines.query.masks import Masks
 from schemas.privacy import MAX_DAYS, PrivacyChange, PrivacyOrder, PrivacyRules, PrivacyState
 from schemas.text_version import NewText, TextVersion
+from tests.fakes.stores import FakeTextStore
 from wiring.settings import Settings, SiteSettings
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from adapters.fake_stores import FakeTextStore
 from pipelines.query.live.live_texts import LiveTexts
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.live.site_texts import site_texts
@@ -16,6 +15,7 @@ from schemas.query import Trial, Tuned
 from schemas.text_version import NewText, TextChange, TextVersion
 from schemas.trial import AnswerSettings
 from tests.asking import NOON, question
+from tests.fakes.stores import FakeTextStore
 from wiring.settings import Settings, SiteSettings
 
 PLACE = Place("town", "settings", "answers")

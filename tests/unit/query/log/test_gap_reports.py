@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from adapters.elastic.client import ElasticsearchDown
-from adapters.embedders.fake import FakeEmbedder
-from adapters.fake_outcomes import FakeOutcomes
 from pipelines.query.log import gap_reports, kept_reports
 from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import Numbers, grouped
@@ -21,7 +19,9 @@ from schemas.gaps import GapReport
 from schemas.outcome import Outcome, OutcomeEvent
 from schemas.query import QuestionVector
 from tests.asking import NOON
-from tests.fake_ports import FakeIndexedPages
+from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.outcomes import FakeOutcomes
+from tests.fakes.ports import FakeIndexedPages
 
 
 class Models:

@@ -10,8 +10,6 @@ from datetime import datetime, timedelta
 import pytest
 
 from adapters.elastic.client import ElasticsearchDown
-from adapters.fake_outcomes import FakeOutcomes
-from adapters.fake_stores import FakeAuditLog, FakeHandovers, FakeRuns, FakeTextStore
 from pipelines.conversations.conversations import VersionedConversation
 from pipelines.conversations.turns import ConversationOwner, begun
 from pipelines.operate.audit_log import AuditLog
@@ -27,7 +25,9 @@ from schemas.privacy import PrivacyRules
 from schemas.query import ModelCall, PromptMessage
 from schemas.text_version import TextKind, TextVersion
 from tests.asking import NOON, question
-from tests.fake_conversations import FakeConversations
+from tests.fakes.conversations import FakeConversations
+from tests.fakes.outcomes import FakeOutcomes
+from tests.fakes.stores import FakeAuditLog, FakeHandovers, FakeRuns, FakeTextStore
 from tests.published_runs import run
 from wiring.settings import Settings, SiteSettings
 

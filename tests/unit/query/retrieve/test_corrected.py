@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from adapters.embedders.fake import FakeEmbedder
 from pipelines.query.extractive.follow_ups import signs
 from pipelines.query.live.corrections import SiteCorrections, page_content, written_correction
 from pipelines.query.retrieve.alike import AskedQuestion, alike
@@ -23,6 +22,7 @@ from schemas.page import FieldName
 from schemas.query import Earlier, Rephrased, Retrieved, Turn
 from schemas.text_version import TextVersion
 from tests.asking import NOON, question
+from tests.fakes.embedder import FakeEmbedder
 from wiring.settings import Settings, SiteSettings
 
 SETTINGS = Settings(sites={"town": SiteSettings(languages=("en", "de"))}, hits=4, neighbours=1)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from adapters.embedders.fake import FakeEmbedder
 from pipelines.query.extractive.confidence import FINE, NOTHING, UNCLEAR
 from pipelines.query.extractive.follow_ups import signs
 from pipelines.query.retrieve.retrieve import retrieve
@@ -29,6 +28,7 @@ from schemas.flow import Retriever
 from schemas.page import FieldName
 from schemas.query import Earlier, Rephrased, Retrieved, Signs, Trial, Tuned
 from tests.asking import question
+from tests.fakes.embedder import FakeEmbedder
 from wiring.settings import Settings, SiteSettings
 
 SETTINGS = Settings(sites={"town": SiteSettings()}, hits=3, neighbours=1)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from adapters.elastic.search import Candidates, Floors
-from adapters.embedders.fake import FakeEmbedder
 from pipelines.query.answer.strategies.finder import PageFinder
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.search.ports import Hit
@@ -15,6 +14,7 @@ from pipelines.query.search.search import Searcher
 from schemas.page import FieldName
 from schemas.query import Retrieved
 from tests.asking import retrieved
+from tests.fakes.embedder import FakeEmbedder
 from wiring.settings import Settings, SiteSettings
 
 SETTINGS = Settings(sites={"town": SiteSettings()}, hits=3, neighbours=1)

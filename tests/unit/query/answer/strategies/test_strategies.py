@@ -12,7 +12,6 @@ from typing import Any, get_args
 
 import pytest
 
-from adapters.llm.fake import FakeChat
 from pipelines.query.answer.strategies import base, loop
 from pipelines.query.answer.strategies.base import NumberedSources, StrategyContext, Task
 from pipelines.query.answer.strategies.looking import ReAct, ToolCalls
@@ -26,6 +25,7 @@ from prompts.loader import ToolCall
 from schemas.answer import Step, Token, Usage
 from schemas.query import Retrieved, Source
 from tests.asking import retrieved, source
+from tests.fakes.chat_model import FakeChat
 from tests.running import FERRY, MILL, MONDAY, POOL, Ran, Site, run
 
 TASK = Task(retrieved(POOL), site="Town", language="English", now=MONDAY, budget=6_000, history_messages=15)

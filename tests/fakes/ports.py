@@ -12,9 +12,6 @@ from datetime import UTC, datetime
 
 from adapters.elastic.examples import ElasticExamples
 from adapters.elastic.page_view import ElasticPageView
-from adapters.embedders.fake import FakeEmbedder
-from adapters.fake_outcomes import FakeOutcomes
-from adapters.fake_stores import FakeAuditLog, FakeHandovers, FakeKeyStore, FakeRuns, FakeStates, FakeTextStore
 from connectors.cms.sources import NoSource
 from gateway.ports import Ports
 from gateway.rebuild_runs import RebuildRuns
@@ -87,7 +84,10 @@ from schemas.outcome import OutcomeEvent
 from schemas.query import Question
 from schemas.rebuild import Generation, RebuildList, RebuildOrder, RebuildState
 from schemas.topics import Topic
-from tests.fake_conversations import FakeConversations
+from tests.fakes.conversations import FakeConversations
+from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.outcomes import FakeOutcomes
+from tests.fakes.stores import FakeAuditLog, FakeHandovers, FakeKeyStore, FakeRuns, FakeStates, FakeTextStore
 
 EPOCH = datetime(2026, 5, 4, 12, tzinfo=UTC)
 

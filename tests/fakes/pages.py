@@ -1,4 +1,4 @@
-"""In-memory siblings of the adapters, for tests without servers; they pass the same contract tests."""
+"""In-memory siblings of the adapters of pages, for tests without servers; they pass the same contract tests."""
 
 from __future__ import annotations
 
