@@ -222,6 +222,32 @@ def test_what_a_tool_worked_out_is_in_the_question_log(university: Any) -> None:
     assert (row["became"], row["pages"]) == ("answered", [])
     outcome = site.get(f"{admin}/questions/{row['request_id']}").json()["outcome"]
     assert outcome["tools"] == ["credit_index"]
+    [run] = outcome["tool_runs"]
+    assert run["call"] == 'credit_index({"grades": [5, 4], "credits": [6, 3], "enrolled_credits": 12})'
+    assert run["said"].startswith("[2] Credit index: 1.40")
+
+
+def test_prompts_are_logged_from_the_moment_that_an_operator_wants_it(university: Any) -> None:
+    model, site, _, _ = university
+    admin = str(site.base_url).replace("/v1/", "/v1/admin/").rstrip("/")
+    asked = f"Average of a 5 with 6 credits, {uuid4().hex[:6]}?"
+
+    def steps() -> list[str]:
+        """Of a question that is asked now."""
+        script = [called("weighted_average", grades=[5], credits=[6]), Reply(["Enough"]), Reply(["It is 5.00 [2]."])]
+        model.script = script
+        answer = ask(site, asked)
+        found = f"{admin}/questions/{answer['request_id']}"
+        eventually(lambda: site.get(found).status_code == 200, every=0.5)
+        return [call["step"] for call in site.get(found).json()["outcome"].get("calls", ())]
+
+    assert steps() == []
+    changed = site.put(f"{admin}/privacy", json={"log_prompts": True, "note": "wrong averages"})
+    assert changed.status_code == 200, changed.text
+    eventually(lambda: steps() == ["rephrase", "tools", "tools", "answer"], every=1.0)
+    acts = site.get(f"{admin.rpartition('/sites/')[0]}/audit-log").json()["entries"]
+    [entry] = [one for one in acts if one["action"] == "privacy.put"]
+    assert entry["outcome"] == "done"
 
 
 def test_a_tool_for_staff_is_called_for_staff_alone(university: Any) -> None:
@@ -242,7 +268,7 @@ def test_a_tool_for_staff_is_called_for_staff_alone(university: Any) -> None:
     other = ask(site, "What do I earn at level 8, and when is the office open?")
     assert "salary" not in {tool["function"]["name"] for tool in model.seen[0]["tools"]}
     assert "there is no tool 'salary'" in json.dumps(other["trace"])
-    assert "4000" not in json.dumps(other)
+    assert other["answer"] == "On Mondays."
 
 
 def test_an_operation_of_a_web_service_is_called_with_its_secret(university: Any) -> None:

@@ -183,7 +183,7 @@ class ToolLoop:
             completion = await self._model.complete(messages, max_tokens=CALL_TOKENS)
             turn = spoken(completion, specs)
             turn.said = shortened(turn.said, SAID_CHARS)
-        said = completion.text.strip() or " ".join(f"{call.name}({call.arguments})" for call in turn.calls)
+        said = completion.text.strip() or " ".join(map(str, turn.calls))
         return turn, completion.usage, step("model", self._way.prompt, said, began)
 
     def _opening(self, told: str) -> tuple[ChatMessage, ...]:
@@ -293,7 +293,7 @@ def _key(call: ToolCall) -> tuple[str, ...]:
 
 
 def _told(call: ToolCall) -> str:
-    return _only(call) or f"{call.name}({call.arguments})"
+    return _only(call) or str(call)
 
 
 def _only(call: ToolCall) -> str | None:

@@ -127,6 +127,13 @@ async def test_a_tool_for_some_is_offered_to_them_alone(groups: tuple[str, ...],
     assert ("tool" in {source.kind for source in ran.sources}) is there
 
 
+async def test_a_call_is_shown_as_it_is_meant() -> None:
+    call = ToolCall("average", r'{"grades": [5,4], "note": "anna\u0040mail.example", "credits": [6,3]}')
+    ran = await ask(BOTH, call, "Enough", "It is 4.67 [2].")
+    [step] = [step for step in ran.steps if step.kind == "tool"]
+    assert step.asked == 'average({"grades": [5, 4], "note": "anna@mail.example", "credits": [6, 3]})'
+
+
 async def test_a_question_back_may_name_the_choices() -> None:
     async def ticket(zone: Literal[7, 8]) -> str:
         """Says a price."""
