@@ -375,7 +375,10 @@ CALLS: Mapping[str, Call] = {
     "pipelines.query.extractive.quotation.unread": lambda text: quotation.unread(_evidence(text), text),
     "pipelines.query.answer.sift.Sifter.feed": _sifted,
     "pipelines.query.answer.tools.given.unsaid": lambda text: unsaid(
-        {"n": [1, text], text[:100]: 7}, {"properties": {"n": {"items": {"enum": [text, 1]}}}}, [text], ("en", "de")
+        {"n": [1, text], text[:100]: 7},
+        {"properties": {"n": {"items": {"enum": [text, 1]}}}},
+        [text, text],
+        ("en", "de"),
     ),
     "pipelines.query.answer.tools.registry.Tool.read": lambda text: _read_arguments(text),
     "pipelines.query.answer.tools.results.as_source": lambda text: as_source(
