@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 
 from cli.main import app
 from connectors.cms.settings import KINDS
-from connectors.tools.settings import OpenApiTools
+from connectors.tools.settings import OpenApiTools, PythonTool
 from docs import codes_page, http_page, metrics_page, routes_page
 from pipelines.runtime.settings import RetentionSettings, SamplingSettings, StepName, StepSettings
 from schemas.flow import FlowParts
@@ -114,6 +114,7 @@ def _settings() -> str:
     for title, model in (
         ("A site", SiteSettings),
         ("The chat of a site", ChatSettings),
+        ("A Python function among the tools of a site", PythonTool),
         ("A web service among the tools of a site", OpenApiTools),
         ("The retention of a site", RetentionSettings),
         ("The judging of a site", SamplingSettings),

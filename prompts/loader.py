@@ -12,6 +12,7 @@ visitor cannot name a variable. A site's own file of the same name replaces ours
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -47,6 +48,14 @@ class ToolCall:
     arguments: str
     id: str = field(default="", compare=False)
     extra: Any = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        r"""As people and masks read it: an address may be written as `anna\u0040mail.example`."""
+        try:
+            arguments = json.dumps(json.loads(self.arguments), ensure_ascii=False)
+        except (ValueError, RecursionError):
+            arguments = self.arguments
+        return f"{self.name}({arguments})"
 
 
 @dataclass(frozen=True)

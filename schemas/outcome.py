@@ -39,6 +39,14 @@ class DoubtedSentence(Wire):
     marked: bool = Field(default=False, description="The visitor saw it, with a note; else it was left out.")
 
 
+class ToolRun(Wire):
+    """A call of a tool on the way to the answer, as the trace has it: both texts are cut."""
+
+    call: str = Field(description="The tool's name, with its arguments as JSON.")
+    said: str = Field(description="Its result, or why there is none.")
+    ms: float = Field(default=0.0, ge=0)
+
+
 class Outcome(Wire):
     """The outcome of a question. Without the visitor's name, number and access groups; texts are masked."""
 
@@ -66,6 +74,9 @@ class Outcome(Wire):
     corrections: tuple[str, ...] = Field(default=(), description="Ids of the editors' corrections that were used.")
     corrected: CorrectedBy | None = Field(default=None, description="How one of them has decided the answer.")
     tools: tuple[str, ...] = optional((), description="Tools of the site that the answer cites, by name.")
+    tool_runs: tuple[ToolRun, ...] = optional(
+        (), description="Calls of tools, also of those that every site has; masked and kept as `answer`."
+    )
     strategy: str = Field(default="", description="A strategy's name, or `quote`; empty: it failed before.")
     extractive: bool = Field(default=False, description="True when no model wrote the answer.")
     generated_by: GeneratedBy | None = Field(
@@ -104,7 +115,8 @@ class Outcome(Wire):
     @property
     def wordless(self) -> Outcome:
         """Without anybody's words."""
-        nothing = dict.fromkeys(("question", "rephrased", "answer", "vector")) | dict.fromkeys(("calls", "doubted"), ())
+        nothing = dict.fromkeys(("question", "rephrased", "answer", "vector"))
+        nothing |= dict.fromkeys(("calls", "doubted", "tool_runs"), ())
         return self.model_copy(update=nothing | {"asker": ""})
 
 

@@ -18,6 +18,10 @@ _LOGGING = (
     "`on`, `without-text` (languages, outcomes, pages and figures, but no words of visitors), or `off`; of questions "
     "that are answered from now on."
 )
+_PROMPTS = (
+    "Whether, with `log_questions: on`, the question log also keeps what models read and wrote for an answer, and "
+    "which of their sentences were doubted."
+)
 _CONVERSATIONS = "Days after its last question that a conversation is deleted, with its feedback."
 _OUTCOMES = "Days that the question log keeps a question with its feedback, and evaluations their runs."
 
@@ -28,6 +32,7 @@ class PrivacyRules(Wire):
     log_questions: QuestionLogging = Field(description=_LOGGING)
     conversations: Days = Field(description=_CONVERSATIONS)
     outcomes: Days = Field(description=_OUTCOMES)
+    log_prompts: bool = Field(default=False, description=_PROMPTS)
 
 
 class PrivacyChange(TextChange):
@@ -42,6 +47,7 @@ class PrivacyOrder(PrivacyChange):
     log_questions: QuestionLogging | None = Field(default=None, description=_LOGGING)
     conversations: Days | None = Field(default=None, description=_CONVERSATIONS)
     outcomes: Days | None = Field(default=None, description=_OUTCOMES)
+    log_prompts: bool | None = Field(default=None, description=_PROMPTS)
 
 
 class PrivacyVersion(VersionNote):

@@ -24,7 +24,7 @@ from schemas.conversation import Feedback
 from schemas.example import ExampleKind, NewExample, WorkedExample
 from schemas.http import IndexedChunk, IndexedPage, SiteStatus, StageStatus, SystemStatus
 from schemas.keys import page_key
-from schemas.outcome import DoubtedSentence, Outcome, OutcomeEvent, OutcomeSource, Rated
+from schemas.outcome import DoubtedSentence, Outcome, OutcomeEvent, OutcomeSource, Rated, ToolRun
 from schemas.page import PageDocument
 from schemas.quality_gate import KeptGateReport, Measure, Rank
 from schemas.query import Gate, ModelCall, Question, Source, Sure
@@ -120,6 +120,10 @@ OUTCOMES = {
         first_token_ms=640.2,
         left_out=1,
         calls=CALLS,
+        tool_runs=(
+            ToolRun(call='weighted_average({"grades": [5, 4]})', said="[2] Weighted average: 4.50", ms=12.0),
+            ToolRun(call=f"fee({EVIL})", said=EVIL),
+        ),
         doubted=(
             DoubtedSentence(sentence="A card costs 99 euros.", kind="figure", said="99 euros", cited=(1, 2)),
             DoubtedSentence(sentence=f"Ask {EVIL}.", kind="name", said=EVIL, marked=True),

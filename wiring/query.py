@@ -97,9 +97,9 @@ class _Answering:
         """`takers`: receive the sites' live texts, besides prompts and privacy."""
         self._settings, self._switch = settings, switch
         self.log, self.site_prompts = KafkaLogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
-        privacy, store = SitePrivacy(settings.sites), ElasticTexts(elastic.es, elastic.indexes)
-        self.live_texts = LiveTexts(store, self.site_prompts.take, privacy.take, *takers)
-        self.outcomes = Outcomes(settings, privacy)
+        self.privacy, store = SitePrivacy(settings.sites), ElasticTexts(elastic.es, elastic.indexes)
+        self.live_texts = LiveTexts(store, self.site_prompts.take, self.privacy.take, *takers)
+        self.outcomes = Outcomes(settings, self.privacy)
 
     def stage(self, name: str, topic: Topic, handler: Handler, kind: KnownKind, **more: Any) -> Stage:
         """The stage; its handler has a deadline, and checks whether the site's chat is on."""
@@ -144,7 +144,7 @@ def rephrase_stage(
         if chat is not None:
             await chat.aclose()
 
-    handler = rephrase_handler(settings, common.site_prompts, rewriter, tuning)
+    handler = rephrase_handler(settings, common.site_prompts, rewriter, tuning, common.privacy)
     return common.stage("rephrase", REQUESTS, handler, Question, setup=setup, teardown=teardown)
 
 

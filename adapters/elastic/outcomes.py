@@ -47,10 +47,10 @@ LABELS = "labels"  # within `outcome`: what raters said of the answer, in logs o
 ERASED: dict[str, Any] = {
     "forgotten": True,
     "labelled_by": None,
-    "outcome": {"vector": None, "asker": "", "answer": None, "calls": [], "doubted": [], LABELS: None},
+    "outcome": {"vector": None, "asker": "", "answer": None, "calls": [], "doubted": [], "tool_runs": [], LABELS: None},
 } | dict.fromkeys(WORDS)
 LENGTHY = tuple(
-    f"outcome.{name}" for name in ("vector", "answer", "calls", "doubted", LABELS)
+    f"outcome.{name}" for name in ("vector", "answer", "calls", "doubted", "tool_runs", LABELS)
 )  # fields that no list shows
 # The fields for grouping questions
 GROUPED = (

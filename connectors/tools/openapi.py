@@ -17,6 +17,7 @@ from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel, Field, create_model
 
+from pipelines.query.answer.tools.argument_schema import ArgumentSchema
 from pipelines.query.answer.tools.registry import CONFIG
 
 MOST_NODES = 2_000  # of an operation's schemas, references followed
@@ -55,6 +56,11 @@ class Parameter:
     schema: Mapping[str, Any]
     exploded: bool = True
 
+    @property
+    def given(self) -> list[Any]:
+        """The value that the schema gives where it is required; else the service knows its default best."""
+        return ArgumentSchema({}, self.schema).given[:1] if self.required else []
+
 
 @dataclass(frozen=True)
 class Request:
@@ -85,7 +91,7 @@ class Operation:
     @property
     def schema(self) -> dict[str, Any]:
         """JSON schema of all arguments."""
-        required = [each.name for each in self.parameters if each.required]
+        required = [each.name for each in self.parameters if each.required and not each.given]
         properties = {each.name: dict(each.schema) for each in self.parameters}
         return {"type": "object", "properties": properties} | ({"required": required} if required else {})
 
@@ -94,15 +100,20 @@ class Operation:
         """The model that checks them."""
         fields: dict[str, Any] = {}
         for n, each in enumerate(self.parameters):
-            described = Field(alias=each.name, description=each.schema.get("description"))
-            default = ... if each.required else None
+            given = each.given
+            described = Field(alias=each.name, description=each.schema.get("description"), validate_default=bool(given))
+            default = given[0] if given else ... if each.required else None
             fields[f"p{n}"] = (Annotated[_type(each.schema), described], default)
         return create_model(self.name, __config__=CONFIG, **fields)
 
+    def named(self, checked: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments by their own names, of those that were checked."""
+        return {each.name: checked[f"p{n}"] for n, each in enumerate(self.parameters)}
+
     def request(self, server: str, arguments: Mapping[str, Any]) -> Request:
-        """Raises: ValueError: an argument cannot be part of a path."""
+        """Raises: ValueError: an argument cannot be part of the path, or not beside another one."""
         given = [(each, value) for each in self.parameters if (value := arguments.get(each.name)) is not None]
-        path = {each.name: _in_path(each.name, value) for each, value in given if each.place == "path"}
+        path = {each.name: _written(value) for each, value in given if each.place == "path"}
         query = [
             (each.name, _written(one))
             for each, value in given
@@ -110,7 +121,7 @@ class Operation:
             for one in (value if isinstance(value, list) and each.exploded else [value])
         ]
         body = {each.name: value for each, value in given if each.place == "body"}
-        url = server.rstrip("/") + _SLOT.sub(lambda slot: path[slot[1]], self.path)
+        url = server.rstrip("/") + "/".join(_segment(each, path) for each in self.path.split("/"))
         sent = json.dumps(body, ensure_ascii=False).encode() if self.method == "POST" else None
         return Request(self.method, f"{url}?{urlencode(query)}" if query else url, sent)
 
@@ -151,8 +162,10 @@ def _operation(
                 raise BadDocument(f"operation {id}: {parameter.name} is both in the body and outside of it")
             own[parameter.name] = parameter
     in_path = {each.name for each in own.values() if each.place == "path"}
-    if not path.startswith("/") or set(_SLOT.findall(path)) != in_path or {"{", "}"} & set(_SLOT.sub("", path)):
+    if not path.startswith("/") or set(_SLOT.findall(path)) != in_path or set("{}?#") & set(_SLOT.sub("", path)):
         raise BadDocument(f"operation {id}: its path {path[:TITLE_CHARS]!r} and its path parameters do not fit")
+    if "}{" in path:
+        raise BadDocument(f"operation {id}: nothing parts two parameters in its path {path[:TITLE_CHARS]!r}")
     summary, told = (_line(said.get(key)) for key in ("summary", "description"))
     description = " ".join(filter(None, dict.fromkeys((summary, told))))[:DESCRIPTION_CHARS]
     if not description:
@@ -254,11 +267,18 @@ def _line(value: object) -> str:
     return " ".join(value.split()) if isinstance(value, str) else ""
 
 
-def _in_path(name: str, value: object) -> str:
-    written = _written(value)
-    if written in ("", ".", ".."):
-        raise ValueError(f"{name}: {written!r} is no value")
-    return quote(written, safe="")
+def _segment(template: str, values: Mapping[str, str]) -> str:
+    """A segment of a path with its values. Raises: ValueError: it would not be read as these values again."""
+    pieces = _SLOT.split(template)  # text, name, text, name, ... text
+    names, parting = pieces[1::2], pieces[2:-1:2]
+    for name in names:
+        value = values[name]
+        if value in ("", ".", ".."):
+            raise ValueError(f"{name}: {value!r} is no value")
+        # A dot stays a dot when it is percent-encoded: no service can say what {x} of "{x}.{y}" was in "a.b.c".
+        if taken := next((each for each in parting if each in value or {value[0], value[-1]} & set(each)), None):
+            raise ValueError(f"{name}: {taken!r} cannot be in {value[:TITLE_CHARS]!r}: it parts {' and '.join(names)}")
+    return _SLOT.sub(lambda slot: quote(values[slot[1]], safe=""), template)
 
 
 def _written(value: object) -> str:

@@ -41,7 +41,7 @@ class RestTool:
         self._fetch = fetch
 
     async def __call__(self, /, **arguments: Any) -> str:
-        request = self._operation.request(self._server, arguments)
+        request = self._operation.request(self._server, self._operation.named(arguments))
         try:
             if request.body is None:
                 got = await self._fetch.get(request.url, limit=REPLY_BYTES, headers=self._headers, answered=_readable)

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, SecretStr, StringConstraints, TypeAdapter, model_validator
+from pydantic import (
+    AfterValidator,
+    Discriminator,
+    Field,
+    SecretStr,
+    StringConstraints,
+    Tag,
+    TypeAdapter,
+    model_validator,
+)
 
 from connectors.cms.settings import WebUrl
 from pipelines.runtime.secret import not_empty
 from pipelines.runtime.settings import LocalPath, SettingsGroup
+from schemas.page import Group
 
 ToolName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]  # as models and their servers take it
 
@@ -29,7 +39,22 @@ def _file_or_address(written: str) -> str:
     return written
 
 
-class OpenApiTools(SettingsGroup):
+class _OfferedTools(SettingsGroup):
+    groups: tuple[Group, ...] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=100,
+        description="Access groups whose visitors may have it called. Default: every visitor.",
+    )
+
+
+class PythonTool(_OfferedTools):
+    """A Python function, where its name is not enough."""
+
+    function: ToolName = Field(description="Name of its entry point.")
+
+
+class OpenApiTools(_OfferedTools):
     """Operations of a web service that an OpenAPI document describes."""
 
     openapi: Annotated[str, AfterValidator(_file_or_address)] = Field(
@@ -64,4 +89,17 @@ class OpenApiTools(SettingsGroup):
         return Path(self.openapi).expanduser()
 
 
-SiteTool = ToolName | OpenApiTools  # a name: of an entry point `pagewire.tools`
+def _kind(given: Any) -> str:
+    if isinstance(given, str):
+        return "name"
+    return (
+        "openapi" if isinstance(given, OpenApiTools) or (isinstance(given, dict) and "openapi" in given) else "python"
+    )
+
+
+SiteTool = Annotated[
+    Annotated[ToolName, Tag("name")]  # of an entry point `pagewire.tools`
+    | Annotated[PythonTool, Tag("python")]
+    | Annotated[OpenApiTools, Tag("openapi")],
+    Discriminator(_kind),
+]

@@ -20,7 +20,7 @@ import yaml
 from connectors.cms.fetching import FetchRefused, SafeFetch, checked
 from connectors.tools.openapi import BadDocument, Operation, operations
 from connectors.tools.rest import RestTool
-from connectors.tools.settings import OpenApiTools, SiteTool
+from connectors.tools.settings import OpenApiTools, PythonTool, SiteTool
 from connectors.tools.threads import InThread
 from pipelines.query.answer.tools.registry import Tool
 from pipelines.runtime.errors import PagewireError, SettingsError
@@ -51,6 +51,8 @@ class ConnectedTools:
                 where = f"sites.{site}.tools.{n}"
                 if isinstance(each, str):
                     self._ready[site].append(python_tool(each, where))
+                elif isinstance(each, PythonTool):
+                    self._ready[site].append(replace(python_tool(each.function, where), groups=each.groups))
                 elif each.address is not None:
                     self._remote[site].append(_Document(each, each.address, where, fetch))
                 else:
@@ -161,7 +163,13 @@ def _tool(operation: Operation, settings: OpenApiTools, address: str, fetch: Saf
     headers = {settings.header: settings.secret.get_secret_value()} if settings.secret is not None else {}
     call = RestTool(operation, server, headers, fetch)
     return Tool(
-        operation.name, operation.description, operation.arguments, call, title=operation.title, schema=operation.schema
+        operation.name,
+        operation.description,
+        operation.arguments,
+        call,
+        title=operation.title,
+        schema=operation.schema,
+        groups=settings.groups,
     )
 
 

@@ -20,7 +20,7 @@ from schemas.privacy import MAX_DAYS, PrivacyChange, PrivacyOrder, PrivacyRules,
 from schemas.text_version import MAX_NOTE
 
 LISTED = 20  # versions
-FIELDS = ("log_questions", "conversations", "outcomes")
+FIELDS = tuple(PrivacyRules.model_fields)
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 

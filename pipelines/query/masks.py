@@ -38,8 +38,8 @@ class Masks:
 
     def logs_prompts(self, site: str) -> bool:
         """Whether it keeps what models read and wrote as well, masked."""
-        known = self._sites.get(site)
-        return known is not None and known.log_prompts and self.logs_words(site)
+        rules = self._privacy.of(site)
+        return rules is not None and rules.log_prompts and rules.log_questions == "on"
 
     def kept(self, site: str, text: str | None, public: Iterable[str] = ()) -> str | None:
         """The text without what identifies a person; None where the site keeps no words.

@@ -92,7 +92,7 @@ def bounded(calls: Iterable[Call]) -> tuple[ModelCall, ...]:
 
 
 def _written(text: str, tools: Iterable[ToolCall]) -> str:
-    return "\n".join([*([text] if text else []), *(f"{tool.name}({tool.arguments})" for tool in tools)])
+    return "\n".join([*([text] if text else []), *map(str, tools)])
 
 
 def _bounded(call: ModelCall, room: int) -> ModelCall:

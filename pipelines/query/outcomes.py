@@ -10,7 +10,7 @@ events, and says the same outcome (pipelines.query.publish.begin). It may so be 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any, get_args
 
@@ -23,10 +23,11 @@ from pipelines.runtime import tracing
 from pipelines.runtime.metrics import ANSWER_SECONDS, ANSWERS, FIRST_WORD_SECONDS
 from pipelines.runtime.stage import Sender
 from schemas.answer import Answered, Failed
-from schemas.outcome import Became, Outcome, OutcomeEvent, OutcomeSource
+from schemas.outcome import Became, Outcome, OutcomeEvent, OutcomeSource, ToolRun
 from schemas.query import ModelCall, Question, Rephrased, Retrieved
 from schemas.topics import OUTCOMES
 from text.language import language_of
+from text.sentences import cut
 
 Known = Question | Rephrased | Retrieved  # what the stages have found out of a question so far
 KnownKind = type[Question] | type[Rephrased] | type[Retrieved]
@@ -34,6 +35,7 @@ KnownKind = type[Question] | type[Rephrased] | type[Retrieved]
 
 ANSWER_CHARS = 8_000  # of an answer, that are kept
 MOST_DOUBTED = 40  # doubted sentences of an answer that are kept
+HALF = 40  # characters at the end of a text that was cut, that may be half a number or an address
 
 
 class Outcomes:
@@ -87,12 +89,17 @@ class Outcomes:
         public = [source.text for source in sources if source.cited and source.kind == "page"]
         # What only some may read is not for everybody who may read the log.
         answer = None if request.groups else self._masks.kept(request.site, said.answer, public)
+        runs = tuple(self._masked(request.site, run, public) for run in said.tool_runs if answer is not None)
         return OutcomeEvent(
             site=request.site,
             request_id=request.request_id,
             conversation=logged_as,
-            event=said.model_copy(update={**words, "answer": answer, "vector": vector}),
+            event=said.model_copy(update={**words, "answer": answer, "tool_runs": runs, "vector": vector}),
         )
+
+    def _masked(self, site: str, run: ToolRun, public: Iterable[str]) -> ToolRun:
+        kept = {name: self._masks.kept(site, _whole(getattr(run, name)), public) or "" for name in ("call", "said")}
+        return run.model_copy(update=kept)
 
     def _explained(self, event: OutcomeEvent, known: Known, end: Answered | Failed, made: AnswerRecord) -> OutcomeEvent:
         """With the calls of models and the doubted sentences, masked but for what the pages say."""
@@ -162,11 +169,21 @@ def outcome(known: Known, end: Answered | Failed, first_word_at: datetime | None
         corrections=retrieved.corrected.ids if retrieved and retrieved.corrected else (),
         corrected=retrieved.corrected.kind if retrieved and retrieved.corrected else None,
         tools=tuple(dict.fromkeys(each.page_id for each in sources if each.kind == "tool" and each.cited)),
+        tool_runs=tuple(
+            ToolRun(call=step.asked, said=step.said, ms=max(0.0, step.ms))
+            for step in (answered.trace if answered else ())
+            if step.kind == "tool"
+        ),
         timings_ms=timings,
         first_token_ms=max(0.0, first) if first is not None else None,  # the clocks of two machines
         vector=retrieved.vector if retrieved else None,
         **(_of_answer(end) if isinstance(end, Answered) else {"failed": end.code}),
     )
+
+
+def _whole(text: str) -> str:
+    """A text of the trace without its last words, where it is cut: half a number would not be masked."""
+    return f"{cut(text, len(text) - HALF)} …" if text.endswith("…") else text
 
 
 def _of_answer(end: Answered) -> dict[str, Any]:

@@ -179,7 +179,8 @@ class Site(FlowParts, SettingsGroup):
     log_prompts: bool = Field(
         default=False,
         description="Whether the question log also keeps, with `log_questions: on`, what models read and wrote for an "
-        "answer, and which of their sentences were doubted (docs/howto/questions.md).",
+        "answer, and which of their sentences were doubted (docs/howto/questions.md). It can be changed while the "
+        "system runs, too.",
     )
     retention: RetentionSettings = Field(
         default=RetentionSettings(), description="How long what its visitors said is kept, see below."

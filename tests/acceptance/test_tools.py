@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from time import perf_counter
@@ -30,8 +31,12 @@ pytestmark = pytest.mark.engine
 
 EXAMPLE = Path(__file__).parents[2] / "sites" / "examples" / "scholarship"
 SECRET = "Bearer of-the-test"
-BAD_TOOLS = '''
+STAFF = "key-of-the-staff"
+OTHER_TOOLS = '''
 import time
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 def hang(number: int) -> str:
     """Waits for ever."""
@@ -41,6 +46,10 @@ def hang(number: int) -> str:
 def flood(number: int) -> str:
     """Returns 5 MB."""
     return "9" * 5_000_000
+
+def salary(level: Annotated[Literal[7, 8], Field(alias="pay-level", description="Pay level.")]) -> str:
+    """Says what staff of a pay level earn."""
+    return f"{level * 500} euros"
 '''
 
 
@@ -94,11 +103,13 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("packages")
     how = ["--quiet", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--target", str(folder)]
     subprocess.run([sys.executable, "-m", "pip", "install", *how, str(EXAMPLE)], check=True)
-    (folder / "bad_tools.py").write_text(BAD_TOOLS)
-    about = folder / "bad_tools-1.dist-info"
+    (folder / "other_tools.py").write_text(OTHER_TOOLS)
+    about = folder / "other_tools-1.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: bad-tools\nVersion: 1\n")
-    (about / "entry_points.txt").write_text("[pagewire.tools]\nhang = bad_tools:hang\nflood = bad_tools:flood\n")
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: other-tools\nVersion: 1\n")
+    (about / "entry_points.txt").write_text(
+        "[pagewire.tools]\nhang = other_tools:hang\nflood = other_tools:flood\nsalary = other_tools:salary\n"
+    )
     return folder
 
 
@@ -128,12 +139,14 @@ def university(
             "header": "X-Key",
             "secret": "${FEES_KEY}",
         }
+        salary = {"function": "salary", "groups": ["staff"]}
         site = {
             "languages": ["en"],
             "strategy": "tools",
-            "tools": ["weighted_average", "credit_index", "hang", "flood", fees],
+            "tools": ["weighted_average", "credit_index", "hang", "flood", fees, salary],
         }
-        config = {"fetch_allow": ["127.0.0.1"], "sites": {instance.site: site}}
+        key = {"name": "staff", "sha256": sha256(STAFF.encode()).hexdigest(), "scopes": ["chat"], "groups": ["staff"]}
+        config = {"fetch_allow": ["127.0.0.1"], "keys": [key], "sites": {instance.site: site}}
         (instance.home / "pagewire.yaml").write_text(yaml.safe_dump(config))
         with instance.started("up") as up, instance.client(up.url) as client:
             put(client, "grants", "<p>The scholarship office is open on Mondays.</p>", title="Scholarships")
@@ -146,9 +159,10 @@ def called(name: str, **arguments: Any) -> Reply:
     return Reply(calls=[(name, json.dumps(arguments))], finish="tool_calls")
 
 
-def ask(site: httpx.Client, question: str, conversation: str = "") -> dict[str, Any]:
+def ask(site: httpx.Client, question: str, conversation: str = "", key: str = "") -> dict[str, Any]:
     more = {"conversation_id": conversation} if conversation else {}
-    response = site.post("/chat", json={"question": question, **more})
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    response = site.post("/chat", json={"question": question, **more}, headers=headers)
     assert response.status_code == 200, response.text
     found: dict[str, Any] = response.json()
     return found
@@ -208,6 +222,53 @@ def test_what_a_tool_worked_out_is_in_the_question_log(university: Any) -> None:
     assert (row["became"], row["pages"]) == ("answered", [])
     outcome = site.get(f"{admin}/questions/{row['request_id']}").json()["outcome"]
     assert outcome["tools"] == ["credit_index"]
+    [run] = outcome["tool_runs"]
+    assert run["call"] == 'credit_index({"grades": [5, 4], "credits": [6, 3], "enrolled_credits": 12})'
+    assert run["said"].startswith("[2] Credit index: 1.40")
+
+
+def test_prompts_are_logged_from_the_moment_that_an_operator_wants_it(university: Any) -> None:
+    model, site, _, _ = university
+    admin = str(site.base_url).replace("/v1/", "/v1/admin/").rstrip("/")
+    asked = f"Average of a 5 with 6 credits, {uuid4().hex[:6]}?"
+
+    def steps() -> list[str]:
+        """Of a question that is asked now."""
+        script = [called("weighted_average", grades=[5], credits=[6]), Reply(["Enough"]), Reply(["It is 5.00 [2]."])]
+        model.script = script
+        answer = ask(site, asked)
+        found = f"{admin}/questions/{answer['request_id']}"
+        eventually(lambda: site.get(found).status_code == 200, every=0.5)
+        return [call["step"] for call in site.get(found).json()["outcome"].get("calls", ())]
+
+    assert steps() == []
+    changed = site.put(f"{admin}/privacy", json={"log_prompts": True, "note": "wrong averages"})
+    assert changed.status_code == 200, changed.text
+    eventually(lambda: steps() == ["rephrase", "tools", "tools", "answer"], every=1.0)
+    acts = site.get(f"{admin.rpartition('/sites/')[0]}/audit-log").json()["entries"]
+    [entry] = [one for one in acts if one["action"] == "privacy.put"]
+    assert entry["outcome"] == "done"
+
+
+def test_a_tool_for_staff_is_called_for_staff_alone(university: Any) -> None:
+    """With an argument that has an alias, and choices with which a visitor is asked for it."""
+    model, site, _, _ = university
+    model.seen.clear()
+    model.script = [called("salary", **{"pay-level": 8}), Reply(["Which pay level, 7 or 8?"])]
+    first = ask(site, "What do I earn?", key=STAFF)
+    assert first["answer"] == "Which pay level, 7 or 8?"
+    offered = {tool["function"]["name"]: tool["function"] for tool in model.seen[0]["tools"]}
+    assert list(offered["salary"]["parameters"]["properties"]) == ["pay-level"]
+    asked = "the visitor must be asked for: pay-level (Pay level.; one of: 7, 8)"
+    assert asked in model.seen[1]["messages"][-1]["content"]
+    model.script = [called("salary", **{"pay-level": 8}), Reply(["Enough"]), Reply(["You earn 4000 euros [2]."])]
+    assert ask(site, "The second", first["conversation_id"], key=STAFF)["answer"] == "You earn 4000 euros."
+    model.seen.clear()
+    model.script = [called("salary", **{"pay-level": 8}), Reply(["Enough"]), Reply(["On Mondays [1]."])]
+    other = ask(site, "What do I earn at level 8, and when is the office open?")
+    assert "salary" not in {tool["function"]["name"] for tool in model.seen[0]["tools"]}
+    assert "there is no tool 'salary'" in json.dumps(other["trace"])
+    assert other["answer"] == "On Mondays."
 
 
 def test_an_operation_of_a_web_service_is_called_with_its_secret(university: Any) -> None:

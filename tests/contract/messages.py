@@ -54,6 +54,7 @@ from schemas.outcome import (
     OutcomeSource,
     Rated,
     SecondVerdict,
+    ToolRun,
     Verdict,
     VerdictEvent,
 )
@@ -335,6 +336,7 @@ _OUTCOMES = (
         corrections=("3f9a1c20b7de",),
         corrected="answer",
         tools=("average",),
+        tool_runs=(ToolRun(call="average({})", said="[2] 4.67", ms=1.5),),
         strategy="direct",
         extractive=True,
         generated_by="model",

@@ -25,6 +25,7 @@ from schemas.outcome import (
     QuestionFilter,
     QuestionList,
     Rated,
+    ToolRun,
     Verdict,
     VerdictEvent,
 )
@@ -159,9 +160,11 @@ async def test_a_verdict_brings_no_words_back(store: Store, site: str) -> None:
 async def test_what_models_read_is_shown_with_its_question_and_forgotten_with_it(store: Store, site: str) -> None:
     call = ModelCall(step="answer", messages=(PromptMessage(role="user", text="When?"),), reply="At 8. At 9.")
     doubted = DoubtedSentence(sentence="At 8.", kind="figure", said="8", cited=(1,))
-    whole = outcome(answer="At 9.", calls=(call,), doubted=(doubted,))
+    run = ToolRun(call='hours({"day": "Monday"})', said="[2] At 9.", ms=2.0)
+    whole = outcome(answer="At 9.", calls=(call,), doubted=(doubted,), tool_runs=(run,))
     await store.put(happened(site, 1, whole))
-    await store.put(happened(site, 1, outcome(answer="At 9.")))  # said again by a worker that has not seen them
+    # Said again by a worker that has not seen the models' calls.
+    await store.put(happened(site, 1, outcome(answer="At 9.", tool_runs=(run,))))
     await store.put(happened(site, 2, whole, conversation="c2"))
     assert (await listed(store, site, 2)).questions[0].question == whole.question
     kept = await store.get(site, "request-0001")
@@ -169,10 +172,10 @@ async def test_what_models_read_is_shown_with_its_question_and_forgotten_with_it
     assert kept.outcome == whole
     await store.put(happened(site, 1, Forgotten(at=NOON, requests=("request-0001",))))
     await store.put(happened(site, 1, whole))  # delivered again
-    for n, (calls, doubts) in enumerate([((), ()), ((call,), (doubted,))], 1):
+    for n, (calls, doubts, runs) in enumerate([((), (), ()), ((call,), (doubted,), (run,))], 1):
         kept = await store.get(site, f"request-{n:04}")
         assert kept is not None
-        assert (kept.outcome.calls, kept.outcome.doubted) == (calls, doubts)
+        assert (kept.outcome.calls, kept.outcome.doubted, kept.outcome.tool_runs) == (calls, doubts, runs)
 
 
 async def test_feedback_alone_is_no_question(store: Store, site: str) -> None:

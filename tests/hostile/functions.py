@@ -43,6 +43,7 @@ from pipelines.query.answer.cite import CitationParser
 from pipelines.query.answer.entities import CodeSpans, EntityReader
 from pipelines.query.answer.grounding import Grounds
 from pipelines.query.answer.links import LinkFilter
+from pipelines.query.answer.marks import Unmarked
 from pipelines.query.answer.prompt import chat
 from pipelines.query.answer.sift import Sifter
 from pipelines.query.answer.strategies import turns
@@ -246,6 +247,11 @@ def _sifted(text: str) -> object:
     return [*(sifter.feed(text[at : at + 20]) for at in range(0, len(text), 20)), sifter.finish()]
 
 
+def _unmarked(text: str) -> str:
+    marks = Unmarked("01e6c55d3813b130")
+    return "".join([*(marks.feed(text[at : at + 20]) for at in range(0, len(text), 20)), marks.finish()])
+
+
 def _written(text: str) -> str:
     """What a model writes, as it comes."""
     links = LinkFilter(SOURCES)
@@ -377,8 +383,12 @@ CALLS: Mapping[str, Call] = {
     ),
     "pipelines.query.extractive.quotation.unread": lambda text: quotation.unread(_evidence(text), text),
     "pipelines.query.answer.sift.Sifter.feed": _sifted,
+    "pipelines.query.answer.marks.Unmarked.feed": _unmarked,
     "pipelines.query.answer.tools.given.unsaid": lambda text: unsaid(
-        {"n": [1, text], text[:100]: 7}, [text, text], ("en", "de")
+        {"n": [1, text], text[:100]: 7},
+        {"properties": {"n": {"items": {"enum": [text, 1]}}}},
+        [text, text],
+        ("en", "de"),
     ),
     "pipelines.query.answer.tools.registry.Tool.read": lambda text: _read_arguments(text),
     "pipelines.query.answer.tools.results.as_source": lambda text: as_source(

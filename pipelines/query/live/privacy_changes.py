@@ -38,7 +38,7 @@ class PrivacyChanges:
 
     def wanted(self, state: PrivacyState, order: PrivacyOrder) -> PrivacyRules:
         """What is asked for, with what stays as it is."""
-        given = order.model_dump(include={"log_questions", "conversations", "outcomes"}, exclude_none=True)
+        given = order.model_dump(include=set(PrivacyRules.model_fields), exclude_none=True)
         return state.rules.model_copy(update=given)
 
     def loss(self, state: PrivacyState, rules: PrivacyRules) -> PrivacyLoss | None:
@@ -99,7 +99,7 @@ class PrivacyChanges:
 
     def _state(self, site: str, history: TextHistory) -> PrivacyState:
         filed = filed_rules(self._settings.site(site))
-        rules = (_read(history.text) if history.text is not None else None) or filed
+        rules = (_read(history.text, filed) if history.text is not None else None) or filed
         return PrivacyState(
             site=site,
             rules=rules,
@@ -107,7 +107,7 @@ class PrivacyChanges:
             filed=filed,
             deleted_by=deleted_by(history.versions, filed, self._now()),
             versions=tuple(
-                PrivacyVersion(**one.noted(), of=one.of, rules=_read(one.text) if one.text is not None else None)
+                PrivacyVersion(**one.noted(), of=one.of, rules=_read(one.text, filed) if one.text is not None else None)
                 for one in history.versions
             ),
         )
@@ -127,9 +127,9 @@ def _place(site: str) -> Place:
     return Place(site, "privacy", PRIVACY)
 
 
-def _read(text: str) -> PrivacyRules | None:
+def _read(text: str, filed: PrivacyRules) -> PrivacyRules | None:
     """None: another release has written it."""
     try:
-        return read_rules(text)
+        return read_rules(text, filed)
     except ValidationError:
         return None

@@ -1,8 +1,8 @@
 """Site privacy: what each site keeps of what its visitors say; the setting, or in its place what was changed since.
 
-pagewire.yaml: log_questions, retention ──────────┐
-versions that were made live (live_texts.py) ─────┴─▶ PrivacyRules ─▶ masks.py: what is logged
-                                                                   └▶ log/retention.py: what is deleted
+pagewire.yaml: log_questions, log_prompts, retention ──┐
+versions that were made live (live_texts.py) ──────────┴─▶ PrivacyRules ─▶ masks.py: what is logged
+                                                                        └▶ log/retention.py: what is deleted
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class SitePrivacy:
         for version in live:
             if version.kind == "privacy" and version.text is not None:
                 try:
-                    taken[version.site] = read_rules(version.text)
+                    filed = filed_rules(self._sites.get(version.site, Site()))
+                    taken[version.site] = read_rules(version.text, filed)
                 except ValidationError as err:
                     log.warning(
                         "what a site keeps cannot be read, and pagewire.yaml counts",
@@ -59,14 +60,27 @@ def filed_rules(site: Site) -> PrivacyRules:
     kept = site.retention
     return PrivacyRules(
         log_questions=site.log_questions,
+        log_prompts=site.log_prompts,
         conversations=min(kept.conversations, MAX_DAYS),
         outcomes=min(kept.outcomes, MAX_DAYS),
     )
 
 
-def read_rules(text: str) -> PrivacyRules:
-    """Raises: ValidationError."""
-    return PrivacyRules.model_validate_json(text, extra="allow")
+def read_rules(text: str, filed: PrivacyRules) -> PrivacyRules:
+    """The rules of a version.
+
+    Args:
+        filed: what pagewire.yaml says, where a release before the last has written the version.
+
+    Raises:
+        ValidationError.
+    """
+    rules = PrivacyRules.model_validate_json(text, extra="allow")
+    return (
+        rules
+        if "log_prompts" in rules.model_fields_set
+        else rules.model_copy(update={"log_prompts": filed.log_prompts})
+    )
 
 
 def written_rules(rules: PrivacyRules) -> str:
@@ -85,7 +99,7 @@ def deleted_by(versions: Sequence[TextVersion], filed: PrivacyRules, now: dateti
     counting = []
     for version in (one for one in versions if not one.candidate):
         try:
-            counting.append(filed if version.text is None else read_rules(version.text))
+            counting.append(filed if version.text is None else read_rules(version.text, filed))
         except ValidationError:
             return None
         if version.at <= now - GRACE:

@@ -204,7 +204,7 @@ class TextChanges:
         """Raises: BadText."""
         try:
             if place.kind == "privacy":
-                read_rules(text)
+                read_rules(text, filed_rules(self._settings.site(place.site)))
             elif place.kind == "corrections":
                 read_correction(text)
             elif place.kind == "settings":

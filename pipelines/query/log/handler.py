@@ -26,12 +26,21 @@ def log_handler(store: OutcomeStore, keeping: Keeping) -> Handler:
     async def handle(record: Record, sender: Sender) -> None:
         event = OutcomeEvent.decode(record.value)
         masks = keeping()
-        if isinstance(event.event, Forgotten) or not masks.knows(event.site) or masks.logs_words(event.site):
+        if isinstance(event.event, Forgotten) or not masks.knows(event.site) or masks.logs_prompts(event.site):
             await store.put(event)
+        elif masks.logs_words(event.site):
+            await store.put(_without_prompts(event))
         elif masks.logs(event.site):
             await store.put(_wordless(event))
 
     return handle
+
+
+def _without_prompts(event: OutcomeEvent) -> OutcomeEvent:
+    said = event.event
+    if not isinstance(said, Outcome) or not (said.calls or said.doubted):
+        return event
+    return event.model_copy(update={"event": said.model_copy(update={"calls": (), "doubted": ()})})
 
 
 def _wordless(event: OutcomeEvent) -> OutcomeEvent:

@@ -17,8 +17,10 @@ import structlog
 from pipelines.query.extractive.courtesy import Utterance, recognized
 from pipelines.query.extractive.follow_ups import earlier
 from pipelines.query.giving_up import in_time
+from pipelines.query.live.site_privacy import SitePrivacy
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.live.tuning import SiteTuning
+from pipelines.query.masks import Masks
 from pipelines.query.model_calls import Call, bounded, recorded
 from pipelines.query.rephrase.rewrite import Rewriter, rewrite, search_mode
 from pipelines.query.settings import QuerySettings
@@ -31,7 +33,11 @@ logger = structlog.get_logger(__name__)
 
 
 def rephrase_handler(
-    settings: QuerySettings, site_prompts: SitePrompts, rewriter: Rewriter | None, tuning: SiteTuning | None = None
+    settings: QuerySettings,
+    site_prompts: SitePrompts,
+    rewriter: Rewriter | None,
+    tuning: SiteTuning | None = None,
+    privacy: SitePrivacy | None = None,
 ) -> Handler:
     """A question becomes one that needs no conversation.
 
@@ -39,7 +45,9 @@ def rephrase_handler(
 
     Args:
         tuning: what was made live of the sites' settings; default: nothing was.
+        privacy: what they keep; default: what their settings say.
     """
+    masks = Masks(settings.sites, privacy)
 
     def reachable(site: str, lang: str) -> bool:
         known = settings.site(site)
@@ -85,7 +93,7 @@ def rephrase_handler(
             mode=mode,
             courtesy="about" if kind == "person" else kind,
             person=kind == "person",
-            calls=bounded(calls) if calls and request.logged_as and settings.site(request.site).log_prompts else (),
+            calls=bounded(calls) if calls and request.logged_as and masks.logs_prompts(request.site) else (),
             usage=Usage().and_for(spent),
             timings_ms=timings,
         )

@@ -41,10 +41,13 @@ def test_words_of_a_question_that_was_erased_do_not_come_back(erased_in: str) ->
     erased = {
         "site": "town", "request_id": "r1", "forgotten": True, "question": None, "rephrased": None, "comment": None,
         "labelled_by": None,
-        "outcome": {"vector": None, "asker": "", "answer": None, "calls": [], "doubted": [], "labels": None},
+        "outcome": {
+            "vector": None, "asker": "", "answer": None, "calls": [], "doubted": [], "tool_runs": [], "labels": None
+        },
     }  # fmt: skip
     said = LOGGED | {"comment": "I am Ada.", "rating": "up", "rated_at": MONDAY, "labelled_by": ["bo"]}
     said = said | {"outcome": said["outcome"] | {"labels": {"given": [{"rater": "bo"}]}, "calls": [{"step": "answer"}]}}
+    said["outcome"]["tool_runs"] = [{"call": "fee({})"}]
     found = whole_question(erased, said) if erased_in == "there" else whole_question(said, erased)
     assert found == said | erased | {"outcome": {"became": "answered"} | erased["outcome"]}
     assert whole_question(found, said) is None

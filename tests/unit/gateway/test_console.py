@@ -385,6 +385,8 @@ async def test_one_question_is_shown_whole(operator: httpx.AsyncClient, fakes: F
         "https://www.town.example/library",
         "https://www.town.example/fees",
     ]
+    assert said(page, ".machine .chunks code") == ['weighted_average({"grades": [5, 4]})', f"fee({EVIL})"]
+    assert said(page, ".machine .chunk") == ["[2] Weighted average: 4.50", EVIL]
     doubts = said(page, ".chunks .hint")
     assert doubts[0] == "The figure “99 euros” is not in the cited sources (1, 2). Left out."
     assert doubts[1].endswith("is not in the sources. Shown with a note.")

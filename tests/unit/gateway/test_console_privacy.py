@@ -34,7 +34,8 @@ def form_of(page: BeautifulSoup) -> dict[str, str]:
     """As a browser would send it, with its box ticked."""
     form = one(page, "main form.filter")
     values = {str(each["name"]): str(each.get("value", "")) for each in form.select("input")}
-    return values | {"log_questions": str(one(form, "option[selected]")["value"])}
+    chosen = {str(each["name"]): str(one(each, "option[selected]")["value"]) for each in form.select("select")}
+    return values | chosen
 
 
 async def test_who_keeps_less_sees_what_goes_and_when_before_it_is_so(
@@ -80,6 +81,21 @@ async def test_what_loses_nothing_is_changed_undone_and_goes_back_to_the_file(
     done = await send(webmaster, f"{PRIVACY}/remove", {"over": "3", "sure": "yes"})
     assert done.headers["location"].endswith("removed")
     assert form_of(page_of(await webmaster.get(PRIVACY)))["log_questions"] == form["log_questions"] == "on"
+
+
+async def test_what_models_read_is_logged_from_now_on(webmaster: httpx.AsyncClient, fakes: FakePorts) -> None:
+    form = form_of(page_of(await webmaster.get(PRIVACY)))
+    assert form["log_prompts"] == "off"
+    page = page_of(await send(webmaster, PRIVACY, form | {"log_prompts": "on"}))
+    assert "with what models read and wrote" in said(page, "main form.filter strong")[0]
+    assert (await send(webmaster, PRIVACY, form_of(page))).status_code == 303
+    assert form_of(page_of(await webmaster.get(PRIVACY)))["log_prompts"] == "on"
+    listed = page_of(await webmaster.get("/console/sites"))
+    assert any(each.endswith("; with what models read and wrote") for each in said(listed, ".facts dd"))
+    assert [(entry.action, entry.via, entry.who) for entry in fakes.audit_log.kept] == [
+        ("privacy.put", "console", "webmaster")
+    ]
+    page_of(await send(webmaster, PRIVACY, form | {"log_prompts": "perhaps"}), 422)
 
 
 async def test_what_does_not_fit_and_what_came_late_is_said(webmaster: httpx.AsyncClient, fakes: FakePorts) -> None:

@@ -14,7 +14,7 @@ PRIVACY = "/v1/admin/sites/town/privacy"
 
 async def test_it_is_changed_and_everything_comes_back(client: httpx.AsyncClient, fakes: FakePorts) -> None:
     state = (await client.get(PRIVACY, headers=bearer(VIEW_TOWN))).json()
-    filed = {"log_questions": "on", "conversations": 90, "outcomes": 365}
+    filed = {"log_questions": "on", "conversations": 90, "outcomes": 365, "log_prompts": False}
     assert (state["rules"], state["live"], state["filed"], state["versions"]) == (filed, 0, filed, [])
     order = {"log_questions": "without-text", "note": "as our notice says", "over": 0}
     answer = await client.put(PRIVACY, json=order, headers=bearer(EVERYTHING_TOWN))

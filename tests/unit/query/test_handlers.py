@@ -18,8 +18,10 @@ from pipelines.query.answer.stops import Stops
 from pipelines.query.examples import Examples
 from pipelines.query.extractive.follow_ups import signs
 from pipelines.query.giving_up import apology, with_deadline
+from pipelines.query.live.site_privacy import SitePrivacy
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.live.tuning import SiteTuning
+from pipelines.query.model_calls import begun
 from pipelines.query.outcomes import Outcomes
 from pipelines.query.ports import Completion, IndexNotTried
 from pipelines.query.publish import CLOCK_SKEW_MS
@@ -33,9 +35,11 @@ from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.indexes import IndexGone
 from pipelines.runtime.record import Record
+from prompts.loader import ChatMessage
 from schemas.answer import AnswerEvent, Done, Failed, Token, Usage
 from schemas.base import Message, WireError
 from schemas.example import WorkedExample
+from schemas.privacy import PrivacyRules
 from schemas.query import Earlier, Question, Rephrased, Retrieved, Trial, Tuned, Turn
 from schemas.text_version import TextVersion
 from schemas.topics import REPHRASED, RETRIEVED
@@ -242,6 +246,24 @@ async def test_a_question_goes_on_with_the_settings_that_were_made_live_but_for_
         Tuned(hits=4, think=True),
         Tuned(think=True),
     ]
+
+
+async def test_prompts_are_kept_from_the_moment_that_a_site_wants_them() -> None:
+    class Recorded(FakeChat):
+        async def complete(self, messages: Sequence[ChatMessage], **more: Any) -> Completion:
+            begun("rephrase", messages)
+            return await super().complete(messages, **more)
+
+    privacy, sender = SitePrivacy(SETTINGS.sites), FakeSender()
+    handle = rephrase_handler(SETTINGS, SITE_PROMPTS, rewriter(Recorded("When?", "When?")), privacy=privacy)
+    asking = asked().model_copy(update={"logged_as": "c"})
+    await handle(record(asking), sender)
+    rules = PrivacyRules(log_questions="on", conversations=9, outcomes=9, log_prompts=True).model_dump_json()
+    text = {"site": "town", "kind": "privacy", "name": "rules", "version": 1, "by": "anna", "at": NOON, "text": rules}
+    privacy.take([TextVersion.model_validate(text)])
+    await handle(record(asking), sender)
+    made = [sent.message for sent in sender.sent if isinstance(sent.message, Rephrased)]
+    assert [[call.step for call in each.calls] for each in made] == [[], ["rephrase"]]
 
 
 class Searchers:

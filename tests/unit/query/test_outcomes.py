@@ -23,9 +23,9 @@ from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from pipelines.runtime.settings import QuestionLogging
 from prompts.loader import ChatMessage
-from schemas.answer import Answered, AnswerEvent, Done, Failed, PendingCall, Token, Usage
+from schemas.answer import Answered, AnswerEvent, Done, Failed, PendingCall, Step, Token, Usage
 from schemas.base import Message
-from schemas.outcome import DoubtedSentence, Outcome, OutcomeEvent
+from schemas.outcome import DoubtedSentence, Outcome, OutcomeEvent, ToolRun
 from schemas.query import (
     Became,
     Evidence,
@@ -234,6 +234,29 @@ async def test_the_answer_is_kept_with_the_numbers_of_its_pages_unless_not_every
     assert event is not None
     assert isinstance(event.event, Outcome)
     assert event.event.answer == (None if groups else "Ring 030 5550123, not [phone].")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "groups", "kept"), [("on", (), True), ("without-text", (), False), ("on", ("staff",), False)]
+)
+async def test_what_tools_were_called_with_is_kept_masked_as_the_answer_is(
+    wanted: QuestionLogging, groups: tuple[str, ...], kept: bool
+) -> None:
+    ran = Step(
+        kind="tool", asked='fee({"mail": "anna@mail.example", "for": 2})', said="[2] 12 euros, 0171 2345678.", ms=3.0
+    )
+    half = Step(kind="tool", asked="fee({})", said=f"{'Pay here. ' * 40}Ring 0171 234…")
+    end = answered(cited(), trace=(Step(kind="model", asked="tools", said="fee"), ran, half))
+    asked = passages().request.model_copy(update={"groups": groups})
+    event = await said(passages(request=asked), Published(end, None), wanted)
+    assert event is not None
+    assert isinstance(event.event, Outcome)
+    if not kept:
+        assert "tool_runs" not in event.dumped()["event"]
+        return
+    first, second = event.event.tool_runs
+    assert first == ToolRun(call='fee({"mail": "[e-mail]", "for": 2})', said="[2] 12 euros, [phone].", ms=3.0)
+    assert (second.said.endswith("Pay here. …"), "0171" in second.said) == (True, False)
 
 
 def call(step: str, said: str, reply: str) -> Call:

@@ -22,6 +22,7 @@ from typing import ClassVar, Protocol
 from pipelines.query.answer import prompt as answer
 from pipelines.query.answer.grounding import Grounds
 from pipelines.query.answer.judging import Judge, Refuted
+from pipelines.query.answer.marks import Unmarked
 from pipelines.query.answer.sift import Sifter
 from pipelines.query.answer.tools.pages import Finder
 from pipelines.query.answer.tools.registry import SiteTools, no_tools
@@ -335,16 +336,22 @@ async def cited(
     checked = grounds.doubt if grounds and sources and task.check != "off" else None
     note = task.note if task.check == "mark" else ""
     sifter = Sifter(sources, checked, task.retrieved.request.lang, note)
-    cut, written = False, ""
+    cut, written, unmarked = False, "", Unmarked(task.fence)
     async with aclosing(model.stream(messages, max_tokens=task.room)) as deltas:
         async for delta in deltas:
-            written += delta.text
-            async with aclosing(_sifted(sifter, delta.text)) as events:
+            text = unmarked.feed(delta.text)
+            written += text
+            async with aclosing(_sifted(sifter, text)) as events:
                 async for event in events:
                     yield event
             if delta.usage is not None:
                 yield delta.usage
             cut = delta.cut
+    if rest := unmarked.finish():
+        written += rest
+        async with aclosing(_sifted(sifter, rest)) as events:
+            async for event in events:
+                yield event
     for event in sifter.finish(cut=cut):
         yield event
     if judge is not None and checked is not None and sifter.citations:

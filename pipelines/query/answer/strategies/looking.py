@@ -30,8 +30,9 @@ class Looking:
         self._means = means
 
     async def run(self, task: Task) -> AsyncGenerator[Piece, None]:
-        of_site = await self._means.tools(task.retrieved.request.site) if self.way.of_site else ()
-        loop = ToolLoop(self._means, task, self.way, of_site)
+        request = task.retrieved.request
+        of_site = await self._means.tools(request.site) if self.way.of_site else ()
+        loop = ToolLoop(self._means, task, self.way, [tool for tool in of_site if tool.is_for(request.groups)])
         async with aclosing(loop.run()) as pieces:
             async for piece in pieces:
                 yield piece

@@ -100,7 +100,8 @@ class ToolLoop:
         self.library = NumberedSources.of(task.retrieved.sources)
         self._tools = _tools(means, task, self.library, way, of_site)
         history = task.retrieved.request.history
-        self._waiting = history[-1].pending if history and of_site else None
+        waiting = history[-1].pending if history else None
+        self._waiting = waiting if waiting and waiting.tool in {tool.name for tool in of_site} else None
         self.pending: PendingCall | None = None
         self._native = task.tool_calls != "text"
         self._turns: list[ToolTurn] = []
@@ -182,7 +183,7 @@ class ToolLoop:
             completion = await self._model.complete(messages, max_tokens=CALL_TOKENS)
             turn = spoken(completion, specs)
             turn.said = shortened(turn.said, SAID_CHARS)
-        said = completion.text.strip() or " ".join(f"{call.name}({call.arguments})" for call in turn.calls)
+        said = completion.text.strip() or " ".join(map(str, turn.calls))
         return turn, completion.usage, step("model", self._way.prompt, said, began)
 
     def _opening(self, told: str) -> tuple[ChatMessage, ...]:
@@ -222,6 +223,7 @@ class ToolLoop:
                 return _Result(f"wrong call: {call.name}: missing: {slots}")
             if tool.title:
                 self.pending = PendingCall(tool=tool.name, arguments=_json(err.given), missing=err.names)
+                self.facts.append(slots)  # "Which zone, 1 or 2?" is no claim of the model
             return _Result(self._noted(call, f"the visitor must be asked for: {slots}"), asks=True)
         except BadCall as err:
             return _Result(f"wrong call: {err}")
@@ -247,7 +249,7 @@ class ToolLoop:
         turns = [text for turn in request.history for text in (turn.question, turn.answer)]
         texts = [request.question, *turns, known, *(source.text for source in self.library.all), *self.facts]
         langs = (request.lang, *(source.lang for source in self.library.all), "en")
-        made_up = unsaid(given, texts, langs)
+        made_up = unsaid(given, tool.spec.parameters, texts, langs)
         sure = {name: value for name, value in given.items() if name not in made_up}
         wanted = list(dict.fromkeys([*tool.missing(given), *made_up]))
         if wanted:
@@ -291,7 +293,7 @@ def _key(call: ToolCall) -> tuple[str, ...]:
 
 
 def _told(call: ToolCall) -> str:
-    return _only(call) or f"{call.name}({call.arguments})"
+    return _only(call) or str(call)
 
 
 def _only(call: ToolCall) -> str | None:

@@ -3,7 +3,8 @@
 async def bus(stop: Annotated[str, Field(description="Name of the stop.")], at: time | None = None) -> str:
     """Says when the next bus leaves."""
 
-A parameter without a `Field` is described by the `Args:` of the docstring.
+A parameter without a `Field` is described by the `Args:` of the docstring. One with an `alias` has that name for the
+model and its visitors, and its own for the function.
 
 Tool.of(bus).spec  ─▶ {"name": "bus", "description": "Says when ...", "parameters": <JSON schema>}
 Tool.of(bus).call('{"stop": "Mill"}')  ─▶ checked arguments, filled in ─▶ await bus(stop="Mill")
@@ -21,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, Validation
 from pydantic.fields import FieldInfo
 from pydantic_core import from_json
 
+from pipelines.query.answer.tools.argument_schema import ArgumentSchema
 from pipelines.query.ports import ToolSpec
 from prompts.loader import ToolCall
 from schemas.query import Source
@@ -28,7 +30,8 @@ from schemas.query import Source
 PROBLEMS = 3  # of wrong arguments that the model reads
 ARGUMENT_CHARS = 8_000  # of a call as a model writes it
 COMPLAINT_CHARS = 500  # of what is wrong with a call
-SHOWN = 60  # characters of a tool's name that does not exist
+SHOWN = 60  # characters of a tool's name that does not exist, or of a value to choose
+CHOICES = 20  # of an argument that the visitor is asked for
 
 CONFIG = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False, protected_namespaces=())
 
@@ -71,6 +74,7 @@ class Tool:
     """One function as a tool.
 
     `title`: of a tool of the site, what its visitors read above its result, which is a source then; empty: one of ours.
+    `groups`: access groups whose visitors may have it called; None: everybody.
     """
 
     name: str
@@ -79,6 +83,7 @@ class Tool:
     function: Function
     title: str = ""
     schema: Mapping[str, Any] | None = None  # of the arguments, as the model reads it; default: that of `arguments`
+    groups: Collection[str] | None = None
 
     @classmethod
     def of(cls, function: Function) -> Tool:
@@ -97,9 +102,14 @@ class Tool:
                     raise TypeError(f"tool {name}: argument {argument.name} cannot be given by its name")
                 if argument.name not in hints:
                     raise TypeError(f"tool {name}: argument {argument.name} has no type")
-                default = ... if argument.default is inspect.Parameter.empty else argument.default
-                fields[argument.name] = (_described(hints[argument.name], told.get(argument.name)), default)
+                hint = _described(hints[argument.name], told.get(argument.name))
+                # A default may stand in the `Field` of the type as well.
+                empty = argument.default is inspect.Parameter.empty
+                fields[argument.name] = hint if empty else (hint, argument.default)
             model = create_model(name, __config__=CONFIG, **fields)
+            names = [_written_as(name, field) for name, field in model.model_fields.items()]
+            if doubled := [each for each in names if names.count(each) > 1]:
+                raise TypeError(f"tool {name}: two arguments are called {doubled[0]}")
             model.model_json_schema()
         except (NameError, PydanticUserError) as err:
             raise TypeError(f"tool {name}: no schema can be made of its arguments: {err}") from err
@@ -110,6 +120,10 @@ class Tool:
         schema = dict(self.schema or self.arguments.model_json_schema())
         schema.pop("title", None)
         return ToolSpec(self.name, self.description, schema)
+
+    def is_for(self, groups: Collection[str]) -> bool:
+        """Whether a visitor with these access groups may have it called."""
+        return self.groups is None or not set(self.groups).isdisjoint(groups)
 
     def read(self, arguments: str) -> dict[str, Any]:
         """The arguments that a model wrote, without the empty ones. Raises: BadCall: no JSON object, or too long."""
@@ -127,7 +141,7 @@ class Tool:
     @property
     def fields(self) -> dict[str, FieldInfo]:
         """The arguments, by the names that a model writes."""
-        return {field.alias or name: field for name, field in self.arguments.model_fields.items()}
+        return {_written_as(name, field): field for name, field in self.arguments.model_fields.items()}
 
     def missing(self, given: Collection[str]) -> list[str]:
         """The arguments that it needs besides these."""
@@ -135,8 +149,8 @@ class Tool:
 
     def in_words(self, names: Iterable[str]) -> list[str]:
         """These arguments as a visitor can be asked for them."""
-        fields = self.fields
-        return [_in_words(name, fields[name]) for name in names]
+        fields, schema = self.fields, self.spec.parameters
+        return [_in_words(name, fields[name], ArgumentSchema.of(schema, name).choices) for name in names]
 
     async def call(self, given: Mapping[str, Any]) -> Said:
         """Run it with arguments that a model gave.
@@ -151,9 +165,8 @@ class Tool:
                 raise MissingSlots(self.in_words(missing)) from None
             problems = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in err.errors()[:PROBLEMS]]
             raise BadCall(f"{self.name}: {'; '.join(problems)[:COMPLAINT_CHARS]}") from None
-        fields = self.arguments.model_fields.items()
         try:
-            said = await self.function(**{field.alias or name: getattr(checked, name) for name, field in fields})
+            said = await self.function(**{name: getattr(checked, name) for name in self.arguments.model_fields})
         except (ValueError, OverflowError) as err:
             raise BadCall(f"{self.name}: {str(err)[:COMPLAINT_CHARS]}") from err
         return said if isinstance(said, Said) else Said(said)
@@ -197,5 +210,15 @@ def _described(hint: Any, told: str | None) -> Any:
     return Annotated[hint, Field(description=told)] if told and not known else hint
 
 
-def _in_words(name: str, field: FieldInfo) -> str:
-    return f"{name.replace('_', ' ')} ({field.description})" if field.description else name.replace("_", " ")
+def _written_as(name: str, field: FieldInfo) -> str:
+    """The name of an argument as a model writes it. Raises: TypeError: it has several."""
+    alias = field.validation_alias or name
+    if not isinstance(alias, str):
+        raise TypeError(f"argument {name} has an alias that is no name")
+    return alias
+
+
+def _in_words(name: str, field: FieldInfo, choices: Sequence[Any]) -> str:
+    listed = [str(each)[:SHOWN] for each in choices[:CHOICES]] + ["…"] * (len(choices) > CHOICES)
+    details = "; ".join(filter(None, [field.description, f"one of: {', '.join(listed)}" if listed else ""]))
+    return f"{name.replace('_', ' ')} ({details})" if details else name.replace("_", " ")

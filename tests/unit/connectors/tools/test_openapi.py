@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from copy import deepcopy
 from typing import Any
@@ -102,6 +103,61 @@ def test_no_argument_leaves_its_place_in_the_path(value: str) -> None:
         one("getFee").request("https://fees.example", {"kind": value})
 
 
+def at(path: str, *names: str, **schema: Any) -> dict[str, Any]:
+    """A document with one operation at a path."""
+    parameters = [{"name": each, "in": "path", "required": True, "schema": schema} for each in names]
+    operation = {"operationId": "getIt", "summary": "Gets it.", "parameters": parameters}
+    return {"openapi": "3.0.0", "paths": {path: {"get": operation}}}
+
+
+@pytest.mark.parametrize(
+    ("path", "values", "asked"),
+    [
+        ("/v1/{a}.{b}", {"a": "x", "b": "y/z"}, "/v1/x.y%2Fz"),
+        ("/v1/{a}.{b}", {"a": "x-1 ü", "b": 2}, "/v1/x-1%20%C3%BC.2"),
+        ("/{a}...{b}/c", {"a": "v1.0", "b": "v1.1"}, "/v1.0...v1.1/c"),
+        ("/{y}-{m}-{d}", {"y": 2026, "m": "05", "d": "06"}, "/2026-05-06"),
+        ("/{a}.json", {"a": "b.json"}, "/b.json.json"),
+        ("/v{a}:cancel", {"a": "1:2"}, "/v1%3A2:cancel"),
+        ("/{a}/{b}", {"a": "1.2", "b": "..."}, "/1.2/..."),
+    ],
+)
+def test_a_segment_has_several_values(path: str, values: dict[str, Any], asked: str) -> None:
+    assert one("getIt", at(path, *values)).request("https://it.example/", values).url == f"https://it.example{asked}"
+
+
+@pytest.mark.parametrize(
+    ("path", "values", "complaint"),
+    [
+        ("/v1/{a}.{b}", {"a": "x.y", "b": "z"}, "a: '.' cannot be in 'x.y': it parts a and b"),
+        ("/v1/{a}.{b}", {"a": "x", "b": "y.z"}, "b: '.' cannot be in"),
+        ("/v1/{a}.{b}", {"a": ".", "b": "."}, "a: '.' is no value"),
+        ("/{a}...{b}", {"a": "x.", "b": "y"}, "a: '...' cannot be in"),
+        ("/{a}...{b}", {"a": "x", "b": ".y"}, "b: '...' cannot be in"),
+        ("/{y}-{m}-{d}", {"y": 2026, "m": -5, "d": 6}, "m: '-' cannot be in"),
+        ("/{a}.json", {"a": ".."}, "is no value"),
+    ],
+)
+def test_values_that_would_be_read_as_others_are_refused(path: str, values: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(complaint)):
+        one("getIt", at(path, *values)).request("https://it.example", values)
+
+
+@pytest.mark.parametrize("schema", [{"default": "v1"}, {"const": "v1"}, {"enum": ["v1"]}])
+def test_a_value_that_the_schema_gives_need_not_be_given(schema: dict[str, Any]) -> None:
+    operation = one("getIt", at("/{version}", "version", **schema))
+    assert "required" not in operation.schema
+    checked = dict(operation.arguments.model_validate({}))
+    assert operation.request("https://it.example", operation.named(checked)).url == "https://it.example/v1"
+
+
+def test_a_default_of_another_type_is_not_sent() -> None:
+    operation = one("getIt", at("/{year}", "year", type="integer", default="soon"))
+    with pytest.raises(ValidationError):
+        operation.arguments.model_validate({})
+    assert dict(operation.arguments.model_validate({"year": "2026"})) == {"p0": 2026}
+
+
 def changed(*path: Any, to: Any) -> dict[str, Any]:
     document = deepcopy(DOCUMENT)
     node: Any = document
@@ -130,6 +186,10 @@ WIDE: dict[str, Any] = {f"l{n}": {"properties": {i: {"$ref": f"#/x/l{n + 1}"} fo
         ("getFee", changed(*GET, "parameters", to=[{"$ref": "https://evil.example/p.json"}]), "in another document"),
         ("getFee", changed(*GET, "parameters", to=[{"$ref": "#/components/nothing"}]), "is not in the document"),
         ("getFee", changed("paths", "/fees/{kind}", "parameters", to=[]), "do not fit"),
+        ("getIt", at("/v1/{a}{b}", "a", "b"), "nothing parts two parameters in its path '/v1/{a}{b}'"),
+        ("getIt", at("/v1/{a/b}", "a/b"), "do not fit"),
+        ("getIt", at("/v1?kind={a}", "a"), "do not fit"),
+        ("getIt", at("/v1/{a", "a"), "do not fit"),
         ("make-quote", changed("components", "schemas", "Order", to=ROUND), "refer in a circle"),
         ("make-quote", changed("components", "schemas", "Order", to={"$ref": "#/x/l0"}) | {"x": WIDE}, "too large"),
         ("make-quote", changed("components", "schemas", "Order", to={"type": "array"}), "no JSON object"),
@@ -141,7 +201,7 @@ def test_documents_that_do_not_fit_are_refused(id: str, document: Any, complaint
     if complaint is None:
         assert one(id, document).description == "For residents."
         return
-    with pytest.raises(BadDocument, match=complaint):
+    with pytest.raises(BadDocument, match=re.escape(complaint)):
         operations(document, [id])
 
 

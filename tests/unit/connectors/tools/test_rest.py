@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -44,9 +44,11 @@ class Service(SafeFetch):
         return Fetched(url, 200, self._body, head.headers)
 
 
-def tool(service: Service, id: str = "getFee") -> RestTool:
+def tool(service: Service, id: str = "getFee") -> Callable[..., Awaitable[str]]:
+    """As a tool calls it: with arguments that were checked."""
     [operation] = operations(DOCUMENT, [id])
-    return RestTool(operation, "https://fees.example", {"X-Key": "hush"}, service)
+    rest = RestTool(operation, "https://fees.example", {"X-Key": "hush"}, service)
+    return lambda **given: rest(**dict(operation.arguments.model_validate(given)))
 
 
 async def test_a_reply_becomes_text() -> None:
@@ -66,7 +68,7 @@ async def test_an_argument_may_be_called_self() -> None:
 
 async def test_a_body_is_posted() -> None:
     service = Service()
-    await tool(service, "make-quote")(persons=2, note=None)
+    await tool(service, "make-quote")(persons=2)
     [(url, body, headers)] = service.asked
     assert (url, body) == ("https://fees.example/quotes", b'{"persons": 2}')
     assert headers["Content-Type"] == "application/json"

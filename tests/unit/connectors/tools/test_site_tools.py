@@ -75,6 +75,24 @@ async def test_operations_of_a_file_are_tools(tmp_path: Path) -> None:
     assert "hush" not in repr(settings) + repr(tool.spec)
 
 
+async def test_tools_may_be_for_some_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site_tools, "entry_points", lambda group: [point("double", "double")])
+    given = [
+        {"function": "double", "groups": ["staff"]},
+        {"openapi": written(tmp_path), "operations": ["getFee"], "groups": ["board", "staff"]},
+        {"openapi": written(tmp_path), "operations": ["make-quote"]},
+    ]
+    settings = TypeAdapter(Sequence[SiteTool]).validate_python(given)
+    tools = {tool.name: tool for tool in await ConnectedTools({"town": settings}, SafeFetch()).of("town")}
+
+    def for_groups(*groups: str) -> set[str]:
+        return {name for name, tool in tools.items() if tool.is_for(groups)}
+
+    assert for_groups() == {"make_quote"}
+    assert for_groups("board", "guests") == {"make_quote", "get_fee"}
+    assert for_groups("staff") == {"make_quote", "get_fee", "double"}
+
+
 @pytest.mark.parametrize(
     ("document", "more", "complaint"),
     [
@@ -203,6 +221,11 @@ async def test_a_document_at_an_address_takes_no_other_tool_s_place(tmp_path: Pa
         {"openapi": "x.yaml", "operations": ["a"], "secret": "Bearer x\n"},
         {"openapi": "x.yaml", "operations": ["a"], "secret": "Bearer \u00fc"},
         {"openapi": "x.yaml", "operations": ["a"], "method": "DELETE"},
+        {"openapi": "x.yaml", "operations": ["a"], "groups": []},
+        {"function": "average", "groups": []},
+        {"function": "average", "group": ["staff"]},
+        {"groups": ["staff"]},
+        3,
     ],
 )
 def test_settings_that_make_no_sense_are_refused(wrong: Any) -> None:

@@ -122,6 +122,36 @@ async def test_steps_back_and_versions(world: World) -> None:
         await world.changes.restore("town", 99, JUST, "ben")
 
 
+async def test_prompts_are_logged_while_the_system_runs(world: World) -> None:
+    masks = Masks(world.settings.sites, world.privacy)
+    await world.put(outcomes=400)
+    await world.rules()
+    assert not masks.logs_prompts("town")
+    state = await world.put(log_prompts=True, note="wrong fees")
+    assert (state.rules.log_prompts, state.rules.outcomes, state.versions[0].note) == (True, 400, "wrong fees")
+    await world.rules()
+    assert masks.logs_prompts("town")
+    await world.put(log_questions="without-text")
+    await world.rules()
+    assert not masks.logs_prompts("town")
+    await world.changes.roll_back("town", JUST, "ben")
+    await world.changes.roll_back("town", JUST, "ben")
+    await world.rules()
+    assert not masks.logs_prompts("town")
+
+
+async def test_what_an_earlier_release_wrote_logs_prompts_as_the_file_says(world: World) -> None:
+    version = {"site": "town", "kind": "privacy", "name": "rules", "version": 1, "by": "anna", "at": NOON}
+    text = '{"log_questions": "on", "conversations": 30, "outcomes": 30}'
+    await world.store.add(TextVersion.model_validate(version | {"text": text}))
+    for filed in (True, False):
+        town = SiteSettings(log_prompts=filed)
+        privacy = SitePrivacy({"town": town})
+        assert await LiveTexts(world.store, privacy.take).look()
+        assert privacy.of("town") == PrivacyRules(log_questions="on", conversations=30, outcomes=30, log_prompts=filed)
+        assert Masks({"town": town}, privacy).logs_prompts("town") is filed
+
+
 async def test_the_second_of_two_is_told(world: World) -> None:
     await world.put(log_questions="off", over=0)
     with pytest.raises(TextChanged):

@@ -193,9 +193,12 @@ async def test_what_waited_is_kept_as_its_site_wants_it_by_now() -> None:
     rated = outcome("town").model_copy(update={"event": Rated(feedback=feedback)})
     found = await logged({"log_questions": "on"}, outcome("town"), rated)
     assert found is not None
+    assert (found.outcome.question, found.outcome.calls, found.outcome.doubted) == ("?", (), ())
+    found = await logged({"log_questions": "on", "log_prompts": True}, outcome("town"), rated)
+    assert found is not None
     assert (found.outcome.question, found.feedback and found.feedback.comment) == ("?", "Call me.")
     assert (len(found.outcome.calls), len(found.outcome.doubted)) == (1, 1)
-    found = await logged({"log_questions": "without-text"}, outcome("town"), rated)
+    found = await logged({"log_questions": "without-text", "log_prompts": True}, outcome("town"), rated)
     assert found is not None
     assert (found.outcome.question, found.feedback and found.feedback.comment) == (None, None)
     assert (found.outcome.calls, found.outcome.doubted) == ((), ())

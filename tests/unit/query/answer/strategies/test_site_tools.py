@@ -6,7 +6,7 @@ import asyncio
 import json
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -112,6 +112,45 @@ async def test_a_rewriting_model_makes_no_number_up() -> None:
     ran = await run("tools", calls(grades=[5, 4], credits=[6, 3]), "Your grades?", asked=told, tools=[AVERAGE])
     assert ran.pending is not None
     assert ran.pending.missing == ("grades", "credits")
+
+
+@pytest.mark.parametrize(("groups", "there"), [((), False), (("guests",), False), (("guests", "staff"), True)])
+async def test_a_tool_for_some_is_offered_to_them_alone(groups: tuple[str, ...], there: bool) -> None:
+    waiting = PendingCall(tool="average", arguments='{"grades": [5, 4]}', missing=("credits",))
+    told = asked("6 and 3", Turn(question="My average?", answer="How many credits?", pending=waiting))
+    told = told.model_copy(update={"request": told.request.model_copy(update={"groups": groups})})
+    tool = replace(AVERAGE, groups=("staff", "board"))
+    said = "It is 4.67 [2]." if there else "Closed on Sundays [1]."
+    ran = await run("tools", calls(credits=[6, 3]), "Enough", said, asked=told, tools=[tool])
+    assert ("there is no tool 'average'" in ran.prompt(1)) is not there
+    assert ("asked for: credits" in ran.prompt(0)) is there  # else it names a tool that is not there
+    assert ("tool" in {source.kind for source in ran.sources}) is there
+
+
+async def test_a_call_is_shown_as_it_is_meant() -> None:
+    call = ToolCall("average", r'{"grades": [5,4], "note": "anna\u0040mail.example", "credits": [6,3]}')
+    ran = await ask(BOTH, call, "Enough", "It is 4.67 [2].")
+    [step] = [step for step in ran.steps if step.kind == "tool"]
+    assert step.asked == 'average({"grades": [5, 4], "note": "anna@mail.example", "credits": [6, 3]})'
+
+
+async def test_a_question_back_may_name_the_choices() -> None:
+    async def ticket(zone: Literal[7, 8]) -> str:
+        """Says a price."""
+        return ""
+
+    tool = replace(Tool.of(ticket), title="Ticket")
+    ran = await ask("What is a ticket?", ToolCall("ticket", '{"zone": 7}'), "Which zone, 7 or 8?", tool=tool)
+    assert "the visitor must be asked for: zone (one of: 7, 8)" in ran.prompt(1)
+    assert (ran.text, ran.left_out) == ("Which zone, 7 or 8?", 0)
+
+
+async def test_a_value_that_the_tool_gives_is_not_asked_for() -> None:
+    given = calls(grades=[5, 4], credits=[6, 3], bonus=0.0)
+    assert (await ask("5 and 4 with 6 and 3", given, "Enough", "It is 4.67 [2].")).text == "It is 4.67."
+    ran = await ask("5 and 4 with 6 and 3", calls(grades=[5, 4], credits=[6, 3], bonus=0.5), "How much?")
+    assert ran.pending is not None
+    assert ran.pending.missing == ("bonus",)
 
 
 async def test_other_strategies_and_sites_have_no_such_tool() -> None:

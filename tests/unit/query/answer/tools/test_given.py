@@ -30,7 +30,7 @@ from pipelines.query.answer.tools.given import unsaid
     ],
 )
 def test_what_was_said_may_be_used(value: Any, text: str) -> None:
-    assert unsaid({"value": value}, [text], ("en",)) == []
+    assert unsaid({"value": value}, {}, [text], ("en",)) == []
 
 
 @pytest.mark.parametrize(
@@ -48,13 +48,70 @@ def test_what_was_said_may_be_used(value: Any, text: str) -> None:
     ],
 )
 def test_what_nobody_said_is_named(value: Any, text: str) -> None:
-    assert unsaid({"said": text, "value": value}, [text], ("en",)) == ["value"]
+    assert unsaid({"said": text, "value": value}, {}, [text], ("en",)) == ["value"]
 
 
 def test_numbers_are_spelled_in_the_languages_of_the_texts() -> None:
-    assert unsaid({"n": 2}, ["zwei Kurse"], ("de", "en")) == []
-    assert unsaid({"n": 2}, ["zwei Kurse"], ("en",)) == ["n"]
+    assert unsaid({"n": 2}, {}, ["zwei Kurse"], ("de", "en")) == []
+    assert unsaid({"n": 2}, {}, ["zwei Kurse"], ("en",)) == ["n"]
 
 
 def test_what_is_no_number_claims_nothing() -> None:
-    assert unsaid({"n": float("nan"), "m": float("inf"), "o": None}, [], ("en",)) == []
+    assert unsaid({"n": float("nan"), "m": float("inf"), "o": None}, {}, [], ("en",)) == []
+
+
+def schema(**properties: Any) -> dict[str, Any]:
+    zone = {"enum": [1, 2], "type": "integer"}
+    course = {"type": "object", "properties": {"credits": {"default": 5}, "grade": {"type": "integer"}}}
+    return {"type": "object", "properties": properties, "$defs": {"Zone": zone, "Course": course}}
+
+
+ZONE = {"$ref": "#/$defs/Zone"}
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (2, {"type": "integer", "default": 2}),
+        ("2", {"type": "integer", "default": 2}),
+        ([1, 2], {"default": [1, 2]}),
+        (3, {"const": 3}),
+        (3, {"anyOf": [{"const": 3}, {"type": "null"}], "default": None}),
+        (1, ZONE | {"default": 1}),
+        ("v1", {"enum": ["v1", None]}),
+        ("48h-ticket", {"enum": ["48h-ticket", "day-ticket"]}),
+        (["48h-ticket"], {"items": {"enum": ["48h-ticket", "day-ticket"]}}),
+        ([{"credits": 5}, {"credits": 5}], {"items": {"$ref": "#/$defs/Course"}}),
+        ({"size": {"m": 2}}, {"properties": {"size": {"allOf": [{"properties": {"m": {"default": 2}}}]}}}),
+    ],
+)
+def test_what_the_schema_gives_nobody_has_to_say(value: Any, said: dict[str, Any]) -> None:
+    assert unsaid({"n": value}, schema(n=said, m={"default": value}), ["anything"], ("en",)) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (3, {"type": "integer", "default": 2}),
+        (2, ZONE | {"default": 1}),
+        (1, {"enum": [1, 2]}),
+        (1, {"anyOf": [{"const": 1}, {"const": 2}]}),
+        (1, {"anyOf": [{"const": 1}, {"type": "integer"}]}),
+        ("2", {"enum": ["1", "2"]}),
+        ("49h-ticket", {"enum": ["48h-ticket", "day-ticket"]}),
+        ([{"credits": 5, "grade": 4}], {"items": {"$ref": "#/$defs/Course"}}),
+        (1, {"$ref": "#/$defs/None"}),
+    ],
+)
+def test_what_the_schema_leaves_open_the_visitor_says(value: Any, said: dict[str, Any]) -> None:
+    assert unsaid({"n": value}, schema(n=said), ["anything"], ("en",)) == ["n"]
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [None, [], "x", {"enum": 3}, {"anyOf": [None, 3]}, {"items": []}, {"properties": 3}, {"$ref": "#/$defs/Round"}],
+)
+def test_a_schema_of_any_quality_is_read(junk: Any) -> None:
+    round_trip = {"anyOf": [{"$ref": "#/$defs/Round"}, {"$ref": "#/$defs/Round"}]}
+    bad = {"properties": {"n": junk}, "$defs": {"Round": round_trip}}
+    assert unsaid({"n": [{"a": 7}]}, bad, [], ("en",)) == ["n"]

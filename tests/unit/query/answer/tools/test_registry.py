@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import date
+from enum import IntEnum
 from typing import Annotated, Literal
 
 import pytest
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from pipelines.query.answer.tools.registry import BadCall, MissingSlots, Said, Tool, Tools
 from prompts.loader import ToolCall
@@ -49,7 +50,7 @@ async def test_arguments_are_checked_and_converted() -> None:
 async def test_what_nobody_gave_is_asked_for_in_words(empty: str) -> None:
     with pytest.raises(MissingSlots) as caught:
         await Tools([book]).call(ToolCall("book", empty))
-    assert caught.value.slots == ["room (Which room.)", "day (When, YYYY-MM-DD.)"]
+    assert caught.value.slots == ["room (Which room.; one of: hall, garden)", "day (When, YYYY-MM-DD.)"]
 
 
 @pytest.mark.parametrize(
@@ -120,6 +121,70 @@ def test_the_docstring_describes_the_arguments() -> None:
     assert properties["credits"]["description"] == "Of each course."
     assert tool.in_words(["grades"]) == ["grades (One of each course.)"]
     assert tool.missing({"grades"}) == ["credits"]
+
+
+async def test_an_alias_is_the_name_for_the_model_and_the_own_one_for_the_function() -> None:
+    async def fee(
+        service: Annotated[str, Field(alias="class", description="What is paid for.")],
+        persons: Annotated[int, Field(alias="person-count", default=1)],
+        day: int = Field(alias="on", default=7),
+        note: Annotated[str | None, Field(validation_alias="n")] = None,
+    ) -> str:
+        """Says a fee.
+
+        Args:
+            service: Not read: the type says it.
+            persons: How many pay.
+        """
+        return f"{service} {persons} {day} {note}"
+
+    tool = Tool.of(fee)
+    properties = tool.spec.parameters["properties"]
+    assert list(properties) == ["class", "person-count", "on", "n"]
+    assert properties["class"]["description"] == "What is paid for."
+    assert properties["person-count"] == {
+        "default": 1, "description": "How many pay.", "title": "Person-Count", "type": "integer"
+    }  # fmt: skip
+    assert tool.spec.parameters["required"] == ["class"]
+    assert tool.missing(()) == ["class"]
+    assert tool.in_words(["class"]) == ["class (What is paid for.)"]
+    assert tool.read('{"class": "dog", "service": "cat", "n": ""}') == {"class": "dog"}
+    assert (await tool.call({"class": "dog", "person-count": "2", "n": "x"})).text == "dog 2 7 x"
+    assert (await tool.call({"class": "dog"})).text == "dog 1 7 None"
+    with pytest.raises(MissingSlots, match="class"):
+        await tool.call({"service": "dog"})
+    with pytest.raises(BadCall, match="fee: person-count: Input should be"):
+        await tool.call({"class": "dog", "person-count": "two"})
+
+
+def test_an_alias_that_no_model_could_write_is_refused() -> None:
+    async def two(a: Annotated[int, Field(alias="b")], b: int) -> str:
+        """Has one name twice."""
+        return ""
+
+    async def several(a: Annotated[int, Field(validation_alias=AliasChoices("x", "y"))]) -> str:
+        """Has several names."""
+        return ""
+
+    with pytest.raises(TypeError, match="tool two: two arguments are called b"):
+        Tool.of(two)
+    with pytest.raises(TypeError, match="argument a has an alias that is no name"):
+        Tool.of(several)
+
+
+class Zone(IntEnum):
+    INNER = 1
+    OUTER = 2
+
+
+def test_a_visitor_is_asked_with_the_choices() -> None:
+    async def ticket(zone: Zone, area: Literal[1, 2] | None, number: Literal[tuple(range(40))]) -> str:  # type: ignore[valid-type]
+        """Says a price."""
+        return ""
+
+    zone, area, number = Tool.of(ticket).in_words(["zone", "area", "number"])
+    assert (zone, area) == ("zone (one of: 1, 2)", "area (one of: 1, 2)")
+    assert number.endswith("18, 19, …)")
 
 
 def test_arguments_without_a_name_or_a_schema_are_refused() -> None:

@@ -1,0 +1,37 @@
+"""Marks: those of our own prompts, which small models repeat, are taken out of what a model writes.
+
+"<response-01e6c55d3813b130>\nIt costs 5 euros.\n</response-01e6..."  ─▶  "\nIt costs 5 euros.\n"
+"""
+
+from __future__ import annotations
+
+import re
+
+_MARK = re.compile(r"</?[a-z]{1,20}-([0-9a-f]{16})[^<>\n]{0,40}>")
+LONGEST = 90  # characters of a mark
+
+
+class Unmarked:
+    """The text without the marks of one request; what may be the beginning of a mark waits for more.
+
+    Args:
+        fence: the word in the marks of this request. Marks with another word are text.
+    """
+
+    def __init__(self, fence: str) -> None:
+        self._fence = fence
+        self._held = ""
+
+    def feed(self, text: str) -> str:
+        text = self._without(self._held + text)
+        begins = text.rfind("<")
+        waits = begins >= 0 and len(text) - begins < LONGEST and not {">", "\n"} & set(text[begins:])
+        self._held = text[begins:] if waits else ""
+        return text[:begins] if waits else text
+
+    def finish(self) -> str:
+        held, self._held = self._held, ""
+        return held
+
+    def _without(self, text: str) -> str:
+        return _MARK.sub(lambda mark: "" if mark[1] == self._fence else mark[0], text) if "<" in text else text
