@@ -156,7 +156,7 @@ def test_the_command_says_whether_the_configured_one_works(tmp_path: Path, monke
         ("bge-m3", "package", "needs FlagEmbedding: `pip install 'pagewire[bge]'`, in a checkout `make setup-bge`"),
         ("onnx:/nowhere", "package", "needs tokenizers: `pip install 'pagewire[onnx]'`"),
         ("openai:m", "setting", "needs OPENAI_API_KEY, OPENAI_BASE_URL or both"),
-        ("other", "setting", "must be lite, bge-m3, onnx:FOLDER or openai:MODEL"),
+        ("other", "setting", "must be lite, bge-m3, bge-m3-sparse, onnx:FOLDER or openai:MODEL"),
     ],
 )
 def test_what_is_missing_comes_with_what_mends_it(
