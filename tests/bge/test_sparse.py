@@ -153,7 +153,7 @@ async def test_shared_tokens_alone_find_the_right_chunk(embedder: BgeM3SparseEmb
                 site, "", None, floors=Floors(0, 0), content_hits=2, keyword_hits=2, sparse=rare
             )
             assert [each.ord for each in found.keyword] == [ord]
-        searcher = Searcher(elastic.search, models, settings)  # type: ignore[arg-type]
+        searcher = Searcher(elastic.search, models, settings)
         found_by_both = await searcher.find(site, TAX, kind="hybrid", size=2)
         assert found_by_both.hits[0].text == TAX
         product = sum(weight**2 for weight in own[1][1].values())

@@ -38,7 +38,7 @@ class Bench:
         self.site = site
         self.model: FakeEmbedder = FakeSparseEmbedder()
         self.embedding = Embedding(self, elastic.pages)  # type: ignore[arg-type]
-        self.searcher = Searcher(elastic.search, self, settings)  # type: ignore[arg-type]
+        self.searcher = Searcher(elastic.search, self, settings)
 
     async def for_site(self, site: str) -> FakeEmbedder:
         return self.model
