@@ -30,7 +30,8 @@ from pipelines.ingest.embedding_plan import plan, plan_units
 from pipelines.ingest.handlers import chunked
 from pipelines.ingest.index import index_part
 from pipelines.query.search.ports import EmbedderProfile
-from pipelines.runtime.embedder import Embedders
+from pipelines.runtime.embedder import Embedders, is_sparse
+from pipelines.runtime.errors import SettingsError
 from schemas.page import PageDocument
 from wiring.settings import Settings
 
@@ -44,6 +45,9 @@ class KeptVectors:
     """An embedder that embeds each text once in its life. `async with` it; closes the model, too."""
 
     def __init__(self, model: Embedder, folder: Path) -> None:
+        """Raises: SettingsError: the model has sparse vectors, too, which are not kept."""
+        if is_sparse(model.fingerprint):
+            raise SettingsError(f"benchmarks keep no sparse vectors; compare {model.spec} in an experiment")
         self._model = model
         folder.mkdir(parents=True, exist_ok=True)
         self._kept = sqlite3.connect(folder / f"vectors-{model.fingerprint}.sqlite")

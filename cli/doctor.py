@@ -20,7 +20,9 @@ COLOURS = {"fine": "green", "problem": "red", "unknown": "yellow"}
 def embedder(
     name: Annotated[
         str | None,
-        typer.Argument(help="`lite`, `bge-m3`, `onnx:FOLDER` or `openai:MODEL`; default: PAGEWIRE_EMBEDDER."),
+        typer.Argument(
+            help="`lite`, `bge-m3`, `bge-m3-sparse`, `onnx:FOLDER` or `openai:MODEL`; default: PAGEWIRE_EMBEDDER."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:

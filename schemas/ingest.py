@@ -6,7 +6,7 @@ import base64
 import re
 from datetime import datetime
 from hashlib import blake2b
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,14 @@ from schemas.page import AttachmentPlace, ChangeRef, FieldName, PageMeta
 from schemas.page_metadata import PageStamp
 
 Vector32 = NDArray[np.float32]
+SparseVector = dict[str, float]  # weight of each token of the model that counts; > 0
+
+
+class ChunkVectors(NamedTuple):
+    """What a model makes of one text. `sparse` is empty where the model has no sparse vectors."""
+
+    vector: Vector32
+    sparse: SparseVector
 
 
 def _vector_in(value: Any) -> Vector32:
@@ -160,6 +168,7 @@ class EmbeddedChunk(Chunk):
 
     embed_hash: str = Field(description="Hash of embedded text, chunker and model: equal means reusable.")
     vector: Vector
+    sparse: SparseVector = optional({}, description="Weight by token, of an embedder that has sparse vectors.")
     units: tuple[ChunkUnit, ...] = optional(())
     unit_vectors: CompactVectors = optional(b"", description="One per unit (schemas.compact).")
 

@@ -25,7 +25,7 @@ from pipelines.runtime.record import LANES, Lane, Record
 from pipelines.runtime.stage import Handler, Sender
 from schemas.base import Message
 from schemas.head import Head, Origin
-from schemas.ingest import PageChunks, PageEmbeddings, ReceiptEvent, Vector32
+from schemas.ingest import ChunkVectors, PageChunks, PageEmbeddings, ReceiptEvent
 from schemas.keys import ahead_key
 from schemas.page import ChangeRef, Op, PageChange
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS, Topic
@@ -44,7 +44,7 @@ class SmallParts(Embedding):
 
     async def _known_vectors(
         self, model: Embedder, page: PageChunks, planned: Sequence[PlannedChunk], hashes: Mapping[str, str]
-    ) -> tuple[dict[str, Vector32], dict[str, bytes]]:
+    ) -> tuple[dict[str, ChunkVectors], dict[str, bytes]]:
         vectors = await self._look_up(page.change.site, planned)
         return vectors, await self._look_up_units(model, page, hashes)
 
@@ -84,7 +84,7 @@ class View:
     async def heads(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Head]:
         return await (await self.live(site)).heads(page_keys)
 
-    async def vectors(self, site: str, hashes: Sequence[str]) -> dict[str, Vector32]:
+    async def vectors(self, site: str, hashes: Sequence[str]) -> dict[str, ChunkVectors]:
         await turn()
         return {}
 

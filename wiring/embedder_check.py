@@ -17,6 +17,7 @@ from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import LiveIndex
 from adapters.embedders.base import Embedder, NoVectors
 from adapters.embedders.registry import ModelMismatch, make_embedder, require_same
+from pipelines.runtime.embedder import embedded_query, is_sparse
 from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.indexes import IndexInfo, IndexUnfit
 from wiring import preflight
@@ -103,12 +104,14 @@ async def _embed(report: EmbedderReport, embedder: Embedder) -> None:
     """Raises: NoVectors: it is no vector of length 1."""
     await embedder.query(QUESTION)  # the first one prepares the runtime
     start = perf_counter()
-    made = await embedder.query(QUESTION)
+    made, sparse = await embedded_query(embedder, QUESTION)
     report.seconds = perf_counter() - start
     length = float(np.linalg.norm(made))
     if made.shape != (embedder.dims,) or not abs(length - 1) <= TOLERANCE:
         raise NoVectors(f"{report.embedder} answered with a vector of shape {made.shape} and length {length:.3f}")
-    report.add(f"{embedder.dims} dimensions, length {length:.3f}, {report.seconds * 1000:,.0f} ms for a question")
+    weights = f"sparse beside it with {len(sparse)} tokens, " if is_sparse(embedder.fingerprint) else ""
+    took = f"{report.seconds * 1000:,.0f} ms for a question"
+    report.add(f"{embedder.dims} dimensions, length {length:.3f}, {weights}{took}")
 
 
 async def _compare(report: EmbedderReport, embedder: Embedder, settings: Settings) -> None:

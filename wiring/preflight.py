@@ -33,7 +33,8 @@ log = structlog.get_logger(__name__)
 EMBEDDING = frozenset({"embed", "rebuild", "retrieve"})
 ANSWERING = frozenset({"rephrase", "retrieve", "answer"})
 # The packages of models, which are optional.
-PACKAGES = {"onnx": ("tokenizers", "onnx"), "bge": ("FlagEmbedding", "bge"), "bge-m3": ("FlagEmbedding", "bge")}
+BGE = ("FlagEmbedding", "bge")
+PACKAGES = {"onnx": ("tokenizers", "onnx"), "bge": BGE, "bge-m3": BGE, "bge-m3-sparse": BGE}
 
 
 async def whole_system(settings: Settings) -> None:
@@ -119,8 +120,8 @@ def weights(setting: str, spec: str, settings: Settings) -> Path | None:
     try:
         if kind == "onnx":
             return Path(folder) / model_file(Path(folder), said)
-        if kind == "bge-m3":
-            return bge_m3.weights_folder(settings.bge_model)
+        if kind in ("bge-m3", "bge-m3-sparse"):
+            return bge_m3.weights_folder(settings.bge_model, sparse=kind == "bge-m3-sparse")
     except Permanent as err:
         raise SettingsError(str(err)) from err
     return Path(folder) if kind in PACKAGES else None

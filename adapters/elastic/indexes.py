@@ -30,6 +30,7 @@ from adapters.elastic.client import explained
 from adapters.elastic.settings import Placement
 from adapters.elastic.sharing import Shared
 from adapters.elastic.tenancy import PREFIX, PROPERTIES, Tenancy, held_until, is_shared, only
+from pipelines.runtime.embedder import is_sparse
 from pipelines.runtime.indexes import WRITE_SUFFIX, IndexGone, IndexInfo, IndexUnfit, alias, index_name
 from text.words import ANALYSIS
 
@@ -65,8 +66,9 @@ SYSTEM = {
 }
 ADDED_TO_SYSTEM = {OUTCOMES: ("labelled_by", "corrections")}  # fields that came after the index
 INFO_TTL = 2.0  # seconds until a reader notices by itself that another index was promoted
-# Of what is in an index; counts up when older software must not touch it. Of one site's, and of shared ones.
-OWN_FORMAT, FORMAT = 2, 3
+# Of what is in an index; counts up when older software must not touch it. Of one site's, of shared ones, and of those
+# with sparse vectors, which older software would not write.
+OWN_FORMAT, SHARED_FORMAT, FORMAT = 2, 3, 4
 NO_AUTO_CREATE = "pagewire-no-auto-create"  # an index template
 GENERATION = re.compile(r"-\d{6}$")
 SWAP_TIMEOUT = "5s"
@@ -258,7 +260,7 @@ class ElasticIndexes:
         name = index_name(site, generation)
         base = mapping("001_site.json")
         making = {
-            "format": FORMAT if shared else OWN_FORMAT,
+            "format": FORMAT if is_sparse(model) else SHARED_FORMAT if shared else OWN_FORMAT,
             "embedder": embedder,
             "model": model,
             "dims": dims,
@@ -275,6 +277,8 @@ class ElasticIndexes:
                 "index_options": {"type": "int8_hnsw"},
             }
         }
+        if is_sparse(model):
+            properties["sparse"] = {"type": "sparse_vector"}
         settings = base["settings"]["index"] | self._size
         meta = making | {"created": datetime.now(UTC).isoformat(timespec="seconds")}
         if shared:

@@ -23,7 +23,7 @@ from pipelines.operate.addresses import path_of
 from pipelines.runtime.indexes import IndexGone, IndexInfo
 from pipelines.runtime.record import Lane
 from schemas.head import Head, Token
-from schemas.ingest import ChunkUnit, EmbeddedChunk, PageEmbeddings, ReceiptEvent, Vector32
+from schemas.ingest import ChunkUnit, ChunkVectors, EmbeddedChunk, PageEmbeddings, ReceiptEvent
 from schemas.keys import chunk_id, head_id
 from schemas.labels import label_tokens
 from schemas.page import ChangeRef, FieldName
@@ -216,6 +216,8 @@ class PageIndex:
             "model": part.model,
             "chunker": part.chunker,
         }
+        if chunk.sparse:
+            document["sparse"] = chunk.sparse
         if chunk.ord == 0:
             document["path"] = path_of(meta.url if meta else "")
             document["folded_title"] = fold(document["title"])
@@ -292,14 +294,14 @@ class ElasticPages:
             info = await self._indexes.now(site)
             return await self.at(info).heads(keys) if info else {}
 
-    async def vectors(self, site: str, hashes: Sequence[str]) -> dict[str, Vector32]:
+    async def vectors(self, site: str, hashes: Sequence[str]) -> dict[str, ChunkVectors]:
         """Vectors by embed hash, from any index of the site, also from those of a rebuild."""
         if not hashes:
             return {}
         names = [info.name for info in await self._indexes.generations(site)]
         if not names:
             return {}
-        found: dict[str, Vector32] = {}
+        found: dict[str, ChunkVectors] = {}
         for wanted in chunked(hashes, MAX_LOOKUP):
             with explained(f"looking up known vectors of site {site}"):
                 answer = await self._es.search(
@@ -307,12 +309,13 @@ class ElasticPages:
                     ignore_unavailable=True,
                     query={"bool": {"filter": {"terms": {"embed_hash": wanted}}}},
                     collapse={"field": "embed_hash"},
-                    source={"includes": ["embed_hash", "embedding"], "exclude_vectors": False},
+                    source={"includes": ["embed_hash", "embedding", "sparse"], "exclude_vectors": False},
                     size=len(wanted),
                 )
             for hit in answer["hits"]["hits"]:
                 source = hit["_source"]
-                found[source["embed_hash"]] = np.asarray(source["embedding"], dtype=np.float32)
+                vector = np.asarray(source["embedding"], dtype=np.float32)
+                found[source["embed_hash"]] = ChunkVectors(vector, source.get("sparse", {}))
         return found
 
     async def units(self, site: str, page_key: str, model: str) -> list[KnownUnits]:

@@ -19,7 +19,7 @@ from adapters.elastic.reading import answer_of, buckets_of
 from pipelines.query.search.ports import Candidate, Candidates, Floors, Hit, HitUnit, QueryModelOutdated
 from pipelines.runtime.indexes import IndexGone, IndexInfo
 from schemas.compact import expand
-from schemas.ingest import Vector32
+from schemas.ingest import SparseVector, Vector32
 from schemas.keys import chunk_id
 from schemas.labels import NO_LABELS, label_tokens
 from schemas.page import FIELDS, FieldName
@@ -129,11 +129,13 @@ class SiteSearch:
         floors: Floors,
         content_hits: int,
         keyword_hits: int,
+        sparse: SparseVector | None = None,
         short_hits: int = 1,
         groups: Iterable[str] = (),
         labels: Mapping[str, Iterable[str]] = NO_LABELS,
     ) -> Candidates:
-        """Search all five fields by vector (unless None) and by keywords (unless `keyword_hits` is 0).
+        """Search all five fields by vector (unless None) and by keywords (unless `keyword_hits` is 0): by `sparse`, or
+        by BM25 where that is None.
 
         `model` is the fingerprint of the vector's model. Of each key in `labels` the pages must have one of the values.
 
@@ -151,7 +153,9 @@ class SiteSearch:
         searches: list[dict[str, Any]] = []
         if vector is not None:
             searches += [target, _knn(vector, floors, content_hits, short_hits, visible)]
-        if keyword_hits:
+        if keyword_hits and sparse is not None:
+            searches += [target, _by_tokens(sparse, keyword_hits, visible)]
+        elif keyword_hits:
             # Weight words by their frequency in the whole index. This is free with one shard.
             everywhere = {"search_type": "dfs_query_then_fetch"}
             searches += [target | everywhere, _keywords(text, readings, keyword_hits, visible)]
@@ -321,6 +325,17 @@ def _keywords(
         "track_total_hits": False,  # a count would have to visit all hits
         **PLACE,
     }
+
+
+def _by_tokens(sparse: SparseVector, size: int, visible: list[dict[str, Any]]) -> dict[str, Any]:
+    """The product of both sparse vectors.
+
+    These clauses are what Elasticsearch makes of a `sparse_vector` query that prunes nothing. That query is a module
+    that some servers lack, and its thresholds for pruning are those of another model.
+    """
+    clauses = [{"term": {"sparse": {"value": token, "boost": weight}}} for token, weight in sparse.items()]
+    query = {"bool": {"should": clauses or [{"match_none": {}}], "minimum_should_match": 1, "filter": visible}}
+    return {"query": query, "size": size, "track_total_hits": False, **PLACE}
 
 
 def _counts(stems: Sequence[str]) -> dict[str, Any]:

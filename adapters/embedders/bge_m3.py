@@ -5,13 +5,19 @@ Needs the extra `bge` and the weights: a local folder, or the user's own hub cac
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
+from heapq import nlargest
 from pathlib import Path
 from typing import Any
 
+from adapters.embedders.base import Vectors, unit_vectors
 from adapters.embedders.local import LocalEmbedder, Model, weights_mark
-from adapters.embedders.model_threads import ModelThreads
+from adapters.embedders.model_threads import BULK, QUESTION, SAVE, ModelThreads
 from pipelines.query.search.ports import EmbedderProfile, GateProfile, Thresholds
+from pipelines.runtime import tracing
+from pipelines.runtime.embedder import SPARSE
 from pipelines.runtime.errors import Permanent, Retryable
+from schemas.ingest import SparseVector
 
 DIMS = 1024
 # Tokens a call, padding included. An urgent call waits for one running call at most. For a GPU some sixteen chunks of
@@ -27,7 +33,13 @@ PARTS = (
     ("tokenizer.json", "sentencepiece.bpe.model"),
     ("model.safetensors", "pytorch_model.bin", "model.safetensors.index.json", "pytorch_model.bin.index.json"),
 )
+SPARSE_PARTS = (("sparse_linear.pt",),)  # without it FlagEmbedding makes random ones
 MAX_TOKENS = 8192  # what the model reads; the largest chunk with its overlap stays below
+# Of a sparse vector, the heaviest: a chunk of the default size has some hundred, and Elasticsearch allows 1,024 clauses
+# in a query.
+MOST_WEIGHTS = 256
+HEAVIEST = 64.0  # as much as Elasticsearch takes; those of the real model are below 1
+DIGITS = 4  # of a weight; Elasticsearch keeps fewer
 
 
 class BgeM3Embedder(LocalEmbedder):
@@ -57,7 +69,37 @@ class BgeM3Embedder(LocalEmbedder):
         return f"bge-m3-{DIMS}-{weights_mark(folder, sorted(files))}"
 
     def _load(self) -> Model:
-        return _Model(self._name)
+        return _Model(self._name, sparse=False)
+
+
+class BgeM3SparseEmbedder(BgeM3Embedder):
+    """`bge-m3-sparse`: the same vectors, and sparse ones beside them. Implements `SparseEmbedder`, too."""
+
+    spec = "bge-m3-sparse"
+
+    @property
+    def fingerprint(self) -> str:
+        return super().fingerprint + SPARSE
+
+    async def passages_and_weights(
+        self, texts: Sequence[str], *, urgent: bool = True
+    ) -> tuple[Vectors, list[SparseVector]]:
+        if not texts:
+            return await self.passages(texts), []
+        return await self._both(texts, SAVE if urgent else BULK)
+
+    async def query_and_weights(self, text: str) -> tuple[Vectors, SparseVector]:
+        vectors, weights = await self._both([text], QUESTION)
+        return vectors[0], weights[0]
+
+    async def _both(self, texts: Sequence[str], priority: int) -> tuple[Vectors, list[SparseVector]]:
+        await self.start()
+        with tracing.inference("embeddings", self.spec, ""):
+            _, made = await self._called(self._model.embed_both, texts, priority, windows=1)
+        return unit_vectors([vector for vector, _ in made], len(texts), DIMS, self.spec), [own for _, own in made]
+
+    def _load(self) -> Model:
+        return _Model(self._name, sparse=True)
 
 
 class _Model:
@@ -65,11 +107,11 @@ class _Model:
     that would double the time of a question and of our small calls.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, sparse: bool) -> None:
         import torch
         from FlagEmbedding import BGEM3FlagModel
 
-        folder = weights_folder(name)
+        folder = weights_folder(name, sparse=sparse)
         self._torch = torch
         self.device = "cuda:0" if torch.cuda.is_available() else "cpu"
         half = self.device != "cpu"  # half precision is slower on a CPU
@@ -83,6 +125,9 @@ class _Model:
                 f"the weights of bge-m3 in {folder} cannot be loaded: {type(err).__name__}: {err}; {FETCH}"
             ) from err
         self._tokenizer = loaded.tokenizer
+        # Tokens without a meaning, which FlagEmbedding's `encode` leaves out of sparse vectors as well.
+        kinds = ("cls_token_id", "eos_token_id", "pad_token_id", "unk_token_id")
+        self._empty = frozenset(getattr(self._tokenizer, kind) for kind in kinds)
         # FlagEmbedding 1.3 sets the precision in its `encode` only, 1.4 when loading.
         self._model = loaded.model.to(self.device, torch.float16 if half else torch.float32).eval()
 
@@ -96,6 +141,16 @@ class _Model:
         Raises:
             Retryable: the GPU has no memory left.
         """
+        return self._run(windows)["dense_vecs"].float().cpu().numpy()
+
+    def embed_both(self, windows: list[list[int]]) -> list[tuple[Any, SparseVector]]:
+        """A dense and a sparse vector of each window. Raises as `embed`."""
+        made = self._run(windows, return_sparse=True)
+        dense, rows = (made[name].float().cpu().numpy() for name in ("dense_vecs", "sparse_vecs"))
+        sparse = (sparse_vector(own, row.ravel().tolist(), self._empty) for own, row in zip(windows, rows, strict=True))
+        return [*zip(dense, sparse, strict=True)]
+
+    def _run(self, windows: list[list[int]], **wanted: bool) -> Any:
         torch = self._torch
         ids = [torch.tensor(tokens) for tokens in windows]
         try:
@@ -104,7 +159,7 @@ class _Model:
                 "attention_mask": self._padded([torch.ones_like(one) for one in ids], 0),
             }
             with torch.inference_mode():
-                return self._model(batch, return_dense=True)["dense_vecs"].float().cpu().numpy()
+                return self._model(batch, return_dense=True, **wanted)
         except torch.cuda.OutOfMemoryError as err:
             what = f"{len(windows)} texts of up to {max(map(len, windows))} tokens"
             raise Retryable(f"the GPU has no memory left for bge-m3 to read {what}; who else holds it?") from err
@@ -114,8 +169,27 @@ class _Model:
         return padded.to(self.device)
 
 
-def weights_folder(name: str) -> Path:
+def sparse_vector(tokens: Iterable[int], weights: Iterable[float], empty: Collection[int]) -> SparseVector:
+    """Of each token its greatest weight; at most `MOST_WEIGHTS`, the heaviest first.
+
+    Args:
+        weights: one for each token; those behind the last token are padding.
+        empty: tokens that count for nothing.
+    """
+    best: dict[int, float] = {}
+    for token, weight in zip(tokens, weights, strict=False):
+        if token not in empty and weight > best.get(token, 0.0):
+            best[token] = weight
+    heaviest = nlargest(MOST_WEIGHTS, best, key=best.__getitem__)
+    rounded = {str(token): round(min(best[token], HEAVIEST), DIGITS) for token in heaviest}
+    return {token: weight for token, weight in rounded.items() if weight}
+
+
+def weights_folder(name: str, *, sparse: bool = False) -> Path:
     """The folder of the weights: `name` itself, or the model's folder in the hub cache.
+
+    Args:
+        sparse: those of sparse vectors must be there, too.
 
     Raises:
         Permanent: it is missing, or not complete.
@@ -134,7 +208,8 @@ def weights_folder(name: str) -> Path:
                 f"hub cache {constants.HF_HUB_CACHE}: {FETCH}"
             ) from err
     # Without its tokenizer's file, transformers makes an empty one, and all vectors are wrong.
-    missing = [kinds for kinds in PARTS if not any((folder / each).is_file() for each in kinds)]
+    parts = PARTS + SPARSE_PARTS if sparse else PARTS
+    missing = [kinds for kinds in parts if not any((folder / each).is_file() for each in kinds)]
     if missing:
         lacks = ", ".join(" or ".join(kinds) for kinds in missing)
         raise Permanent(f"the weights of bge-m3 in {folder} (PAGEWIRE_BGE_MODEL) are not complete: no {lacks}: {FETCH}")

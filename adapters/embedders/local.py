@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from itertools import chain
@@ -102,17 +102,24 @@ class LocalEmbedder(LocalModel, Dimensions):
 
     async def _embedded(self, texts: Sequence[str], priority: int, windows: int | None = None) -> Vectors:
         """`windows`: the most that are read of a text."""
+        read, made = await self._called(self._model.embed, texts, priority, windows)
+        lengths = np.array([len(window) for own in read for window in own], np.float32)
+        # The weighted sum is the mean over all tokens up to its length, which `unit_vectors` normalizes.
+        whole = np.add.reduceat(np.stack(made) * lengths[:, None], np.cumsum([0, *map(len, read[:-1])]))
+        return unit_vectors(whole, len(texts), self._dims, self.spec)
+
+    async def _called(
+        self, call: Callable[[list[Any]], Iterable[Any]], texts: Sequence[str], priority: int, windows: int | None
+    ) -> tuple[list[list[Any]], list[Any]]:
+        """The windows of each text, and what the model's `call` makes of each window."""
         safe = [readable(text[:MAX_CHARS]) for text in texts]
         read = [own[:windows] for own in await self._threads.each(self._model.read, safe, priority=priority)]
         every = [window for own in read for window in own]
-        lengths = [len(window) for window in every]
-        calls = batches(lengths, self._model.call_tokens)
+        calls = batches([len(window) for window in every], self._model.call_tokens)
         together = ([every[place] for place in places] for places in calls)
-        made = np.concatenate(await self._threads.each(self._model.embed, together, priority=priority))
-        weighted = made[np.argsort([*chain(*calls)])] * np.array(lengths, np.float32)[:, None]
-        # The weighted sum is the mean over all tokens up to its length, which `unit_vectors` normalizes.
-        whole = np.add.reduceat(weighted, np.cumsum([0, *map(len, read[:-1])]))
-        return unit_vectors(whole, len(texts), self._dims, self.spec)
+        made = chain(*await self._threads.each(call, together, priority=priority))
+        placed = dict(zip(chain(*calls), made, strict=True))
+        return read, [placed[place] for place in range(len(every))]
 
 
 def batches(lengths: Sequence[int], limit: int) -> list[list[int]]:

@@ -6,7 +6,7 @@ import asyncio
 
 from adapters.elastic.indexes import ElasticIndexes
 from adapters.embedders.base import Embedder
-from adapters.embedders.settings import EmbedderSettings
+from adapters.embedders.settings import MUST_BE, EmbedderSettings
 from pipelines.runtime.errors import Kind, Permanent, SettingsError
 from pipelines.runtime.indexes import IndexInfo
 
@@ -118,6 +118,10 @@ def make_embedder(spec: str, settings: EmbedderSettings) -> Embedder:
         from adapters.embedders.bge_m3 import BgeM3Embedder
 
         return BgeM3Embedder(settings.bge_model, settings.nice)
+    if kind == "bge-m3-sparse" and not model:
+        from adapters.embedders.bge_m3 import BgeM3SparseEmbedder
+
+        return BgeM3SparseEmbedder(settings.bge_model, settings.nice)
     if kind == "onnx" and model:
         from adapters.embedders.onnx import OnnxEmbedder
 
@@ -128,6 +132,4 @@ def make_embedder(spec: str, settings: EmbedderSettings) -> Embedder:
         if settings.openai_api_key is None and settings.openai_base_url is None:
             raise SettingsError(f"embedder {spec!r} needs OPENAI_API_KEY, OPENAI_BASE_URL or both")
         return OpenAIEmbedder(model, base_url=settings.openai_base_url, api_key=settings.openai_api_key)
-    raise SettingsError(
-        f"embedder (PAGEWIRE_EMBEDDER): must be lite, bge-m3, onnx:FOLDER or openai:MODEL, not {spec!r}"
-    )
+    raise SettingsError(f"embedder (PAGEWIRE_EMBEDDER): {MUST_BE}, not {spec!r}")

@@ -8,11 +8,16 @@ from pydantic import Field, field_validator
 
 from adapters.llm.settings import OpenAISettings
 
+NAMES = ("lite", "bge-m3", "bge-m3-sparse")
+MUST_BE = "must be lite, bge-m3, bge-m3-sparse, onnx:FOLDER or openai:MODEL"
+
 
 class EmbedderSettings(OpenAISettings):
     """The embedder of new indexes."""
 
-    embedder: str = Field(default="lite", description="`lite`, `bge-m3`, `onnx:FOLDER` or `openai:MODEL`.")
+    embedder: str = Field(
+        default="lite", description="`lite`, `bge-m3`, `bge-m3-sparse`, `onnx:FOLDER` or `openai:MODEL`."
+    )
     bge_model: str = Field(
         default="BAAI/bge-m3", description="Local path, or name in the hub cache, of the bge-m3 weights."
     )
@@ -27,6 +32,6 @@ class EmbedderSettings(OpenAISettings):
     @field_validator("embedder")
     @classmethod
     def _embedder_known(cls, value: str) -> str:
-        if value not in ("lite", "bge-m3") and not re.match(r"(openai|onnx):\S", value):
-            raise ValueError("must be lite, bge-m3, onnx:FOLDER or openai:MODEL")
+        if value not in NAMES and not re.match(r"(openai|onnx):\S", value):
+            raise ValueError(MUST_BE)
         return value

@@ -17,15 +17,16 @@ from pipelines.ingest.embedding_plan import (
     plan_units,
 )
 from pipelines.ingest.ports import KnownPages
-from pipelines.runtime.embedder import Embedder, Embedders
+from pipelines.runtime.embedder import Embedder, Embedders, embedded_passages
 from schemas.compact import compact
-from schemas.ingest import EmbeddedChunk, PageChunks, PageEmbeddings, Vector32
+from schemas.ingest import ChunkVectors, EmbeddedChunk, PageChunks, PageEmbeddings
 
 # Texts a call to the model: most pages are one. So pages are done one after the other, in the order in which they came;
 # of pages that ask several times, all are half done before the first one is searchable.
 SLICE = 256
 CACHE_BYTES = 64 * 1024 * 1024  # vectors of this process's own recent work, not yet findable in the index
 UNIT_CACHE_BYTES = 16 * 1024 * 1024  # the same of units: 40,000 of 384 dimensions
+TOKEN_BYTES = 200  # of a sparse vector, for each of its tokens
 AT_ONCE = 10_000  # characters; the units of a larger page are cut in a thread
 
 
@@ -33,14 +34,15 @@ class VectorCache:
     """The vectors used last, up to a number of bytes."""
 
     def __init__(self, limit: int = CACHE_BYTES) -> None:
-        self._vectors: LRUCache[str, Vector32] = LRUCache(limit, getsizeof=lambda vector: vector.nbytes)
+        self._vectors: LRUCache[str, ChunkVectors] = LRUCache(limit, getsizeof=_bytes)
 
-    def get(self, embed_hash: str) -> Vector32 | None:
+    def get(self, embed_hash: str) -> ChunkVectors | None:
         return self._vectors.get(embed_hash)
 
-    def put(self, embed_hash: str, vector: Vector32) -> None:
-        if vector.nbytes <= self._vectors.maxsize:
-            self._vectors[embed_hash] = vector.copy()  # a row of a batch would keep the whole batch in memory
+    def put(self, embed_hash: str, made: ChunkVectors) -> None:
+        if _bytes(made) <= self._vectors.maxsize:
+            # A row of a batch would keep the whole batch in memory.
+            self._vectors[embed_hash] = made._replace(vector=made.vector.copy())
 
 
 class Embedding:
@@ -92,7 +94,8 @@ class Embedding:
                 text=p.chunk.text,
                 place=p.chunk.place,
                 embed_hash=p.embed_hash,
-                vector=vectors[p.embed_hash],
+                vector=vectors[p.embed_hash].vector,
+                sparse=vectors[p.embed_hash].sparse,
                 units=tuple(u.unit for u in own),
                 unit_vectors=b"".join(unit_vectors[u.sense] for u in own),
             )
@@ -110,15 +113,15 @@ class Embedding:
 
     async def _known_vectors(
         self, model: Embedder, page: PageChunks, planned: Sequence[PlannedChunk], hashes: Mapping[str, str]
-    ) -> tuple[dict[str, Vector32], dict[str, bytes]]:
+    ) -> tuple[dict[str, ChunkVectors], dict[str, bytes]]:
         """Of chunks by their hash, of units by what is embedded. Side by side, because an editor waits for both."""
         return await asyncio.gather(self._look_up(page.change.site, planned), self._look_up_units(model, page, hashes))
 
-    async def _look_up(self, site: str, planned: Sequence[PlannedChunk]) -> dict[str, Vector32]:
-        found: dict[str, Vector32] = {}
+    async def _look_up(self, site: str, planned: Sequence[PlannedChunk]) -> dict[str, ChunkVectors]:
+        found: dict[str, ChunkVectors] = {}
         for p in planned:
-            if (vector := self._cache.get(p.embed_hash)) is not None:
-                found[p.embed_hash] = vector
+            if (made := self._cache.get(p.embed_hash)) is not None:
+                found[p.embed_hash] = made
         rest = list({p.embed_hash for p in planned} - found.keys())
         return found | dict(await self._known.vectors(site, rest))
 
@@ -133,7 +136,7 @@ class Embedding:
 
     async def _make(
         self, model: Embedder, missing: Mapping[str, str], unknown: Mapping[str, str]
-    ) -> AsyncGenerator[tuple[dict[str, Vector32], dict[str, bytes]], None]:
+    ) -> AsyncGenerator[tuple[dict[str, ChunkVectors], dict[str, bytes]], None]:
         """Vectors, slice by slice: of chunks by their hash, compact ones of units by what is embedded.
 
         Args:
@@ -143,17 +146,22 @@ class Embedding:
         texts = [*missing.values(), *unknown]
         for place in range(0, len(texts), SLICE):
             wanted = texts[place : place + SLICE]
-            rows = await model.passages(wanted, urgent=self._urgent)
+            rows, weights = await embedded_passages(model, wanted, urgent=self._urgent)
             of_chunks = min(max(len(missing) - place, 0), len(wanted))
-            made = dict(zip([*missing][place:], rows[:of_chunks], strict=False))
+            both = map(ChunkVectors, rows[:of_chunks], weights)
+            made = dict(zip([*missing][place:], both, strict=False))
             units = dict(zip(wanted[of_chunks:], compact(rows[of_chunks:]), strict=True))
             # Kept at once: when this page fails later on, the next try does not pay for it again.
-            for key, vector in made.items():
-                self._cache.put(key, vector)
+            for key, each in made.items():
+                self._cache.put(key, each)
             for sense, small in units.items():
                 if len(small) <= UNIT_CACHE_BYTES:
                     self._units[unknown[sense]] = small
             yield made, units
+
+
+def _bytes(made: ChunkVectors) -> int:
+    return made.vector.nbytes + TOKEN_BYTES * len(made.sparse)
 
 
 async def _units(page: PageChunks) -> list[tuple[PlannedUnit, ...]]:

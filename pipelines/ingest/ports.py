@@ -9,7 +9,7 @@ from pipelines.ingest.embedding_plan import KnownUnits
 from pipelines.runtime.errors import Kind, Retryable
 from pipelines.runtime.indexes import IndexInfo
 from schemas.head import Head
-from schemas.ingest import PageEmbeddings, ReceiptEvent, Vector32
+from schemas.ingest import ChunkVectors, PageEmbeddings, ReceiptEvent
 from schemas.page import ChangeRef, FieldName
 
 ChunkAddress = tuple[FieldName, int]
@@ -150,7 +150,7 @@ class KnownPages(Protocol):
         """The last events of the pages that have one, by page key."""
         ...
 
-    async def vectors(self, site: str, hashes: Sequence[str]) -> Mapping[str, Vector32]:
+    async def vectors(self, site: str, hashes: Sequence[str]) -> Mapping[str, ChunkVectors]:
         """Vectors that are there already, by the hash of what was embedded."""
         ...
 

@@ -437,6 +437,7 @@ MESSAGES: dict[str, Message] = {
                 vector=np.array([1, 0, 0, 0], dtype=np.float32),
                 units=(_UNIT,),
                 unit_vectors=compact([[1, 0, 0, 0]])[0],
+                sparse={"6": 0.25, "1045": 0.125},
             ),
         ),
         chunks_offset=9,

@@ -20,7 +20,7 @@ from aiohttp import web
 from pydantic import SecretStr
 
 from adapters.embedders.base import Embedder, ModelIll, NoVectors
-from adapters.embedders.bge_m3 import BgeM3Embedder
+from adapters.embedders.bge_m3 import BgeM3Embedder, BgeM3SparseEmbedder
 from adapters.embedders.lite import MIN_COSINE, LiteEmbedder, measured
 from adapters.embedders.local import Model
 from adapters.embedders.openai_api import BATCH, EmbedderRefuses, OpenAIEmbedder
@@ -321,13 +321,16 @@ async def test_threads_that_give_way_and_get_no_processor_are_relieved() -> None
 async def test_the_settings_name_the_embedder() -> None:
     settings = Settings(openai_base_url="http://127.0.0.1:9/v1", bge_model="some/model")
     assert isinstance(make_embedder("lite", settings), LiteEmbedder)
-    assert isinstance(make_embedder("bge-m3", settings), BgeM3Embedder)
+    assert type(make_embedder("bge-m3", settings)) is BgeM3Embedder
+    assert type(make_embedder("bge-m3-sparse", settings)) is BgeM3SparseEmbedder
     hosted = make_embedder("openai:vendor/text-3:large", settings)
     assert hosted.spec == "openai:vendor/text-3:large"
     await hosted.aclose()
 
 
-@pytest.mark.parametrize("spec", ["", "other", "lite:x", "onnx", "onnx:", "openai", "openai:", "fake"])
+@pytest.mark.parametrize(
+    "spec", ["", "other", "lite:x", "lite-sparse", "bge-m3:sparse", "onnx", "onnx:", "openai", "openai:", "fake"]
+)
 def test_an_unknown_embedder_is_refused_by_name(spec: str) -> None:
     with pytest.raises(SettingsError, match="PAGEWIRE_EMBEDDER"):
         make_embedder(spec, Settings(openai_api_key=SecretStr("k")))

@@ -63,18 +63,25 @@ class Bench:
         return {name.removesuffix("/fake-4") for name in known}
 
 
+@pytest.fixture
+def model() -> str:
+    """Fingerprint of the bench's model; a test may be for another one."""
+    return "fake-4"
+
+
 @pytest.fixture(params=["fake", *(pytest.param(kind, marks=pytest.mark.engine) for kind in KINDS)])
-async def bench(request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
+async def bench(request: pytest.FixtureRequest, model: str) -> AsyncIterator[Bench]:
     site = f"t{uuid4().hex[:12]}"
     if request.param == "fake":
         pages = FakePages()
-        yield Bench(site, pages, await pages.live(site, embedder="fake", model="fake-4", dims=DIMS, chunker="c"))
+        yield Bench(site, pages, await pages.live(site, embedder="fake", model=model, dims=DIMS, chunker="c"))
         return
     engine: Servers = request.getfixturevalue("engine")
     settings = Settings(sites={site: SiteSettings(index=request.param)}, elasticsearch=engine.elasticsearch)
     async with Elastic(engine.elasticsearch, settings) as elastic:
         await elastic.indexes.ensure_system(RECEIPTS)
-        yield Bench(site, elastic.pages, await elastic.pages.live(site, **MADE_FOR))  # type: ignore[arg-type]
+        made_for: dict[str, Any] = MADE_FOR | {"model": model}
+        yield Bench(site, elastic.pages, await elastic.pages.live(site, **made_for))
         await forget(elastic, site)
 
 
@@ -150,7 +157,26 @@ async def test_known_vectors_come_back_as_they_were(bench: Bench) -> None:
     await bench.index.refresh()
     known = await bench.pages.vectors(bench.site, ["one/fake-4", "nothing/fake-4"])
     assert list(known) == ["one/fake-4"]
-    np.testing.assert_allclose(known["one/fake-4"], part.chunks[0].vector, rtol=1e-6)
+    np.testing.assert_allclose(known["one/fake-4"].vector, part.chunks[0].vector, rtol=1e-6)
+    assert known["one/fake-4"].sparse == {}
+
+
+@pytest.mark.parametrize("model", ["fake-4+sparse"])
+async def test_known_sparse_vectors_come_back_and_stay_for_other_groups(bench: Bench, model: str) -> None:
+    [part] = parts_of(bench.change(1), {"content": ["one", "none"]}, model=model)
+    one, none = part.chunks
+    weights = {str(token): 1 / token for token in range(2, 200)}
+    await bench.index.write(
+        part.model_copy(update={"chunks": (one.model_copy(update={"sparse": weights}), none)}), None
+    )
+    await bench.index.refresh()
+    for _ in range(2):
+        known = await bench.pages.vectors(bench.site, [one.embed_hash, none.embed_hash])
+        assert known[one.embed_hash].sparse == pytest.approx(weights, rel=1 / 256)  # eight bits are kept
+        assert known[none.embed_hash].sparse == {}
+        np.testing.assert_allclose(known[one.embed_hash].vector, one.vector, rtol=1e-6)
+        assert await bench.index.regroup(head(part.change, content=2), bench.change(2), ("staff",))
+        await bench.index.refresh()
 
 
 async def test_known_units_come_back_as_they_were(bench: Bench) -> None:
@@ -245,7 +271,7 @@ async def test_a_later_change_takes_over_chunks_with_other_groups(bench: Bench) 
     assert await bench.groups(part.change.page_key) == {None}
     assert await bench.found("a", "b") == {"a", "b"}
     known = await bench.pages.vectors(bench.site, ["a/fake-4"])
-    np.testing.assert_allclose(known["a/fake-4"], part.chunks[0].vector, rtol=1e-6)
+    np.testing.assert_allclose(known["a/fake-4"].vector, part.chunks[0].vector, rtol=1e-6)
     assert not await bench.write(bench.change(2), "a", "b")  # a later change has them now
 
 

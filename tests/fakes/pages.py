@@ -11,7 +11,7 @@ from pipelines.operate.places.ports import Covered, NotedRange
 from pipelines.runtime.record import Lane
 from schemas.base import Message
 from schemas.head import Head
-from schemas.ingest import EmbeddedChunk, PageEmbeddings, ReceiptEvent, Vector32
+from schemas.ingest import ChunkVectors, EmbeddedChunk, PageEmbeddings, ReceiptEvent
 from schemas.keys import chunk_id, head_id
 from schemas.labels import label_tokens
 from schemas.page import ChangeRef, FieldName
@@ -191,10 +191,10 @@ class FakePages:
     async def heads(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Head]:
         return await self.index.heads(page_keys)
 
-    async def vectors(self, site: str, hashes: Sequence[str]) -> dict[str, Vector32]:
+    async def vectors(self, site: str, hashes: Sequence[str]) -> dict[str, ChunkVectors]:
         wanted = set(hashes)
         chunks = [doc.chunk for doc in self.index.docs.values() if doc.chunk]
-        return {chunk.embed_hash: chunk.vector for chunk in chunks if chunk.embed_hash in wanted}
+        return {each.embed_hash: ChunkVectors(each.vector, each.sparse) for each in chunks if each.embed_hash in wanted}
 
     async def units(self, site: str, page_key: str, model: str) -> list[KnownUnits]:
         return [

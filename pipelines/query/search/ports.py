@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import Retryable
-from schemas.ingest import UnitKind, Vector32
+from schemas.ingest import SparseVector, UnitKind, Vector32
 from schemas.labels import NO_LABELS, have_labels
 from schemas.page import FieldName
 from schemas.page_metadata import PageStamp
@@ -28,7 +28,8 @@ class Candidate:
     ord: int
     index: str = ""  # that it was found in: what stands around it is read from the same one
     cosine: float | None = None  # -1..1; None: the vectors did not find it
-    bm25: float | None = None  # >= 0; None: the keywords did not find it
+    # >= 0; None: the keywords did not find it. Where sparse vectors take the place of BM25, their product.
+    bm25: float | None = None
     score: float = 0.0  # 0..1 after `fuse`; comparable within one list only
 
     @property
@@ -231,6 +232,7 @@ class SearchIndex(Protocol):
         floors: Floors,
         content_hits: int,
         keyword_hits: int,
+        sparse: SparseVector | None = None,
         short_hits: int = 1,
         groups: Iterable[str] = (),
         labels: Mapping[str, Iterable[str]] = NO_LABELS,
@@ -238,6 +240,7 @@ class SearchIndex(Protocol):
         """Search all five fields by vector (unless None) and by keywords (unless `keyword_hits` is 0).
 
         Args:
+            sparse: takes the place of BM25, in an index that has sparse vectors.
             labels: of each key the pages must have one of the values.
 
         Raises: QueryModelOutdated: the live index is of another model than `model`. Retryable.

@@ -34,8 +34,9 @@ from pipelines.query.search.ports import (
 from pipelines.query.search.snippet import snippet
 from pipelines.query.search.widen import nearest
 from pipelines.query.settings import QuerySettings
+from pipelines.runtime.embedder import embedded_query, is_sparse
 from schemas.http import SearchHit, SearchKind
-from schemas.ingest import Vector32
+from schemas.ingest import ChunkVectors, Vector32
 from schemas.keys import PageAddress, parse_page_key
 from schemas.labels import NO_LABELS, labels_of
 from text.language import identified, language_of, spoken
@@ -186,7 +187,7 @@ class Searcher:
         self._models = models
         self._settings = settings
         self._others = others
-        self._embedded: LRUCache[tuple[str, str], Vector32] = LRUCache(EMBEDDED)  # model, text -> its vector
+        self._embedded: LRUCache[tuple[str, str], ChunkVectors] = LRUCache(EMBEDDED)  # by model and text
 
     async def on(self, site: str, name: str) -> Searcher:
         """The same search on another index of the site, with that one's model. Raises: IndexNotTried, Retryable."""
@@ -210,10 +211,13 @@ class Searcher:
     async def embedded(self, site: str, text: str) -> tuple[SearchEmbedder, Vector32]:
         """The site's model, and a question's vector. Raises: Retryable. Permanent: of the embedder."""
         model = await self._models.for_site(site)
+        return model, (await self._vectors(model, text)).vector
+
+    async def _vectors(self, model: SearchEmbedder, text: str) -> ChunkVectors:
         key = (model.fingerprint, text)
-        if (vector := self._embedded.get(key)) is None:
-            vector = self._embedded[key] = await model.query(text)
-        return model, vector
+        if (made := self._embedded.get(key)) is None:
+            made = self._embedded[key] = await embedded_query(model, text)
+        return made
 
     async def page(self, site: str, page_id: str, *, groups: Iterable[str] = ()) -> list[Hit]:
         """The chunks of a page in all its languages, as far as these groups may read them. Raises: Retryable."""
@@ -274,7 +278,7 @@ class Searcher:
         languages = self._settings.site(site).languages
         prefers = preferred(lang, languages, text) if lang and len(languages) > 1 else None
         depth = max(size, DEPTH) * (len(languages[:MOST_LANGUAGES]) if prefers else 1)
-        model, vector, found = await self._candidates(site, text, kind, depth, groups, flow=flow)
+        model, vector, found = await self._candidates(site, text, kind, depth, groups, flow=flow, by_words=by_words)
         known = known_share(found.terms, found.total)
         best = fuse(found.dense, found.keyword, known, size=None if prefers else size)
         if prefers:
@@ -318,17 +322,20 @@ class Searcher:
         vector: Vector32 | None = None,
         *,
         flow: Flow | None = None,
+        by_words: bool = False,
     ) -> tuple[SearchEmbedder | None, Vector32 | None, Candidates]:
         self._settings.site(site)
         flow = flow or self._settings.flow_of(site)
-        model, floors, fingerprint = None, Floors(0.0, 0.0), ""
+        model, floors, fingerprint, sparse = None, Floors(0.0, 0.0), "", None
         if kind == "keyword":
             vector = None
         else:
-            if vector is None:
-                model, vector = await self.embedded(site, text)
-            else:
-                model = await self._models.for_site(site)
+            model = await self._models.for_site(site)
+            # A question that is searched by its words as they stand stays with BM25: tokens are parts of words.
+            by_tokens = kind == "hybrid" and not by_words and is_sparse(model.fingerprint)
+            if vector is None or by_tokens:
+                made = await self._vectors(model, text)
+                vector, sparse = made.vector, made.sparse if by_tokens else None
             floors = Floors(
                 model.profile.short_floor if flow.short_floor is None else flow.short_floor,
                 model.profile.content_floor if flow.content_floor is None else flow.content_floor,
@@ -342,6 +349,7 @@ class Searcher:
             floors=floors,
             content_hits=depth,
             keyword_hits=depth if kind != "vector" else 0,
+            sparse=sparse,
             short_hits=flow.short_hits,
             groups=groups,
         )

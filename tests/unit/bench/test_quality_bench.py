@@ -13,7 +13,9 @@ from bench.gate_sites import Kind, Sample
 from bench.quality import Judged
 from bench.website import KeptVectors
 from bench.xquad import Article, Asked, Corpus
+from pipelines.runtime.errors import SettingsError
 from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.sparse_embedder import FakeSparseEmbedder
 
 CORPUS = Corpus(
     "en",
@@ -120,6 +122,11 @@ def test_the_sample_site_has_questions_of_both_kinds_and_a_page_that_is_out_is_g
 
 def test_a_threshold_lies_above_the_share_refused() -> None:
     assert gate.threshold([n / 100 for n in range(101)], 0.1) == pytest.approx(0.1)
+
+
+def test_an_embedder_with_sparse_vectors_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="no sparse vectors"):
+        KeptVectors(FakeSparseEmbedder(), tmp_path)
 
 
 async def test_a_text_is_embedded_once_in_its_life(tmp_path: Path) -> None:

@@ -16,10 +16,11 @@ from pipelines.ingest.receipts import receipt
 from pipelines.runtime.errors import Retryable
 from schemas.compact import expand
 from schemas.head import Head
-from schemas.ingest import Chunk, Chunker, PageChunks, PageEmbeddings, Vector32
+from schemas.ingest import Chunk, Chunker, ChunkVectors, PageChunks, PageEmbeddings, Vector32
 from schemas.page import FieldName, Op, PageMeta
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.pages import FakePages
+from tests.fakes.sparse_embedder import FakeSparseEmbedder, token
 from tests.making import NOON, change
 
 CHUNKER = Chunker(mode="content", size=1000, overlap=0.0)
@@ -64,7 +65,7 @@ async def test_what_is_known_is_looked_up_side_by_side() -> None:
     both = asyncio.Barrier(2)
 
     class Slow(FakePages):
-        async def vectors(self, site: str, hashes: Sequence[str]) -> dict[str, Vector32]:
+        async def vectors(self, site: str, hashes: Sequence[str]) -> dict[str, ChunkVectors]:
             await both.wait()
             return {}
 
@@ -113,6 +114,22 @@ async def test_a_save_without_a_change_of_text_costs_no_model_call_even_for_anot
     assert second.model.embedded == []
     assert (part.embedded, part.reused) == (0, 2)
     np.testing.assert_array_equal(part.chunks[0].vector, (await second.model.passages(["one"]))[0])
+
+
+async def test_sparse_vectors_come_from_the_same_call_and_are_known_again() -> None:
+    bench = Bench(model=FakeSparseEmbedder())
+    [part] = await bench.embed(page("pool", "fees"))
+    assert bench.model.embedded == ["pool", "fees"]
+    assert [chunk.sparse for chunk in part.chunks] == [{token("pool"): 0.4}, {token("fees"): 0.4}]
+    await bench.index(page("pool", "pool", revision=2))  # kept in the process
+    other = Bench(bench.pages, FakeSparseEmbedder())  # known by the index
+    [part] = await other.embed(page("pool", revision=3))
+    assert (other.model.embedded, part.chunks[0].sparse) == ([], {token("pool"): 0.4})
+
+
+async def test_without_sparse_vectors_the_message_does_not_speak_of_them() -> None:
+    [part] = await Bench().embed(page("pool"))
+    assert b"sparse" not in part.encode()
 
 
 async def test_two_saves_quicker_than_the_index_cost_one_embedding() -> None:
@@ -329,8 +346,8 @@ async def test_the_units_of_a_long_page_are_the_same(monkeypatch: pytest.MonkeyP
     assert short.chunks[0].units == long.chunks[0].units
 
 
-def vector(*values: float) -> Vector32:
-    return np.array(values, dtype=np.float32)
+def vector(*values: float, tokens: int = 0) -> ChunkVectors:
+    return ChunkVectors(np.array(values, dtype=np.float32), {str(token): 0.5 for token in range(tokens)})
 
 
 def test_the_cache_keeps_what_was_used_last() -> None:
@@ -353,13 +370,15 @@ def test_the_cache_counts_a_vector_put_again_once() -> None:
 def test_the_cache_holds_no_batch_in_memory_for_one_of_its_rows() -> None:
     cache = VectorCache()
     batch = np.zeros((64, 1024), np.float32)
-    cache.put("a", batch[5])
+    cache.put("a", ChunkVectors(batch[5], {}))
     kept = cache.get("a")
     assert kept is not None
-    assert kept.base is None
+    assert kept.vector.base is None
 
 
 def test_a_vector_larger_than_the_cache_is_not_kept() -> None:
-    cache = VectorCache(limit=4)
-    cache.put("a", vector(1, 1))
-    assert cache.get("a") is None
+    cache = VectorCache(limit=100)
+    cache.put("a", vector(*range(26)))
+    cache.put("b", vector(1, 1, tokens=1))
+    cache.put("c", vector(1, 1))
+    assert [name for name in "abc" if cache.get(name) is not None] == ["c"]

@@ -124,6 +124,7 @@ def test_live_indexes_are_compared_with_the_embedder() -> None:
     [
         ([], "no config.json, tokenizer.json or sentencepiece.bpe.model, model.safetensors or"),
         (["config.json", "model.safetensors"], "not complete: no tokenizer.json or sentencepiece.bpe.model: `hf down"),
+        (["config.json", "model.safetensors", "tokenizer.json"], "not complete: no sparse_linear.pt: `hf down"),
     ],
 )
 async def test_incomplete_weights_of_bge_m3_are_named(
@@ -133,7 +134,8 @@ async def test_incomplete_weights_of_bge_m3_are_named(
     monkeypatch.setattr(embedder_check, "version", lambda package: "1.4")
     for name in files:
         (tmp_path / name).touch()
-    report = await check_embedder(Settings(bge_model=str(tmp_path)), "bge-m3")
+    spec = "bge-m3-sparse" if "tokenizer.json" in files else "bge-m3"
+    report = await check_embedder(Settings(bge_model=str(tmp_path)), spec)
     assert (report.checks[-1].name, report.checks[-1].state) == ("weights", "problem")
     assert said in report.checks[-1].said
 
@@ -156,7 +158,7 @@ def test_the_command_says_whether_the_configured_one_works(tmp_path: Path, monke
         ("bge-m3", "package", "needs FlagEmbedding: `pip install 'pagewire[bge]'`, in a checkout `make setup-bge`"),
         ("onnx:/nowhere", "package", "needs tokenizers: `pip install 'pagewire[onnx]'`"),
         ("openai:m", "setting", "needs OPENAI_API_KEY, OPENAI_BASE_URL or both"),
-        ("other", "setting", "must be lite, bge-m3, onnx:FOLDER or openai:MODEL"),
+        ("other", "setting", "must be lite, bge-m3, bge-m3-sparse, onnx:FOLDER or openai:MODEL"),
     ],
 )
 def test_what_is_missing_comes_with_what_mends_it(

@@ -48,7 +48,7 @@ MISTAKES = {
     # choices
     "log_level: infos": "(it is 'infos'); did you mean info?",
     "judge: yes": "must be 'none', 'model' or 'reranker' (it is True); for example none",
-    "embedder: bge": "embedder (pagewire.yaml): must be lite, bge-m3, onnx:FOLDER or openai:MODEL "
+    "embedder: bge": "embedder (pagewire.yaml): must be lite, bge-m3, bge-m3-sparse, onnx:FOLDER or openai:MODEL "
     "(it is 'bge'); for example lite",
     "steps: {anser: {}}": "steps.anser (pagewire.yaml): must be 'rephrase', 'answer', ",
     SITE % "strategy: simple": "(it is 'simple'); for example plain",
