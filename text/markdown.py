@@ -62,7 +62,7 @@ _STRUCK = re.compile(rf"(?<=\s){_DELETED} |{_DELETED}")
 # Scripts without case have no spaces between words, or join other characters to words.
 _ADDRESS = r"https?://[^\s<>|\\*`]*[^\s<>|.,;:!?'\"*_~`)\]\\]\)?"
 _CODE = r"(?<![`\\])(?P<ticks>`++)(?P<code>[^\n]{1,300}?)(?<!`)(?P=ticks)(?!`)"
-_NAME = r"(?<![\w\\])_\w*_(?=[.(/:@-]\w)"
+_NAME = r"(?<![\w\\])_\w*_(?=[.(/:@-][^\W_])"
 _CASED = "0-9A-Za-z\u00c0-\u024f\u0370-\u052f"
 _ESCAPED = r"\\(?P<literal>[^\w\s]|_)"
 _INLINE = re.compile(

@@ -107,6 +107,7 @@ def test_what_is_written_is_read_back(page: list[tuple[str, list[tuple[str, str]
 
 
 @given(st.text("aA1. \\*_~`[]()#>+-|:!\n5€", max_size=40))
+@example("__:_")
 def test_any_text_is_read_back_within_a_line(text: str) -> None:
     line = " ".join(text.split())
     assert letters(inline(escaped(line))) == letters(line)
