@@ -185,9 +185,9 @@ async def _tell_notes(receipts: ReceiptReader, site: str, sent: asyncio.Queue[Ma
                 async for _, found in settle(site, revisions, receipts, settled):
                     told = found
             except Retryable as error:
-                err.print(f"not known whether the pages are whole: {error}", markup=False, soft_wrap=True)
+                err.print(f"not known whether pages have notes: {error}", markup=False, soft_wrap=True)
             for key, receipt in told.items():
-                what = "failed" if receipt.state == "failed" else "not whole"
+                what = "failed" if receipt.state == "failed" else "note"
                 said = receipt.error or "; ".join(receipt.notes)
                 err.print(f"{what} {_some([key]).strip(' ()')}: {said}", markup=False, soft_wrap=True)
 

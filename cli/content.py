@@ -202,15 +202,15 @@ def _print_import(result: Mapping[str, object]) -> None:
     assert isinstance(omitted, dict)
     for key, reason in _first(omitted, SHOWN, "left out"):
         err.print(f"left out {key}: {reason}", markup=False, soft_wrap=True)
-    for key, lacking in _first(notes, TOLD, "not whole"):
-        err.print(f"[yellow]not whole[/] {key}: {escape('; '.join(lacking))}", soft_wrap=True)
+    for key, lacking in _first(notes, TOLD, "with a note"):
+        err.print(f"[yellow]note[/] {key}: {escape('; '.join(lacking))}", soft_wrap=True)
     for key, error in _first(failed, TOLD, "failed"):
         err.print(f"[red]failed[/] {escape(key)}: {escape(str(error))}", soft_wrap=True)
     if result["queued"]:
         rest = f"{result['queued']} queued; `pagewire status` shows how many are left in the lane `bulk`"
     else:
         rest = f"{len(failed)} failed, the rest searchable"
-        rest += f", {len(notes)} of them not whole" if notes else ""
+        rest += f", {len(notes)} of them with a note" if notes else ""
     rest += f", {len(omitted):,} addresses left out" if omitted else ""
     out.print(f"{result['sent']} pages sent, {rest}")
 
@@ -351,7 +351,7 @@ async def _key(clients: Clients, site: str, lang: str, page: str) -> str:
 
 def _print_receipt(found: Receipt) -> None:
     chunks = found.chunks
-    state = "searchable, but not whole" if found.state == "searchable" and found.notes else found.state
+    state = "searchable, with a note" if found.state == "searchable" and found.notes else found.state
     out.print(f"{found.page_key}  [bold]{state}[/]")
     out.print(f"  accepted    revision {found.accepted_revision} at {found.accepted_at:%Y-%m-%d %H:%M:%S}")
     if found.searchable_at and found.state == "deleted":
@@ -371,4 +371,4 @@ def _print_receipt(found: Receipt) -> None:
     if found.error:
         out.print(f"  error       {found.error}", markup=False, soft_wrap=True)
     for note in found.notes:
-        out.print(f"  not whole   {note}", markup=False, soft_wrap=True)
+        out.print(f"  note        {note}", markup=False, soft_wrap=True)

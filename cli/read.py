@@ -210,7 +210,7 @@ def _print(reading: InputReading) -> None:
     for why, text in reading.left_out:
         out.print(f"- {why}: [dim]{escape(text[:SHOWN])}[/]", soft_wrap=True)
     if reading.note:
-        out.print(f"\nnot whole: {escape(reading.note)}")
+        out.print(f"\nnote: {escape(reading.note)}")
     words = reading.words
     out.print(f"\n{words.visible:,} words are seen, {words.indexed:,} would be indexed")
     for why, count in words.left_out.items():

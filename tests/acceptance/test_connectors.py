@@ -136,7 +136,7 @@ def test_search_follows_a_watched_folder(connected: Connected) -> None:
         (docs / "port" / "berth.md").unlink()
         eventually(lambda: shown(site, "palladium") == [])
         (docs / "plan.odt").write_bytes(b"PK damaged")
-        eventually(lambda: "not whole en plan.odt: " in " ".join(watching.log.read_text().split()))
+        eventually(lambda: "note en plan.odt: " in " ".join(watching.log.read_text().split()))
         (docs / "plan.odt").unlink()
         receipt = partial(site.get, "/pages/plan.odt/receipt", params={"lang": "en"})
         eventually(lambda: receipt().json()["state"] == "deleted")

@@ -55,13 +55,13 @@ def result(**more: Any) -> dict[str, object]:
         (result(), "", "3 pages sent, 0 failed, the rest searchable"),
         (
             result(notes={"town:en:fees": ["fees.pdf is not searchable: it holds [no] text"]}),
-            "not whole town:en:fees: fees.pdf is not searchable: it holds [no] text",
-            "3 pages sent, 0 failed, the rest searchable, 1 of them not whole",
+            "note town:en:fees: fees.pdf is not searchable: it holds [no] text",
+            "3 pages sent, 0 failed, the rest searchable, 1 of them with a note",
         ),
         (
             result(notes={f"town:en:{n}": ["a.pdf: left out: pictures: 1"] for n in range(content.TOLD + 2)}),
-            "... and 2 more not whole; --json names them all",
-            f"3 pages sent, 0 failed, the rest searchable, {content.TOLD + 2} of them not whole",
+            "... and 2 more with a note; --json names them all",
+            f"3 pages sent, 0 failed, the rest searchable, {content.TOLD + 2} of them with a note",
         ),
         (
             result(omitted={"https://town.example/a": "noindex"}, failed={"town:en:b": "refused"}),
