@@ -23,7 +23,7 @@ from tests.fakes.pages import FakePages, FakeSender
 from tests.making import NOON, change, no_attachments, parts_of
 
 LATER = {"of_a_later_version": {"deep": [1, None]}}
-NAMED = ("counts", "timings_ms", "signals", "offsets", "left_out", "labels")  # objects whose names are data, not fields
+NAMED = ("counts", "timings_ms", "signals", "offsets", "left_out", "labels", "sparse")  # objects with data as names
 CHUNKER = Chunker(mode="content", size=1000, overlap=0.2)
 
 SAVE = MESSAGES["save"]
