@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 LONGEST = 4_000  # characters of a text that may be nothing but shortcodes
-_SHORTCODE = re.compile(r"\s*\[(?P<end>/?)(?P<name>[A-Za-z][\w-]{0,60})(?P<attributes>(?:\s[^\[\]]*)?)\]")
+_SHORTCODE = re.compile(r"\[(?P<end>/?)(?P<name>[A-Za-z][\w-]{0,60})(?P<attributes>(?:\s[^\[\]]*)?)\]")
 _ATTRIBUTE = re.compile(r"\s[\w-]{1,60}=\S")
 # WordPress's own that need no attributes
 _OWN = frozenset(("audio", "caption", "embed", "gallery", "playlist", "video"))
@@ -19,7 +19,7 @@ def is_shortcodes(text: str) -> bool:
     """
     text = text.strip()
     found = list(_SHORTCODE.finditer(text)) if text.startswith("[") and len(text) <= LONGEST else []
-    return bool(found) and not _SHORTCODE.sub("", text) and all(map(_is_certain, found))
+    return bool(found) and not _SHORTCODE.sub("", text).strip() and all(map(_is_certain, found))
 
 
 def _is_certain(match: re.Match[str]) -> bool:
