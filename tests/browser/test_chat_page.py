@@ -431,6 +431,7 @@ async def test_asking_again_and_taking_back(browser: Browser, url: str, fakes: F
     assert browser.complaints == []
 
 
+@pytest.mark.node
 async def test_earlier_conversations_are_opened_and_deleted(browser: Browser, url: str, fakes: FakePorts) -> None:
     fakes.answers.script = library
     page = await browser.open(url)

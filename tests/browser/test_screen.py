@@ -191,6 +191,7 @@ QUOTED = f"""The website says:
 LISTED = "Monday\n:   9 to 5\n\nSaturday\nSunday\n:   by appointment\n:   in summer only\n\n    Bring a towel."
 
 
+@pytest.mark.node
 @pytest.mark.parametrize("width", [1000, 390])
 async def test_a_quoted_row_opens_its_whole_table(browser: Browser, host: Host, fakes: FakePorts, width: int) -> None:
     cuts = [QUOTED.index(mark) for mark in ("| Day |", ROW, "in summer")]
@@ -570,6 +571,7 @@ async def test_a_broad_question_can_be_narrowed_by_a_button(browser: Browser, ho
         assert browser.complaints == []
 
 
+@pytest.mark.node
 @pytest.mark.parametrize("wanted", [True, False])
 async def test_a_site_may_show_how_an_answer_came_about(
     browser: Browser, host: Host, fakes: FakePorts, wanted: bool

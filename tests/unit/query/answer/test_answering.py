@@ -601,6 +601,7 @@ async def test_a_slow_bus_makes_larger_tokens() -> None:
 
 async def test_a_model_that_says_everything_at_once_lets_others_have_their_turn() -> None:
     said = "Closed on Sundays [1]. " * 400
+    await answer(asked(POOL, TICKETS), FakeChat("Closed on Sundays [1]."))  # what is read once is read
     working, began, turns = asyncio.create_task(answer(asked(POOL, TICKETS), FakeChat(said))), process_time(), []
     while not working.done():
         turns.append(process_time())
