@@ -17,7 +17,7 @@ _NIGHT = timedelta(hours=18)  # an event that ends within it, on the next day, i
 
 def is_on(shown: Iterable[Figure], event: PageEvent) -> bool:
     """Whether a date that the page shows is the event's first or last day."""
-    days = [datetime.fromisoformat(said) for said in (event.start, event.end) if said]
+    days = filter(None, map(_read, (event.start, event.end)))
     told = [Figure("date", 0, 0, dates=frozenset({(day.year, day.month, day.day)})) for day in days]
     return any(figure.kind == "date" and figure.bears(one) for figure in shown for one in told)
 
@@ -30,7 +30,7 @@ def written(event: PageEvent, locale: Locale, *, with_time: bool) -> str:
     start, end = _local(event.start), _local(event.end)
     if start is None:
         return ""
-    if end is not None and end.date() > start.date() and not (start.time() and end - start <= _NIGHT):
+    if end is not None and end.date() > start.date() and end - start > _NIGHT:
         return f"{_day(start, locale)} – {_day(end, locale)}"
     day = _day(start, locale)
     if not with_time or start.time() == time():
@@ -41,9 +41,14 @@ def written(event: PageEvent, locale: Locale, *, with_time: bool) -> str:
 
 def _local(said: str | None) -> datetime | None:
     """As clocks show it there; None: there is none, or it is of UTC."""
+    at = _read(said)
+    return None if at is None or at.utcoffset() == timedelta() else at.replace(tzinfo=None)
+
+
+def _read(said: str | None) -> datetime | None:
+    """None: there is none, or a CMS has sent a day that no calendar has."""
     with suppress(ValueError):
-        at = datetime.fromisoformat(said or "")
-        return None if at.utcoffset() == timedelta() else at.replace(tzinfo=None)
+        return datetime.fromisoformat(said or "")
     return None
 
 

@@ -147,6 +147,12 @@ def test_when_an_event_is(start: str, end: str | None, expected: str) -> None:
     assert added(PageMetadata(events=(event,)), "Summer festival").endswith(f"| Summer festival | {expected} |")
 
 
+def test_a_day_that_no_calendar_has_is_passed_over() -> None:
+    event = FESTIVAL.model_copy(update={"start": "2027-13-45", "end": "2027-02-30T25:00"})
+    assert added(PageMetadata(events=(event,)), "Summer festival").endswith("| Harbour park, Quay Road 4 |")
+    assert added(PageMetadata(events=(event,)), "Summer festival on 18 June 2027") == ""
+
+
 def test_a_time_of_utc_may_be_of_another_day_there() -> None:
     event = FESTIVAL.model_copy(update={"start": "2027-06-18T22:00:00Z"})
     assert added(PageMetadata(events=(event,)), "Summer festival").endswith("| Harbour park, Quay Road 4 |")
