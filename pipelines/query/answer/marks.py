@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 _MARK = re.compile(r"</?[a-z]{1,20}-([0-9a-f]{16})[^<>\n]{0,40}>")
-LONGEST = 90  # characters of a mark
+_BEGUN = re.compile(r"</?[a-z]{0,20}(?:-[0-9a-f]{0,16})?(?:(?<=[0-9a-f]{16})[^<>\n]{0,40})?\Z")
 
 
 class Unmarked:
@@ -24,10 +24,9 @@ class Unmarked:
 
     def feed(self, text: str) -> str:
         text = self._without(self._held + text)
-        begins = text.rfind("<")
-        waits = begins >= 0 and len(text) - begins < LONGEST and not {">", "\n"} & set(text[begins:])
-        self._held = text[begins:] if waits else ""
-        return text[:begins] if waits else text
+        begun = _BEGUN.match(text, begins) if (begins := text.rfind("<")) >= 0 else None
+        self._held = begun[0] if begun else ""
+        return text.removesuffix(self._held)
 
     def finish(self) -> str:
         held, self._held = self._held, ""

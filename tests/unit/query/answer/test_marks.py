@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.query.answer.marks import LONGEST, Unmarked
+from pipelines.query.answer.marks import Unmarked
 from prompts.loader import fence
 from tests.asking import question
 from tests.running import run
@@ -21,7 +21,8 @@ FENCE = "01e6c55d3813b130"
         ("a < b, 3 <", "a < b, 3 <"),
         (f"<source-{FENCE}", f"<source-{FENCE}"),
         ("<" * 300, "<" * 300),
-        (f"<{'a' * LONGEST}{'b' * LONGEST}>", f"<{'a' * LONGEST}{'b' * LONGEST}>"),
+        (f"<{'a' * 90}{'b' * 90}>", f"<{'a' * 90}{'b' * 90}>"),
+        (f"</a-{FENCE}{'b' * 41}>", f"</a-{FENCE}{'b' * 41}>"),
     ],
 )
 @pytest.mark.parametrize("size", [1, 3, 1_000])
@@ -29,6 +30,11 @@ def test_marks_are_taken_out(written: str, shown: str, size: int) -> None:
     unmarked = Unmarked(FENCE)
     pieces = [unmarked.feed(written[at : at + size]) for at in range(0, len(written), size)]
     assert "".join([*pieces, unmarked.finish()]) == shown
+
+
+@pytest.mark.parametrize("written", ["a < b and c", "if x <5", "<b>bold", "<source of", f"<a-{FENCE}{'b' * 41}"])
+def test_only_what_may_become_a_mark_waits(written: str) -> None:
+    assert Unmarked(FENCE).feed(written) == written
 
 
 async def test_no_visitor_sees_them() -> None:
