@@ -91,12 +91,12 @@ async def _by_other_names(question: str, find: Find) -> tuple[str, Retrieval]:
     names = other_names(question, langs, _known(found))
     if not names:
         return question, found
-    there = _known(await find(f"{question} {' '.join(names)}"))
-    names = [name for name in names if is_known(name, langs, there)]
-    if not names:
+    widest = await find(f"{question} {' '.join(names)}")
+    there = [name for name in names if is_known(name, langs, _known(widest))]
+    if not there:
         return question, found
-    question = f"{question} {' '.join(names)}"
-    return question, await find(question)
+    question = f"{question} {' '.join(there)}"
+    return question, widest if there == names else await find(question)
 
 
 def _known(found: Retrieval) -> frozenset[str]:

@@ -29,6 +29,7 @@ from schemas.page import FieldName
 from schemas.query import Earlier, Rephrased, Retrieved, Signs, Trial, Tuned
 from tests.asking import question
 from tests.fakes.embedder import FakeEmbedder
+from text.words import stems
 from wiring.settings import Settings, SiteSettings
 
 SETTINGS = Settings(sites={"town": SiteSettings()}, hits=3, neighbours=1)
@@ -245,6 +246,27 @@ async def test_a_question_is_searched_by_the_sites_words_for_what_it_names_too()
     retrieved = await retrieve(asked(), Searcher(index, Models(), settings), index, settings)  # type: ignore[arg-type]
     assert index.searches[0]["text"] == "Is the pool open? Lido"
     assert retrieved.question == "Is the pool open?"
+
+
+@pytest.mark.parametrize(
+    ("there", "searched"),
+    [
+        ("wifi", ["Is wifi open?"]),
+        ("wifi", ["Is bib open?", "Is bib open? Bibliothek Bücherei"]),
+        ("wlan", ["Is wifi open?", "Is wifi open? WLAN"]),
+        ("bücherei", ["Is bib open?", "Is bib open? Bibliothek Bücherei", "Is bib open? Bücherei"]),
+    ],
+)
+async def test_a_short_name_that_no_page_has_is_searched_by_its_whole_name(there: str, searched: list[str]) -> None:
+    class Index(FakeIndex):
+        async def candidates(self, site: str, text: str, vector: Any, **how: Any) -> Candidates:
+            made = await super().candidates(site, text, vector, **how)
+            return replace(made, terms=[(stem, 1) for stem in stems(there, "en") if there in text.lower()])
+
+    index = Index([hit(0, "Open daily.", cosine=0.8)])
+    wanted = asked().model_copy(update={"question": searched[0].replace(" open", " actually open")})
+    await retrieve(wanted, searcher(index), index, SETTINGS)
+    assert [search["text"] for search in index.searches] == searched
 
 
 async def test_a_glossary_that_was_changed_goes_before_the_setting() -> None:
