@@ -38,7 +38,7 @@ USER_PREFIX = "user:"  # before the names of users that a proxy has signed in; n
 
 EVERYBODY: Literal["*"] = "*"
 TrustedProxy = IPv4Network | IPv6Network | Literal["*"]
-HOST = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
+HOST = re.compile(r"[A-Za-z0-9_-]++(?:\.[A-Za-z0-9_-]++)*+")
 
 ExampleQuestion = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUESTION, strip_whitespace=True)]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import cycle
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.engine
 VISITORS = 20
 PAUSE = 2.0  # seconds between two questions of a visitor
 LATE = 5.0  # seconds that a question may cost the others
+TRIES = 3  # of a measurement: what holds up others does so each time, another process on the machine does not
 QUESTIONS = ("When is the library open?", "What does a library card cost?", "library hours", "thanks!")
 UNITS = (
     "👍",
@@ -121,6 +122,19 @@ async def slowest(world: World, questions: Sequence[str]) -> tuple[float, list[h
     return max(seconds), answers
 
 
+def assert_nobody_waits(
+    world: World, usual: float, questions: Sequence[str], expected: Callable[[httpx.Response], bool]
+) -> None:
+    for _ in range(TRIES):
+        took, answers = asyncio.run(slowest(world, questions))
+        assert all(expected(answer) for answer in answers), [answer.text for answer in answers]
+        print(f"slowest answer {took:.1f} s, usually {usual:.1f} s")
+        if took < usual + LATE:
+            break
+    assert took < usual + LATE
+    assert world.worker.process.poll() is None
+
+
 @pytest.fixture(scope="module")
 def usual(world: World) -> float:
     """The slowest answer when nobody is hostile, on this machine as busy as it is."""
@@ -128,16 +142,8 @@ def usual(world: World) -> float:
 
 
 def test_a_question_that_spins_is_ended_and_holds_up_nobody_for_long(world: World, usual: float) -> None:
-    took, answers = asyncio.run(slowest(world, SPINS))
-    assert [answer.json()["code"] for answer in answers] == ["step-too-long"] * len(SPINS)
-    print(f"slowest answer {took:.1f} s, usually {usual:.1f} s")
-    assert took < usual + LATE
-    assert world.worker.process.poll() is None
+    assert_nobody_waits(world, usual, SPINS, lambda answer: answer.json()["code"] == "step-too-long")
 
 
 def test_hostile_questions_are_answered_and_hold_up_nobody(world: World, usual: float) -> None:
-    took, answers = asyncio.run(slowest(world, HOSTILE))
-    assert {answer.status_code for answer in answers} == {200}
-    print(f"slowest answer {took:.1f} s, usually {usual:.1f} s")
-    assert took < usual + LATE
-    assert world.worker.process.poll() is None
+    assert_nobody_waits(world, usual, HOSTILE, lambda answer: answer.status_code == 200)

@@ -16,7 +16,7 @@ LIMIT = 2.0  # seconds
 LARGEST = 4 * 1024 * 1024  # characters
 SIZE, LONGER = 4_000, 8  # characters; times as many, for how the time grows
 LOOKED_AT = 0.02  # seconds: what takes the square of a page takes more
-GROWTH = 2.0  # times what it would be if it grew with the text
+GROWTH = 2.5  # times what it would be if it grew with the text
 
 HTML = (
     *("<b>", "<b>a</b> ", "<p>", "<p>a", "<p>a</p>", "<div>", "<br>", "<h1>a</h1>", "<li>a", "<ul><li>a", "<dt>a"),

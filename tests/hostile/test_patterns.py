@@ -30,7 +30,7 @@ SIZE = 1_000  # characters
 LONGER = 8  # times as many, for what is worth a second look
 LIMIT = 0.005  # seconds, of any text
 LOOKED_AT = 0.0001  # from here on it is measured how the time grows: what takes the square takes more
-GROWTH = 2.0  # times what it would be if it grew with the text; the square is `LONGER`
+GROWTH = 2.5  # times what it would be if it grew with the text; the square is `LONGER`
 STEPS = (
     1,
     2,
