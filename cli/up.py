@@ -22,7 +22,7 @@ import typer
 from cli.engine import engine_settings
 from cli.output import complain, err, explained, out
 from cli.wired import configure_logs, load
-from infra.supervise import Child, ChildFailed
+from infra.supervise import Child, ChildFailed, preload
 from pipelines.runtime.niceness import NICEST
 
 if TYPE_CHECKING:
@@ -89,6 +89,9 @@ async def _serve(settings: Settings, up: asyncio.Event, stop: asyncio.Event) -> 
     return 0
 
 
+LOADED = ("adapters.telemetry", "cli.work", "gateway.main", "wiring.stages")  # what workers and gateways load anyway
+
+
 @dataclass(frozen=True)
 class System:
     """The running tree."""
@@ -123,6 +126,7 @@ async def running(settings: Settings) -> AsyncIterator[System]:
     await preflight.whole_system(settings)
     admin_key(settings)  # both are made before the gateway and its visitors race for them
     token_secret(settings)
+    preload(*LOADED)
     async with AsyncExitStack() as stack:
         local = None
         if not (settings.kafka and settings.elasticsearch):

@@ -335,7 +335,11 @@ class SafeApp(faust.App):  # type: ignore[misc]
                 self._failed(err)
                 raise
 
-        self.agent(topic, name=f"{self.conf.id}-{name}")(hand_on)
+        # Not by the decorator `self.agent`: for a discovery of agents, it looks through the files of all modules.
+        agent = self.conf.Agent(
+            hand_on, app=self, name=f"{self.conf.id}-{name}", channel=topic, on_error=self._on_agent_error
+        )
+        self.agents[agent.name] = agent
 
     def _record(self, message: Any) -> Record:
         return Record(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import stat
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
@@ -17,7 +17,7 @@ from infra.supervise import Child, ChildFailed
 
 PREAMBLE = """
 import os, signal, sys, time
-runs = sys.argv[sys.argv.index("cli.main") + 1]
+runs = sys.argv[1]
 with open(runs, "a") as file:
     print(os.getpid(), file=file)
 count = len(open(runs).readlines())
@@ -27,20 +27,22 @@ def wait_for_parent():
 """
 
 
+PROGRAM = "program_of_a_child"
+
+
 class Bench:
     """Children that run a script instead of `pagewire`."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, stack: AsyncExitStack) -> None:
+    def __init__(self, folder: Path, stack: AsyncExitStack) -> None:
         self._folder = folder
-        self._monkeypatch = monkeypatch
         self._stack = stack
 
+    def write(self, script: str) -> None:
+        (self._folder / f"{PROGRAM}.py").write_text(f"{PREAMBLE}\nmain = int\n{script}")
+
     def start(self, script: str) -> tuple[Child, asyncio.Task[None]]:
-        program = self._folder / "program"
-        program.write_text(f"#!{PYTHON}\n{PREAMBLE}\n{script}")
-        program.chmod(program.stat().st_mode | stat.S_IXUSR)
-        self._monkeypatch.setattr(supervise.sys, "executable", str(program))
-        child = Child("worker", (str(self.runs_file),), {"GIVEN": "here"})
+        self.write(script)
+        child = Child("worker", (str(self.runs_file),), {"GIVEN": "here"}, PROGRAM)
         running = asyncio.create_task(child.run())
         self._stack.push_async_callback(self._end, child, running)
         return child, running
@@ -58,14 +60,12 @@ class Bench:
         return [int(line) for line in self.runs_file.read_text().split()] if self.runs_file.exists() else []
 
 
-PYTHON = sys.executable
-
-
 @pytest.fixture
 async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
     monkeypatch.setattr(supervise, "FIRST_PAUSE", 0.01)
+    monkeypatch.syspath_prepend(tmp_path)  # children have it as well
     async with AsyncExitStack() as stack:
-        yield Bench(tmp_path, monkeypatch, stack)
+        yield Bench(tmp_path, stack)
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -153,11 +153,29 @@ async def test_the_pauses_between_crashes_grow_to_their_limit(
     assert pauses == [0.01, 0.02, 0.04, 0.04, 0.04]
 
 
-async def test_a_child_whose_supervisor_is_gone_sees_its_pipe_end(bench: Bench) -> None:
-    child, running = bench.start("print('ready', flush=True)\nwait_for_parent()\nopen(runs + '.orphan', 'w').close()")
-    await asyncio.wait_for(child.ready, 30)
-    assert child._process is not None
-    assert child._process.stdin is not None
-    child._process.stdin.close()  # as the kernel does when we die
-    await until(bench.runs_file.with_suffix(".orphan").exists)
-    assert not running.done()
+SUPERVISOR = """
+import asyncio, sys
+from infra.supervise import Child, preload
+
+async def main():
+    await Child("worker", (sys.argv[1],), {}, sys.argv[2]).run()
+
+if __name__ == "__main__":
+    preload("json")
+    asyncio.run(main())
+"""
+
+
+def test_a_child_whose_supervisor_is_killed_sees_its_pipe_end(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    bench = Bench(tmp_path, AsyncExitStack())
+    bench.write("wait_for_parent()\nopen(runs + '.orphan', 'w').close()")
+    (tmp_path / "supervisor.py").write_text(SUPERVISOR)
+    paths = {"PYTHONPATH": os.pathsep.join((str(tmp_path), *sys.path))}
+    with subprocess.Popen((sys.executable, "-m", "supervisor", str(runs), PROGRAM), env=os.environ | paths) as parent:
+        try:
+            asyncio.run(until(lambda: bool(bench.pids())))
+        finally:
+            parent.kill()
+    asyncio.run(until(runs.with_suffix(".orphan").exists))
+    asyncio.run(until(lambda: not alive(bench.pids()[0])))
