@@ -17,7 +17,7 @@ from text.html5 import well_formed
 from text.loss import HIDDEN, LeftOutText
 from text.shortcodes import is_shortcodes
 
-MAX_DEPTH = 80  # nested elements; markdownify needs three stack frames for each, Python allows 1,000
+MAX_DEPTH = 80  # nested elements; text.html_walk needs three stack frames for each, Python allows 1,000
 MAX_INDENT = 12  # nested lists and quotes; each indents all its lines
 MAX_ELEMENTS = 40_000  # of a page; each costs some 30 µs. Further elements are kept as text only
 LONGEST_CELL = 1_000  # characters; a table with a longer cell is layout
@@ -149,7 +149,10 @@ def content_tree(text: str) -> ContentTree:
     _name_sections(soup)
     for form in soup.find_all("form"):
         # Some CMSs put the whole page into a form. Only such a form has headings and paragraphs.
-        if not form.decomposed and not (form.find(_HEADINGS) and form.find("p")):
+        if form.decomposed:
+            continue
+        inside = {tag.name for tag in form.find_all(True)}
+        if "p" not in inside or inside.isdisjoint(_HEADINGS):
             soup.left_out.append(LeftOutText("form", form.get_text(" ")))
             form.clear(decompose=True)
             form.name = "div"  # the words before and behind it stay apart
@@ -158,19 +161,21 @@ def content_tree(text: str) -> ContentTree:
 
 def _name_sections(soup: BeautifulSoup) -> None:
     """Move the text of each control as a heading above the section that it opens. Other controls are removed."""
-    panels = [tag for tag in soup.find_all(lambda tag: "panel" in tag.attrs) if next(tag.stripped_strings, None)]
+    tags = soup.find_all(True)
+    panels = [tag for tag in tags if "panel" in tag.attrs and next(tag.stripped_strings, None)]
     by_name = {name: tag for tag in panels for name in (str(tag["panel"]), *str(tag["label"]).split()) if name}
-    tabs = soup.find_all("button", tab="True")
+    tabs = [tag for tag in tags if tag.name == "button" and tag["tab"] == "True"]
     in_order = [tag for tag in panels if tag["tabpanel"] == "True"]
     by_place = dict(zip(map(id, tabs), in_order, strict=True)) if len(tabs) == len(in_order) else {}
-    targets = {str(tag["target"]): tag for tag in soup.find_all("div", target=True)}
+    targets = {str(tag["target"]): tag for tag in tags if tag.name == "div" and "target" in tag.attrs}
     level, moved, named = 1, 0, set()
-    for tag in soup.find_all(["button", "ul", *_HEADINGS]):
+    for tag in tags:
         if tag.name == "ul":
             moved += _name_tabs(soup, tag, targets, level) if moved < MAX_MOVED else 0
             continue
-        if tag.name != "button":
+        if tag.name in _HEADINGS:
             level = int(tag.name[1])
+        if tag.name != "button":
             continue
         behind = tag.find_next_sibling()
         opened = by_name.get(str(tag["opens"])) or by_name.get(str(tag["known_as"])) or by_place.get(id(tag))
@@ -310,7 +315,10 @@ class ContentTree(BeautifulSoup):
         return bool(self.preserve_whitespace_tag_stack) or any(known == "code" for _, known in self._open)
 
     def _end_text(self) -> None:
+        if not self.current_data:
+            return
         text = "".join(self.current_data)
+        self.current_data = []
         if text and not self.preserve_whitespace_tag_stack:
             if (self.currentTag is None or self.currentTag.name != "code") and is_shortcodes(text):
                 self.left_out.append(LeftOutText("shortcode", text))
@@ -318,8 +326,9 @@ class ContentTree(BeautifulSoup):
             words = " ".join(text.split())
             before = " " if text[0].isspace() else ""
             after = " " if words and text[-1].isspace() else ""
-            self.current_data = [before + words + after]
-        super().endData()
+            text = before + words + after
+        if text:
+            self.object_was_parsed(NavigableString(text))
 
     def _why_dropped(self, name: str, attributes: Mapping[str, str]) -> str | None:
         """Why it is left out, "" where visitors see nothing of it; None: it is content."""
