@@ -17,16 +17,19 @@ _NO_TARGET = re.compile(r"\s*(?:#|javascript:|data:|vbscript:|$)", re.IGNORECASE
 _DEFINED = re.compile(r"^(?=.)(?!:   )", re.MULTILINE)  # a line of a definition, to be indented
 _BLOCK_MARK = re.compile(r"(?:#{1,6}|-) ")
 _FILE_NAME = re.compile(r"\S+\.(?:avif|gif|jpe?g|png|svg|webp)|(?=\S*\d)\S*(?:_|\d{2}x\d{2})\S*", re.IGNORECASE)
+_EMPHASIS = re.compile(r"\s*\*+\d[^*]*\*+\s*")  # of a figure
 _BACKTICKS = re.compile("`{3,20}")
 _FORMULA = {"mfrac": "/", "msup": "^", "msub": "_"}
 _IN_LINE = frozenset(
     ("a", "b", "code", "del", "em", "i", "img", "kbd", "q", "s", "samp", "strong", "sub", "sup")
 ).union(_FORMULA, ("mi", "mn", "mo", "mrow", "mtext"))
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "summary"))
-_BREAK = re.compile(r"(?<=\d)\s++(?=\d)")
+# Between two lines of a cell that end and begin with figures: hours, prices
+_BREAK = re.compile(r"(?<=\d)((?:[^\S\n]?(?:[^\W\d_]{1,4}|[€$£%])\.?)?+)[^\S\n]*+\n\s*+(?=\d)")
 _ASKED = re.compile(r"\A(\s*[^#\s][^\n]*)\n\n(?=\w)")  # a question with its answer directly below
 _SEVERAL = re.compile(r"[.!?。！？]\s|\n")  # sentences
 _NOTE_MARK = re.compile(r"\W*(?:[^\W\d]+ )?\d{1,3}\W*|[^\w\s]{1,3}")
+_SIGN = re.compile(r"\s*[^\w\s]{1,3}\s*")  # back to a note, or of a heading
 _ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii")
 LONGEST_DELETED = 200  # characters that are shown struck through
 
@@ -73,7 +76,8 @@ class _ToMarkdown(TreeConverter):
 
     def convert_a(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         target = str(el.get("href", ""))
-        if "note" in el.attrs and target.startswith("#") and _NOTE_MARK.fullmatch(el.get_text()):
+        mark = _NOTE_MARK if "note" in el.attrs else _SIGN
+        if target.startswith("#") and mark.fullmatch(el.get_text()):
             return ""
         if _NO_TARGET.match(target) or "\n" in text.strip() or "_noformat" in parent_tags:
             return text
@@ -202,7 +206,8 @@ class _ToMarkdown(TreeConverter):
             link and (str(link.get("href", ""))[:1] == "#" or _NOTE_MARK.fullmatch(el.get_text()))
         ):
             return ""
-        return raised(_before(el), text, _after(el), self._decimal)
+        said = el.get_text() if _EMPHASIS.fullmatch(text) else text
+        return raised(_before(el), said, _after(el), self._decimal)
 
     def convert_table(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         table = self._tables.pop()
@@ -211,7 +216,7 @@ class _ToMarkdown(TreeConverter):
         return f"\n\n{text.strip()}\n\n{table.markdown()}\n\n"
 
     def convert_td(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
-        text = " ".join(_BREAK.sub(_apart, text.strip()).split()).replace("|", "\\|")
+        text = " ".join(_BREAK.sub(r"\1; ", text.strip()).split()).replace("|", "\\|")
         self._tables[-1].add(
             Cell(
                 text,
@@ -259,11 +264,6 @@ def _with_breaks(marked: str, text: str) -> str:
     """Emphasis with the line breaks at its ends, which markdownify leaves out."""
     said = text.strip(" ")
     return ("\n" if said[:1] == "\n" else "") + marked + ("\n" if said[1:].endswith("\n") else "")
-
-
-def _apart(space: re.Match[str]) -> str:
-    """Separate numbers on two lines of a cell."""
-    return "; " if "\n" in space[0] else space[0]
 
 
 def _begins_line(el: PageElement) -> bool:

@@ -76,6 +76,7 @@ _HEADINGS = _names("h1 h2 h3 h4 h5 h6")
 _IN_TABLE = _TABLE | _HEADINGS
 
 _HIDING_STYLE = re.compile(r"(?:display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden)", re.IGNORECASE)
+_STRUCK_STYLE = re.compile(r"text-decoration(?:-line)?\s{0,9}:[^;]{0,99}line-through", re.IGNORECASE)
 _NOTE = re.compile(r"\b(?:footnote|endnote|noteref|reference)|\b(?:fn|fnref)\b", re.IGNORECASE)
 _FIELD = dict.fromkeys(("field__label", "field-label"), "dt") | dict.fromkeys(
     ("field__item", "field__items", "field-item", "field-items"), "dd"
@@ -243,7 +244,7 @@ class ContentTree(BeautifulSoup):
         self._elements = 0
         self._indents = 0
         self._sections = 0
-        self._seam = ""  # of adjacent spans: "after" the end of one, "in" the next
+        self._seam = ""  # of adjacent spans: "after" the end of one, "in" the next, "spoken" in one that nobody sees
         self._last = ""  # character before the seam
         self._tables: list[list[Tag] | None] = []  # the parts of each open table; None: a layout table
 
@@ -252,7 +253,7 @@ class ContentTree(BeautifulSoup):
         attributes: Mapping[str, str] = args[2]
         known_as: str | None = None
         self._seam = "in" if self._seam and name in _SPANS else ""
-        name = "s" if name == "strike" else name
+        name = "s" if name == "strike" or (name == "span" and _is_struck(attributes)) else name
         if 0 < self._dropping == len(self._open) and self._open[-1][0] == "nav" and attributes.get("role") == "tablist":
             self._dropping = 0  # tabs of the content, as Bootstrap writes them
         if not self._dropping:
@@ -261,6 +262,8 @@ class ContentTree(BeautifulSoup):
                 self._dropping, self._why = len(self._open) + 1, why
             else:
                 known_as = self._name_in_tree(name, attributes)
+            if why is None and _is_spoken(attributes):
+                self._seam = "spoken"
         self._open.append((name, known_as))
         if known_as is None:
             return None
@@ -299,7 +302,9 @@ class ContentTree(BeautifulSoup):
 
     def handle_data(self, data: str) -> None:
         if not self._dropping:
-            if self._seam == "in" and _are_apart(self._last, data[:1]) and not self._is_code():
+            if (self._seam == "spoken" and data[:1].isalnum()) or (
+                self._seam == "in" and _are_apart(self._last, data[:1]) and not self._is_code()
+            ):
                 super().handle_data(" ")
             self._seam, self._last = "", data[-1:]
             super().handle_data(data)
@@ -343,16 +348,18 @@ class ContentTree(BeautifulSoup):
             return name
         if role := _role(attributes):
             return role
-        if is_hidden(attributes) and not (self._is_opened(attributes) or self._is_next_rows(name)):
+        if is_hidden(attributes) and not (self._is_opened(name, attributes) or self._is_next_rows(name)):
             return HIDDEN
-        if _SPOKEN & set(attributes.get("class", "").split()) and any(known == "a" for _, known in self._open[-3:]):
+        if _is_spoken(attributes) and any(known == "a" for _, known in self._open[-3:]):
             return HIDDEN
         return furniture(name, attributes)
 
     def _in_heading(self) -> bool:
         return any(opened in _HEADINGS or opened in ("dt", "summary") for opened, _ in self._open[-3:])
 
-    def _is_opened(self, attributes: Mapping[str, str]) -> bool:
+    def _is_opened(self, name: str, attributes: Mapping[str, str]) -> bool:
+        if name in _SPANS and attributes.get("aria-hidden") == "true":
+            return False  # the icon of a control
         names = words_of(attributes.get("class", "")) | words_of(attributes.get("id", ""))
         if names & _FOLDED_TOOLS:
             return False
@@ -468,6 +475,14 @@ def _field(attributes: Mapping[str, str]) -> str | None:
 def _note(attributes: Mapping[str, str]) -> dict[str, str]:
     said = " ".join(attributes.get(key, "") for key in ("class", "role", "rel", "epub:type"))
     return {"note": "yes"} if _NOTE.search(said) else {}
+
+
+def _is_struck(attributes: Mapping[str, str]) -> bool:
+    return _STRUCK_STYLE.search(attributes.get("style", "")) is not None
+
+
+def _is_spoken(attributes: Mapping[str, str]) -> bool:
+    return not _SPOKEN.isdisjoint(attributes.get("class", "").split())
 
 
 def _is_control(name: str, attributes: Mapping[str, str]) -> bool:
