@@ -29,7 +29,7 @@ _BREAK = re.compile(r"(?<=\d)((?:[^\S\n]?(?:[^\W\d_]{1,4}|[€$£%])\.?)?+)[^\S\
 _ASKED = re.compile(r"\A(\s*[^#\s][^\n]*)\n\n(?=\w)")  # a question with its answer directly below
 _SEVERAL = re.compile(r"[.!?。！？]\s|\n")  # sentences
 _NOTE_MARK = re.compile(r"\W*(?:[^\W\d]+ )?\d{1,3}\W*|[^\w\s]{1,3}")
-_SIGN = re.compile(r"\s*[^\w\s]{1,3}\s*")  # back to a note, or of a heading
+_SIGN = re.compile(r"[^\w\s]{1,3}")  # back to a note, or of a heading
 _ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii")
 LONGEST_DELETED = 200  # characters that are shown struck through
 
@@ -76,8 +76,8 @@ class _ToMarkdown(TreeConverter):
 
     def convert_a(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         target = str(el.get("href", ""))
-        mark = _NOTE_MARK if "note" in el.attrs else _SIGN
-        if target.startswith("#") and mark.fullmatch(el.get_text()):
+        said = el.get_text().strip() if target.startswith("#") else ""
+        if _SIGN.fullmatch(said) or ("note" in el.attrs and _NOTE_MARK.fullmatch(said)):
             return ""
         if _NO_TARGET.match(target) or "\n" in text.strip() or "_noformat" in parent_tags:
             return text
