@@ -285,7 +285,7 @@ def test_code_is_said_as_it_is() -> None:
         ("<table><tr><td>Mo<td>9–12 Uhr<br>14–18 Uhr</table>", ["Mo; 9–12 Uhr; 14–18 Uhr"]),
         ("<table><tr><td>Ada<td>Haus 3<br>oben</table>", ["Ada; Haus 3 oben"]),
         # back to a note, and to a heading
-        ('<p>Ohne Porto. <a href="#a1">↩︎</a></p>', ["Ohne Porto."]),
+        ('<ol><li>Ohne Porto. <a href="#a1">↩︎</a></ol>', ["Ohne Porto."]),
     ],
 )
 def test_what_only_styles_and_scripts_say_is_said_as_seen(html: str, said: list[str]) -> None:
