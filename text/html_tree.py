@@ -76,6 +76,7 @@ _HEADINGS = _names("h1 h2 h3 h4 h5 h6")
 _IN_TABLE = _TABLE | _HEADINGS
 
 _HIDING_STYLE = re.compile(r"(?:display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden)", re.IGNORECASE)
+_ENDS = frozenset(".!?:;,%)€$£…")  # of a text, behind which one for screen readers is another: Mo<i>ntag</i> is a word
 _STRUCK_STYLE = re.compile(r"text-decoration(?:-line)?\s{0,9}:[^;]{0,99}line-through", re.IGNORECASE)
 _NOTE = re.compile(r"\b(?:footnote|endnote|noteref|reference)|\b(?:fn|fnref)\b", re.IGNORECASE)
 _FIELD = dict.fromkeys(("field__label", "field-label"), "dt") | dict.fromkeys(
@@ -253,7 +254,7 @@ class ContentTree(BeautifulSoup):
         attributes: Mapping[str, str] = args[2]
         known_as: str | None = None
         self._seam = "in" if self._seam and name in _SPANS else ""
-        name = "s" if name == "strike" or (name == "span" and _is_struck(attributes)) else name
+        name = "s" if name == "strike" or (name in _TRANSPARENT and _is_struck(attributes)) else name
         if 0 < self._dropping == len(self._open) and self._open[-1][0] == "nav" and attributes.get("role") == "tablist":
             self._dropping = 0  # tabs of the content, as Bootstrap writes them
         if not self._dropping:
@@ -302,7 +303,7 @@ class ContentTree(BeautifulSoup):
 
     def handle_data(self, data: str) -> None:
         if not self._dropping:
-            if (self._seam == "spoken" and data[:1].isalnum()) or (
+            if (self._seam == "spoken" and self._last in _ENDS and data[:1].isalnum()) or (
                 self._seam == "in" and _are_apart(self._last, data[:1]) and not self._is_code()
             ):
                 super().handle_data(" ")

@@ -274,6 +274,7 @@ def test_code_is_said_as_it_is() -> None:
             ["Zuvor: 25 €.", "Jetzt: 19 €."],
         ),
         ('<p>Bad<span class="sr-only">: </span>4 €</p>', ["Bad: 4 €"]),
+        ('<p>Mo<span class="visually-hidden">ntag</span>: zu</p>', ["Montag: zu"]),
         # the icon of WordPress's accordion
         (
             '<h3><button class="wp-block-accordion-heading__toggle" aria-expanded="false" aria-controls="a">'
