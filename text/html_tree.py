@@ -245,7 +245,7 @@ class ContentTree(BeautifulSoup):
         self._elements = 0
         self._indents = 0
         self._sections = 0
-        self._seam = ""  # of adjacent spans: "after" the end of one, "in" the next, "spoken" in one that nobody sees
+        self._seam = ""  # of adjacent spans: "after" the end of one, "in" the next, "spoken" in one for screen readers
         self._last = ""  # character before the seam
         self._tables: list[list[Tag] | None] = []  # the parts of each open table; None: a layout table
 
