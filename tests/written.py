@@ -77,6 +77,21 @@ Die Sauna kostet 16 € für vier Stunden.
 Kinder unter 6 zahlen nichts.
 
 Dienstag ist <strong>Frauentag</strong>."""
+STRUCK = """Das Jahresabo kostet <del>49 €</del> <ins>39 €</ins> im ersten Jahr.
+
+Die Monatskarte kostet <span style="text-decoration: line-through;">12 €</span> 11 €.
+
+Der Kurzfilm kostet <strong>7</strong><sup><strong>50</strong></sup> €, das Filmbuch €14<sup>2</sup>."""
+RANKS = """<!-- wp:list {"ordered":true,"reversed":true,"start":5} -->
+<ol reversed start="5" class="wp-block-list"><!-- wp:list-item --><li>Wasserturm</li><!-- /wp:list-item -->
+<!-- wp:list-item --><li>Stadtmauer</li><!-- /wp:list-item --></ol><!-- /wp:list -->"""
+ICONS = """<!-- wp:html -->
+<h3><button class="wp-block-accordion-heading__toggle" aria-expanded="false" aria-controls="boot-1">
+<span>Was kostet ein Ruderboot?</span><span class="wp-block-accordion-heading__toggle-icon" aria-hidden="true">+</span>
+</button></h3><div id="boot-1" class="wp-block-accordion-panel" hidden><p>Ein Ruderboot kostet 13 € je Stunde.</p></div>
+<!-- /wp:html -->"""
+HOURS = """<thead><tr><th>Tag</th><th>Zeiten</th></tr></thead>
+<tbody><tr><td>Montag</td><td>9–12 Uhr<br>14–18 Uhr</td></tr><tr><td>Dienstag</td><td>geschlossen</td></tr></tbody>"""
 
 PAGES = (
     Written(
@@ -146,5 +161,22 @@ PAGES = (
     Written(
         "Freibad", _paragraphs("Eine Tageskarte kostet 5,50 €, eine Zehnerkarte 47,50 €."), "de", ("5,50 €",),
         (("Was bekomme ich für 47.50 €?", "47,50 €"), ("Kostet die Tageskarte im Freibad 5.50 Euro?", "5,50 €")),
+    ),
+    Written(
+        "Filmklub", STRUCK, "de", ("~~49 €~~ 39 €", "~~12 €~~ 11 €", "**7**,50 €", "€14."),
+        (("Was kostet das Jahresabo im Filmklub?", "39 €"), ("Was kostet die Monatskarte im Filmklub?", "11 €"),
+         ("Was kostet der Kurzfilm?", ",50 €")),
+        ("**50", "€14^2", "€142"),
+    ),
+    Written("Wahrzeichen", RANKS, "de", ("5. Wasserturm\n4. Stadtmauer",)),
+    Written(
+        "Bootsverleih", ICONS, "de", ("### Was kostet ein Ruderboot?\n",),
+        (("Was kostet ein Ruderboot?", "13 €"),), ("?+",),
+    ),
+    Written("Bauhof", _table(HOURS), "de", ("| Montag | 9–12 Uhr; 14–18 Uhr |",)),
+    Written(
+        "東京タワー",
+        _paragraphs("<ruby>東京<rp>(</rp><rt>とうきょう</rt><rp>)</rp></ruby>タワーは九時に開きます。"), "de",
+        ("東京タワーは九時に開きます。",), (), ("とうきょう",),
     ),
 )  # fmt: skip

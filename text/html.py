@@ -31,7 +31,7 @@ _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]
 _SCRIPT = re.compile(r"<(script|style)", re.IGNORECASE | re.ASCII)
 _SCRIPT_END = {name: re.compile(f"</{name}>", re.IGNORECASE | re.ASCII) for name in ("script", "style")}
 # A tag without an end extends to the end of the text, so that the search stays linear.
-_ANY_TAG = re.compile(r"</?[a-zA-Z!][^>]*(?:>|(?P<endless>\Z))")
+_ANY_TAG = re.compile(r"</?[a-zA-Z!][^>]*(?:>|\Z)")
 _ANY_ENTITY = re.compile(r"&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);")
 _SPACE = re.compile(r"[ \t\r\n\f\xa0]+")
 # Invisible: controls except tab and line end, lone surrogates, soft hyphens, zero-width spaces, byte order marks.
@@ -110,7 +110,9 @@ def stripped(text: str) -> str:
 
 def without_tags(text: str, instead: str = "") -> str:
     """HTML without scripts and styles, with `instead` in place of each tag. Entities are kept."""
-    return _ANY_TAG.sub(lambda tag: instead if tag["endless"] is None else tag[0], _without_scripts(text))
+    text = _without_scripts(text)
+    end = text.rfind(">") + 1  # a tag that begins behind it has no end, and is kept as text
+    return _ANY_TAG.sub(instead.replace("\\", r"\\"), text[:end]) + text[end:]
 
 
 def _without_scripts(text: str) -> str:

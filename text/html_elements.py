@@ -1,4 +1,4 @@
-"""Converts the elements of a page's tree to Markdown, as a subclass of markdownify."""
+"""Converts the elements of a page's tree to Markdown, with markdownify's converters where they lose nothing."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString, PageElement
-from markdownify import MarkdownConverter
 
+from text.html_walk import TreeConverter
 from text.markdown import escaped, escaped_line
 from text.scripts import NEAR, lowered, raised
 from text.tables import MAX_COLUMNS, Cell, SectionName, Table
@@ -17,16 +17,19 @@ _NO_TARGET = re.compile(r"\s*(?:#|javascript:|data:|vbscript:|$)", re.IGNORECASE
 _DEFINED = re.compile(r"^(?=.)(?!:   )", re.MULTILINE)  # a line of a definition, to be indented
 _BLOCK_MARK = re.compile(r"(?:#{1,6}|-) ")
 _FILE_NAME = re.compile(r"\S+\.(?:avif|gif|jpe?g|png|svg|webp)|(?=\S*\d)\S*(?:_|\d{2}x\d{2})\S*", re.IGNORECASE)
+_EMPHASIS = re.compile(r"\s*\*+\d[^*]*\*+\s*")  # of a figure
 _BACKTICKS = re.compile("`{3,20}")
 _FORMULA = {"mfrac": "/", "msup": "^", "msub": "_"}
 _IN_LINE = frozenset(
     ("a", "b", "code", "del", "em", "i", "img", "kbd", "q", "s", "samp", "strong", "sub", "sup")
 ).union(_FORMULA, ("mi", "mn", "mo", "mrow", "mtext"))
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "summary"))
-_BREAK = re.compile(r"(?<=\d)\s++(?=\d)")
+# Between two lines of a cell that end and begin with figures: hours, prices
+_BREAK = re.compile(r"(?<=\d)((?:[^\S\n]?(?:[^\W\d_]{1,4}|[€$£%])\.?)?+)[^\S\n]*+\n\s*+(?=\d)")
 _ASKED = re.compile(r"\A(\s*[^#\s][^\n]*)\n\n(?=\w)")  # a question with its answer directly below
 _SEVERAL = re.compile(r"[.!?。！？]\s|\n")  # sentences
 _NOTE_MARK = re.compile(r"\W*(?:[^\W\d]+ )?\d{1,3}\W*|[^\w\s]{1,3}")
+_SIGN = re.compile(r"[^\w\s]{1,3}")  # back to a note, or of a heading
 _ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii")
 LONGEST_DELETED = 200  # characters that are shown struck through
 
@@ -41,7 +44,7 @@ def line(field: BeautifulSoup, decimal: str = ".") -> str:
     return str(_ToLine(decimal).convert_soup(field))
 
 
-class _ToMarkdown(MarkdownConverter):
+class _ToMarkdown(TreeConverter):
     """markdownify's rules without those that take quadratic time, lose text, or keep data for browsers only."""
 
     def __init__(self, decimal: str = ".", **options: Any) -> None:
@@ -50,33 +53,31 @@ class _ToMarkdown(MarkdownConverter):
         self._tables: list[Table] = []  # open tables
         self._level = 0  # of the last heading
 
-    def process_tag(self, node: Tag, parent_tags: set[str] | None = None) -> str:
+    def process_tag(self, node: Tag, parent_tags: frozenset[str]) -> str:
         if node.name == "table":
             self._tables.append(Table())
         elif node.name == "tr" and self._tables:
             self._tables[-1].begin_row()
         elif node.name in ("thead", "tbody", "tfoot") and self._tables:
             self._tables[-1].begin_section(cast(SectionName, node.name))
-        text: str = super().process_tag(node, parent_tags)  # type: ignore[misc]  # its stubs leave it out
-        return text
+        return super().process_tag(node, parent_tags)
 
-    def process_text(self, el: NavigableString, parent_tags: set[str] | None = None) -> str:
-        text: str = super().process_text(el, parent_tags)  # type: ignore[misc]  # its stubs leave it out
-        if not parent_tags or parent_tags.isdisjoint(("_noformat", "_inline")):
-            return self.begun(text, el)
-        return text
+    def process_text(self, el: PageElement, parent_tags: frozenset[str]) -> str:
+        text = super().process_text(el, parent_tags)
+        return self.begun(text, el) if parent_tags.isdisjoint(("_noformat", "_inline")) else text
 
-    def begun(self, text: str, el: NavigableString) -> str:
+    def begun(self, text: str, el: PageElement) -> str:
         """The text, with escaped list and heading marks at the start of a line."""
         marked = escaped_line(text)
         return marked if marked != text and _begins_line(el) else text
 
-    def escape(self, text: str, parent_tags: set[str]) -> str:
+    def _escaped(self, text: str, parent_tags: frozenset[str]) -> str:
         return escaped(text, linked="a" in parent_tags)
 
-    def convert_a(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+    def convert_a(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         target = str(el.get("href", ""))
-        if "note" in el.attrs and target.startswith("#") and _NOTE_MARK.fullmatch(el.get_text()):
+        said = el.get_text().strip() if target.startswith("#") else ""
+        if _SIGN.fullmatch(said) or ("note" in el.attrs and _NOTE_MARK.fullmatch(said)):
             return ""
         if _NO_TARGET.match(target) or "\n" in text.strip() or "_noformat" in parent_tags:
             return text
@@ -88,27 +89,27 @@ class _ToMarkdown(MarkdownConverter):
         linked = f"{mark[0]}[{label[mark.end() :]}]({target})" if mark else f"[{label}]({target})"
         return text.replace(label, linked, 1)
 
-    def convert_b(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+    def convert_b(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         marked = super().convert_b(el, text, parent_tags)  # type: ignore[misc]  # its stubs leave it out
         return _with_breaks(marked, text)
 
     convert_strong = convert_b
 
-    def convert_br(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+    def convert_br(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         return "\n"
 
-    def convert_caption(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+    def convert_caption(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         self._tables[-1].caption = text.strip()
         return ""
 
-    def convert_dd(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+    def convert_dd(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         text = text.strip()
         if not text or "_inline" in parent_tags:
             return f" {text} "
         # If the first definition has no end tag, the parser nests the second one in it.
         return "\n:" + _DEFINED.sub("    ", text)[1:] + "\n"
 
-    def convert_del(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+    def convert_del(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         said = text.strip()
         if not said or len(said) > LONGEST_DELETED or _SEVERAL.search(said) or "_noformat" in parent_tags:
             return " "
@@ -116,10 +117,10 @@ class _ToMarkdown(MarkdownConverter):
 
     convert_s = convert_del
 
-    def convert_details(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+    def convert_details(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         return self.convert_div(el, _ASKED.sub(r"\1\n", text, count=1), parent_tags)
 
-    def convert_div(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+    def convert_div(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         text = text.strip()
         if "_inline" in parent_tags:
             return f"\n{text}\n"
@@ -127,7 +128,7 @@ class _ToMarkdown(MarkdownConverter):
 
     convert_article = convert_p = convert_section = convert_div
 
-    def convert_dt(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+    def convert_dt(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         term = " ".join(text.split())
         if not term or "_inline" in parent_tags:
             return f" {term} "
@@ -137,23 +138,23 @@ class _ToMarkdown(MarkdownConverter):
         # Terms with a common definition are adjacent lines above it.
         return f"{term}\n" if above is not None and above.name == "dt" else f"\n\n{term}\n"
 
-    def convert_em(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+    def convert_em(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         marked = super().convert_em(el, text, parent_tags)  # type: ignore[misc]  # its stubs leave it out
         return _with_breaks(marked, text)
 
     convert_i = convert_em
 
-    def convert_form(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+    def convert_form(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         return f"\n\n{text.strip()}\n\n"
 
-    def convert_hN(self, n: int, el: Tag, text: str, parent_tags: set[str]) -> str:  # noqa: N802
+    def convert_hN(self, n: int, el: Tag, text: str, parent_tags: frozenset[str]) -> str:  # noqa: N802
         title = " ".join(text.split())
         if not title or "_inline" in parent_tags:
             return title
         self._level = n
         return f"\n\n{'#' * n} {title}\n\n"
 
-    def convert_img(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+    def convert_img(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         alt = " ".join(str(el.get("alt", "")).split())
         if not alt or _FILE_NAME.fullmatch(alt):
             return ""
@@ -162,7 +163,7 @@ class _ToMarkdown(MarkdownConverter):
         right = " " if isinstance(after, NavigableString) and str(after)[:1].isalnum() else ""
         return left + escaped(alt, linked="a" in parent_tags) + right
 
-    def convert_li(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+    def convert_li(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         label, text = _label(el), text.strip()
         if not text:
             return "\n"
@@ -172,22 +173,22 @@ class _ToMarkdown(MarkdownConverter):
         indent = "\n" + " " * len(bullet)
         return bullet + (label if bullet == "- " else "") + indent.join(text.split("\n")) + "\n"
 
-    def convert_mfrac(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+    def convert_mfrac(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         return escaped(_formula(el)) if parent_tags.isdisjoint(_FORMULA) else ""
 
     convert_msub = convert_msup = convert_mfrac
 
-    def convert_pre(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+    def convert_pre(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         text = text.strip("\n")
         if not text.strip() or "_inline" in parent_tags:
             return text
         fence = max(_BACKTICKS.findall(text), default="``") + "`"
         return f"\n\n{fence}{el.get('language', '')}\n{text}\n{fence}\n\n"
 
-    def convert_sub(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+    def convert_sub(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         return lowered(_before(el), text, _after(el), self._decimal)
 
-    def convert_summary(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+    def convert_summary(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         """A heading for its section, unless later content would fall under the heading as well."""
         title = " ".join(text.split())
         if not title or "_inline" in parent_tags:
@@ -199,22 +200,23 @@ class _ToMarkdown(MarkdownConverter):
         level = min(self._level + inside, 6) if self._level else 6
         return f"\n\n{'#' * level} {title}\n\n"
 
-    def convert_sup(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+    def convert_sup(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         link = el.find("a") or (el.find_parent("a") if "a" in parent_tags else None)
         if "note" in el.attrs or (
             link and (str(link.get("href", ""))[:1] == "#" or _NOTE_MARK.fullmatch(el.get_text()))
         ):
             return ""
-        return raised(_before(el), text, _after(el), self._decimal)
+        said = el.get_text() if _EMPHASIS.fullmatch(text) else text
+        return raised(_before(el), said, _after(el), self._decimal)
 
-    def convert_table(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+    def convert_table(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         table = self._tables.pop()
         if "_inline" in parent_tags:
             return f" {text.strip()} {table.flat()} "
         return f"\n\n{text.strip()}\n\n{table.markdown()}\n\n"
 
-    def convert_td(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        text = " ".join(_BREAK.sub(_apart, text.strip()).split()).replace("|", "\\|")
+    def convert_td(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
+        text = " ".join(_BREAK.sub(r"\1; ", text.strip()).split()).replace("|", "\\|")
         self._tables[-1].add(
             Cell(
                 text,
@@ -230,13 +232,13 @@ class _ToMarkdown(MarkdownConverter):
 
     convert_th = convert_td
 
-    def convert_thead(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+    def convert_thead(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         self._tables[-1].begin_section("tbody")
         return text
 
     convert_tbody = convert_tfoot = convert_thead
 
-    def convert_tr(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+    def convert_tr(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         return text
 
 
@@ -246,13 +248,13 @@ class _ToLine(_ToMarkdown):
     def __init__(self, decimal: str) -> None:
         super().__init__(decimal, convert=["p", "div", "br", "li", "sup", "sub", "del", "s"])
 
-    def escape(self, text: str, parent_tags: set[str]) -> str:
+    def _escaped(self, text: str, parent_tags: frozenset[str]) -> str:
         return text
 
-    def begun(self, text: str, el: NavigableString) -> str:
+    def begun(self, text: str, el: PageElement) -> str:
         return text
 
-    def convert_del(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+    def convert_del(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         return " "
 
     convert_s = convert_del
@@ -262,11 +264,6 @@ def _with_breaks(marked: str, text: str) -> str:
     """Emphasis with the line breaks at its ends, which markdownify leaves out."""
     said = text.strip(" ")
     return ("\n" if said[:1] == "\n" else "") + marked + ("\n" if said[1:].endswith("\n") else "")
-
-
-def _apart(space: re.Match[str]) -> str:
-    """Separate numbers on two lines of a cell."""
-    return "; " if "\n" in space[0] else space[0]
 
 
 def _begins_line(el: PageElement) -> bool:

@@ -17,7 +17,7 @@ from text.html5 import well_formed
 from text.loss import HIDDEN, LeftOutText
 from text.shortcodes import is_shortcodes
 
-MAX_DEPTH = 80  # nested elements; markdownify needs three stack frames for each, Python allows 1,000
+MAX_DEPTH = 80  # nested elements; text.html_walk needs three stack frames for each, Python allows 1,000
 MAX_INDENT = 12  # nested lists and quotes; each indents all its lines
 MAX_ELEMENTS = 40_000  # of a page; each costs some 30 µs. Further elements are kept as text only
 LONGEST_CELL = 1_000  # characters; a table with a longer cell is layout
@@ -76,6 +76,8 @@ _HEADINGS = _names("h1 h2 h3 h4 h5 h6")
 _IN_TABLE = _TABLE | _HEADINGS
 
 _HIDING_STYLE = re.compile(r"(?:display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden)", re.IGNORECASE)
+_ENDS = frozenset(".!?:;,%)€$£…")  # of a text, behind which one for screen readers is another: Mo<i>ntag</i> is a word
+_STRUCK_STYLE = re.compile(r"text-decoration(?:-line)?\s{0,9}:[^;]{0,99}line-through", re.IGNORECASE)
 _NOTE = re.compile(r"\b(?:footnote|endnote|noteref|reference)|\b(?:fn|fnref)\b", re.IGNORECASE)
 _FIELD = dict.fromkeys(("field__label", "field-label"), "dt") | dict.fromkeys(
     ("field__item", "field__items", "field-item", "field-items"), "dd"
@@ -149,7 +151,10 @@ def content_tree(text: str) -> ContentTree:
     _name_sections(soup)
     for form in soup.find_all("form"):
         # Some CMSs put the whole page into a form. Only such a form has headings and paragraphs.
-        if not form.decomposed and not (form.find(_HEADINGS) and form.find("p")):
+        if form.decomposed:
+            continue
+        inside = {tag.name for tag in form.find_all(True)}
+        if "p" not in inside or inside.isdisjoint(_HEADINGS):
             soup.left_out.append(LeftOutText("form", form.get_text(" ")))
             form.clear(decompose=True)
             form.name = "div"  # the words before and behind it stay apart
@@ -158,19 +163,21 @@ def content_tree(text: str) -> ContentTree:
 
 def _name_sections(soup: BeautifulSoup) -> None:
     """Move the text of each control as a heading above the section that it opens. Other controls are removed."""
-    panels = [tag for tag in soup.find_all(lambda tag: "panel" in tag.attrs) if next(tag.stripped_strings, None)]
+    tags = soup.find_all(True)
+    panels = [tag for tag in tags if "panel" in tag.attrs and next(tag.stripped_strings, None)]
     by_name = {name: tag for tag in panels for name in (str(tag["panel"]), *str(tag["label"]).split()) if name}
-    tabs = soup.find_all("button", tab="True")
+    tabs = [tag for tag in tags if tag.name == "button" and tag["tab"] == "True"]
     in_order = [tag for tag in panels if tag["tabpanel"] == "True"]
     by_place = dict(zip(map(id, tabs), in_order, strict=True)) if len(tabs) == len(in_order) else {}
-    targets = {str(tag["target"]): tag for tag in soup.find_all("div", target=True)}
+    targets = {str(tag["target"]): tag for tag in tags if tag.name == "div" and "target" in tag.attrs}
     level, moved, named = 1, 0, set()
-    for tag in soup.find_all(["button", "ul", *_HEADINGS]):
+    for tag in tags:
         if tag.name == "ul":
             moved += _name_tabs(soup, tag, targets, level) if moved < MAX_MOVED else 0
             continue
-        if tag.name != "button":
+        if tag.name in _HEADINGS:
             level = int(tag.name[1])
+        if tag.name != "button":
             continue
         behind = tag.find_next_sibling()
         opened = by_name.get(str(tag["opens"])) or by_name.get(str(tag["known_as"])) or by_place.get(id(tag))
@@ -238,7 +245,7 @@ class ContentTree(BeautifulSoup):
         self._elements = 0
         self._indents = 0
         self._sections = 0
-        self._seam = ""  # of adjacent spans: "after" the end of one, "in" the next
+        self._seam = ""  # of adjacent spans: "after" the end of one, "in" the next, "spoken" in one for screen readers
         self._last = ""  # character before the seam
         self._tables: list[list[Tag] | None] = []  # the parts of each open table; None: a layout table
 
@@ -247,7 +254,7 @@ class ContentTree(BeautifulSoup):
         attributes: Mapping[str, str] = args[2]
         known_as: str | None = None
         self._seam = "in" if self._seam and name in _SPANS else ""
-        name = "s" if name == "strike" else name
+        name = "s" if name == "strike" or (name in _TRANSPARENT and _is_struck(attributes)) else name
         if 0 < self._dropping == len(self._open) and self._open[-1][0] == "nav" and attributes.get("role") == "tablist":
             self._dropping = 0  # tabs of the content, as Bootstrap writes them
         if not self._dropping:
@@ -256,6 +263,8 @@ class ContentTree(BeautifulSoup):
                 self._dropping, self._why = len(self._open) + 1, why
             else:
                 known_as = self._name_in_tree(name, attributes)
+            if why is None and _is_spoken(attributes):
+                self._seam = "spoken"
         self._open.append((name, known_as))
         if known_as is None:
             return None
@@ -294,7 +303,9 @@ class ContentTree(BeautifulSoup):
 
     def handle_data(self, data: str) -> None:
         if not self._dropping:
-            if self._seam == "in" and _are_apart(self._last, data[:1]) and not self._is_code():
+            if (self._seam == "spoken" and self._last in _ENDS and data[:1].isalnum()) or (
+                self._seam == "in" and _are_apart(self._last, data[:1]) and not self._is_code()
+            ):
                 super().handle_data(" ")
             self._seam, self._last = "", data[-1:]
             super().handle_data(data)
@@ -310,7 +321,10 @@ class ContentTree(BeautifulSoup):
         return bool(self.preserve_whitespace_tag_stack) or any(known == "code" for _, known in self._open)
 
     def _end_text(self) -> None:
+        if not self.current_data:
+            return
         text = "".join(self.current_data)
+        self.current_data = []
         if text and not self.preserve_whitespace_tag_stack:
             if (self.currentTag is None or self.currentTag.name != "code") and is_shortcodes(text):
                 self.left_out.append(LeftOutText("shortcode", text))
@@ -318,8 +332,9 @@ class ContentTree(BeautifulSoup):
             words = " ".join(text.split())
             before = " " if text[0].isspace() else ""
             after = " " if words and text[-1].isspace() else ""
-            self.current_data = [before + words + after]
-        super().endData()
+            text = before + words + after
+        if text:
+            self.object_was_parsed(NavigableString(text))
 
     def _why_dropped(self, name: str, attributes: Mapping[str, str]) -> str | None:
         """Why it is left out, "" where visitors see nothing of it; None: it is content."""
@@ -334,16 +349,18 @@ class ContentTree(BeautifulSoup):
             return name
         if role := _role(attributes):
             return role
-        if is_hidden(attributes) and not (self._is_opened(attributes) or self._is_next_rows(name)):
+        if is_hidden(attributes) and not (self._is_opened(name, attributes) or self._is_next_rows(name)):
             return HIDDEN
-        if _SPOKEN & set(attributes.get("class", "").split()) and any(known == "a" for _, known in self._open[-3:]):
+        if _is_spoken(attributes) and any(known == "a" for _, known in self._open[-3:]):
             return HIDDEN
         return furniture(name, attributes)
 
     def _in_heading(self) -> bool:
         return any(opened in _HEADINGS or opened in ("dt", "summary") for opened, _ in self._open[-3:])
 
-    def _is_opened(self, attributes: Mapping[str, str]) -> bool:
+    def _is_opened(self, name: str, attributes: Mapping[str, str]) -> bool:
+        if name in _SPANS and attributes.get("aria-hidden") == "true":
+            return False  # the icon of a control
         names = words_of(attributes.get("class", "")) | words_of(attributes.get("id", ""))
         if names & _FOLDED_TOOLS:
             return False
@@ -459,6 +476,14 @@ def _field(attributes: Mapping[str, str]) -> str | None:
 def _note(attributes: Mapping[str, str]) -> dict[str, str]:
     said = " ".join(attributes.get(key, "") for key in ("class", "role", "rel", "epub:type"))
     return {"note": "yes"} if _NOTE.search(said) else {}
+
+
+def _is_struck(attributes: Mapping[str, str]) -> bool:
+    return _STRUCK_STYLE.search(attributes.get("style", "")) is not None
+
+
+def _is_spoken(attributes: Mapping[str, str]) -> bool:
+    return not _SPOKEN.isdisjoint(attributes.get("class", "").split())
 
 
 def _is_control(name: str, attributes: Mapping[str, str]) -> bool:

@@ -71,10 +71,11 @@ _INLINE = re.compile(
 )
 # Characters that must be escaped: inside a line, and at its beginning.
 _LITERAL = re.compile(rf"({_ADDRESS}|{_NAME})|\\(?=[^\w\s]|_|\Z)|[*`]|~~++|(?<!\w)_++|_++(?![^\W_])|\](?=\()")
+_MARK = re.compile(r"[\\*`~_\]]")
 _TAG = re.compile(r"(?<!\\)<(?=[a-z/!?])(?!https?://)", re.IGNORECASE)
 _BAR = re.compile(r"(?<!\\)\|")
 _BRACKET = re.compile(r"(?<!\\)[\[\]]")
-_LITERAL_LINE = re.compile(r"^(\s*(?:\d{1,9}(?=[.)](?:\s|$)))?)([-+:.)](?=\s|$)|#{1,6}(?=\s|$)|[>|])")
+_LITERAL_LINE = re.compile(r"(\s*(?:\d{1,9}(?=[.)](?:\s|$)))?)([-+:.)](?=\s|$)|#{1,6}(?=\s|$)|[>|])")
 
 
 def blocks(text: str) -> Iterator[Block]:
@@ -127,13 +128,15 @@ def valid(markdown: str) -> str:
 
 def escaped(text: str, *, linked: bool = False) -> str:
     """Plain text escaped as Markdown. `linked`: for a link's text."""
-    text = _LITERAL.sub(lambda found: found[0] if found[1] else "".join(f"\\{mark}" for mark in found[0]), text)
+    if _MARK.search(text):  # most texts have none, and this is found out soon
+        text = _LITERAL.sub(lambda found: found[0] if found[1] else "".join(f"\\{mark}" for mark in found[0]), text)
     return _BRACKET.sub(r"\\\g<0>", text) if linked else text
 
 
 def escaped_line(line: str) -> str:
     """An escaped line, whose beginning is no mark of a list, heading, quotation or table."""
-    return _LITERAL_LINE.sub(r"\1\\\2", line, count=1)
+    mark = _LITERAL_LINE.match(line)
+    return f"{mark[1]}\\{line[mark.start(2) :]}" if mark else line
 
 
 def _shown(mark: re.Match[str]) -> str:

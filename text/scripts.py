@@ -1,7 +1,7 @@
 """Superscripts and subscripts as plain text, separate from numbers: 7<sup>50</sup> € is not 750 €.
 
 7<sup>50</sup> €  ─▶ 7,50 €       m<sup>2</sup>, 1<sup>st</sup>, CO<sub>2</sub>  ─▶ m2, 1st, CO2
-10<sup>6</sup>    ─▶ 10^6         twelve euros<sup>1</sup>                       ─▶ twelve euros
+10<sup>6</sup>    ─▶ 10^6         twelve euros<sup>1</sup>, €12<sup>1</sup>      ─▶ twelve euros, €12
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ _MARK = re.compile(r"\d{1,3}(?:\s*[,;]\s*\d{1,3})*[)*]?")  # of a note, or an ex
 _SIGNED = re.compile(r"[-−–+]\d+|\d+[-−–+]")
 _UNIT = re.compile(r"(?<![^\W\d_])(?:[cdkmnµμ]?m|ft|in|yd|mi)$")
 _WORD = re.compile(r"[^\W\d_]{4}$")
+_AMOUNT = re.compile(r"(?:[€$£¥₹₺₴₪฿₽]|\b(?:EUR|CHF|USD|GBP))\s?(?!10$)\d[\d.,'’]*$")  # 10 has powers
+_NO_CENTS = re.compile("[-–—−]{1,2}")
 _FRACTION = ("/", "⁄")
 
 
@@ -41,6 +43,8 @@ def raised(before: str, text: str, after: str, decimal: str = ".") -> str:
         return cents
     if text[:1].isdigit() and after.startswith(_FRACTION):
         return _apart(before, text, "")
+    if _MARK.fullmatch(text) and _AMOUNT.search(before):
+        return ""  # the number of a note
     if not text or (_MARK.fullmatch(text) is None and _SIGNED.fullmatch(text) is None):
         return _joined(before, text, after, "^")
     if _MARK.fullmatch(text) and not before.strip():
@@ -59,7 +63,7 @@ def lowered(before: str, text: str, after: str, decimal: str = ".") -> str:
 
 def _cents(before: str, text: str, after: str, decimal: str) -> str:
     """The cents of a price after the decimal sign; empty: it is no price."""
-    cents = _CENTS.match(text)
+    cents = _CENTS.match(text) or _NO_CENTS.fullmatch(text)
     if cents and re.search(r"\d[.,]$", before):
         return text
     whole = _WHOLE.search(before)

@@ -17,6 +17,8 @@ def is_shortcodes(text: str) -> bool:
     Each has an attribute, a name with an underscore, or one of WordPress's own names; or it ends another one. So
     `[1]`, `[sic]` and `[see below]` are words in brackets.
     """
+    if "[" not in text:
+        return False
     text = text.strip()
     found = list(_SHORTCODE.finditer(text)) if text.startswith("[") and len(text) <= LONGEST else []
     return bool(found) and not _SHORTCODE.sub("", text).strip() and all(map(_is_certain, found))

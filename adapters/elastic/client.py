@@ -22,7 +22,7 @@ from pipelines.runtime.errors import READ_AGAIN, READ_AT_START, Kind, PagewireEr
 REQUEST_TIMEOUT = 20.0  # seconds
 # 429: a full queue or a disk-full block; 5xx: no master, or a shard that is not allocated yet. All are temporary.
 TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
-_SITE_BLOCKED = re.compile(r"index \[pagewire-[^\]]*\] blocked")
+_SITE_BLOCKED = re.compile(r"index \[pagewire-[^\[\]]*\] blocked")
 
 
 class ElasticsearchDown(Retryable):

@@ -61,12 +61,12 @@ _ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|
 
 def structured_data_in(text: str) -> PageMetadata | None:
     """The same from HTML; None: there is none, or it is no HTML."""
-    if not _MARKS.search(text):
+    read = first_tags(text.replace("\0", ""), MAX_TAGS)
+    if not _MARKS.search(read):
         return None
     parser = html.HTMLParser(encoding="utf-8", no_network=True, huge_tree=False)
-    read = well_formed(first_tags(text.replace("\0", ""), MAX_TAGS))
     try:
-        tree = html.document_fromstring(read.encode("utf-8", "replace"), parser=parser)
+        tree = html.document_fromstring(well_formed(read).encode("utf-8", "replace"), parser=parser)
     except (etree.ParserError, etree.XMLSyntaxError, ValueError):
         return None
     return structured_data(tree)

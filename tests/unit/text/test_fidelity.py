@@ -120,7 +120,7 @@ SCRIPTS = {
     "7,<sup>50</sup> € and <b>8</b><sup>50 €</sup>": "7,50 € and 8.50 €",
     "In 2023<sup><a href='#fn2'>2</a></sup> it was 12 euros<sup>1</sup>.": "In 2023 it was 12 euros.",
     "£150,000<sup id=r><a href='#fn:1' class='footnote'>[footnote 1]</a></sup> a year": "£150,000 a year",
-    "£150,000<sup>62</sup> in 2015<sup>23</sup>": "£150,000^62 in 2015^23",
+    "£150,000<sup>62</sup> in 2015<sup>23</sup>": "£150,000 in 2015^23",
     "<a href='#n' role=doc-noteref>3</a> days<sup class=reference>[4]</sup>": "days",
     "10<sup>6</sup>, 10<sup>-6</sup>, x<sup>2</sup>, (a+b)<sup>2</sup>": "10^6, 10^-6, x^2, (a+b)^2",
     "20 m<sup>2</sup>, 5 cm<sup>3</sup>, CO<sub>2</sub>, H<sub>2</sub>O": "20 m2, 5 cm3, CO2, H2O",
@@ -251,3 +251,45 @@ def test_dates_and_signs_are_said_whole() -> None:
 
 def test_code_is_said_as_it_is() -> None:
     assert [unit.said for unit in units(to_markdown("<pre>a * b\n# __c__</pre>"), "en")] == ["a * b # __c__"]
+
+
+@pytest.mark.parametrize(
+    ("html", "said"),
+    [
+        # a price that only a style strikes through
+        ('<p>Abo: <span style="text-decoration: line-through">49 €</span> 39 €</p>', ["Abo: 39 €"]),
+        ("<p>Abo: <span style='color:red;text-decoration-line:line-through'>49 €</span> 39 €</p>", ["Abo: 39 €"]),
+        ('<p><span style="text-decoration:underline">Abo</span>: 39 €</p>', ["Abo: 39 €"]),
+        # cents in bold
+        ("<p><strong>7</strong><sup><strong>50</strong></sup> €</p>", ["7,50 €"]),
+        # no cents
+        ("<p>Kinder 4<sup>–</sup> €</p>", ["Kinder 4,– €"]),
+        # the number of a note behind money
+        ("<p>Das kostet €150.000<sup>2</sup>.</p>", ["Das kostet €150.000."]),
+        ("<p>Von $10<sup>9</sup> an.</p>", ["Von $10^9 an."]),
+        # a shop's prices for screen readers, in place of what is shown
+        (
+            '<p><del aria-hidden="true">25 €</del> <span class="screen-reader-text">Zuvor: 25 €.</span>'
+            '<ins aria-hidden="true">19 €</ins><span class="screen-reader-text">Jetzt: 19 €.</span></p>',
+            ["Zuvor: 25 €.", "Jetzt: 19 €."],
+        ),
+        ('<p>Bad<span class="sr-only">: </span>4 €</p>', ["Bad: 4 €"]),
+        ('<p>Mo<span class="visually-hidden">ntag</span>: zu</p>', ["Montag: zu"]),
+        # the icon of WordPress's accordion
+        (
+            '<h3><button class="wp-block-accordion-heading__toggle" aria-expanded="false" aria-controls="a">'
+            '<span>Wann?</span><span class="wp-block-accordion-heading__toggle-icon" aria-hidden="true">+</span>'
+            '</button></h3><div id="a" hidden><p>Um 8 Uhr.</p></div>',
+            ["Um 8 Uhr."],
+        ),
+        # two lines of hours in a cell
+        ("<table><tr><td>Mo<td>9–12 Uhr<br>14–18 Uhr</table>", ["Mo; 9–12 Uhr; 14–18 Uhr"]),
+        ("<table><tr><td>Ada<td>Haus 3<br>oben</table>", ["Ada; Haus 3 oben"]),
+        # back to a note, and to a heading
+        ('<ol><li>Ohne Porto. <a href="#a1">↩︎</a></ol>', ["Ohne Porto."]),
+    ],
+)
+def test_what_only_styles_and_scripts_say_is_said_as_seen(html: str, said: list[str]) -> None:
+    markdown = read(html, "de").markdown
+    assert [unit.said for unit in units(markdown, "de")] == said
+    assert "+" not in markdown
