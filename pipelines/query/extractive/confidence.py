@@ -120,9 +120,18 @@ def decided(answerable: bool, trace: Gate, at: Thresholds) -> Grade:
 
 def foreign(found: GateInput) -> bool:
     """Whether the question is in another language than the pages that were found."""
-    heard = spoken(found.question)
-    read = found.hits[0].lang.partition("-")[0] if found.hits else ""
-    return read not in heard if heard and read in stopwords() else found.known < UNKNOWN
+    return in_another_language(found.question, found.hits[0].lang if found.hits else "", found.known)
+
+
+def in_another_language(question: str, lang: str, known: float) -> bool:
+    """Whether a question is in another language than a page.
+
+    Args:
+        lang: of the page.
+        known: share of the question that the index knows.
+    """
+    heard, read = spoken(question), lang.partition("-")[0]
+    return read not in heard if heard and read in stopwords() else known < UNKNOWN
 
 
 def figures(found: GateInput, at: Thresholds) -> Gate:
