@@ -4,8 +4,9 @@ sites/SITE/visitors/*.yaml ─▶ asked over HTTP, turn by turn ─▶ judged by
 
 Two invented sites: the town that `pagewire demo` shows, and a bicycle shop (`radhaus`) whose pages and questions were
 written by people who had not seen this code; and a real one (`npm-docs`, bench/manual.py), asked what people asked in
-public issues. Each set is split by a seed into a part to tune on and a hold-out: of the hold-out only sums are shown,
-so that nothing is chosen by it. Nothing here asks a model to judge.
+public issues. `demo-de` and `radhaus-de` are the German pages of the first two alone, asked in other languages
+(sites/SITE/foreign.yaml). Each set is split by a seed into a part to tune on and a hold-out: of the hold-out only sums
+are shown, so that nothing is chosen by it. Nothing here asks a model to judge.
 """
 
 from __future__ import annotations
@@ -37,13 +38,15 @@ from sites.content import DEMO, page_documents
 SITE = "demo"
 ROOTS: Mapping[str, Path] = {SITE: DEMO, "radhaus": DEMO.parent / "radhaus"}
 MANUAL = "npm-docs"
-LANGUAGES = ["de", "en"]  # of all sites
+GERMAN: Mapping[str, str] = {"demo-de": SITE, "radhaus-de": "radhaus"}  # whose pages they are
+LANGUAGES = ["de", "en"]  # of all sites but these
 HOLD_OUT = 1 / 3
+HALF = 1 / 2  # of the small sets
 SEED = 20_261_123  # of the split; another one would let tuned questions into the hold-out
 LONGEST = 900  # characters of a useful answer
 
 Part = Literal["tune", "hold-out", "all"]
-Site = Literal["demo", "radhaus", "npm-docs"]
+Site = Literal["demo", "radhaus", "npm-docs", "demo-de", "radhaus-de"]
 
 
 class Case(dataset.Case):
@@ -87,6 +90,8 @@ class Verdict:
 def cases(site: str = SITE) -> list[Case]:
     """All that are asked of one site, in a stable order. Raises: ValidationError."""
     files = sorted((DEMO.parent / site / "visitors").glob("*.yaml"))
+    if site in GERMAN:
+        files = [ROOTS[GERMAN[site]] / "foreign.yaml"]
     return [Case.model_validate(each) for file in files for each in yaml.load(file.read_bytes(), yaml.CSafeLoader)]
 
 
@@ -101,7 +106,7 @@ def unfounded(every: Iterable[Case], texts: Mapping[str, str]) -> list[str]:
     ]
 
 
-def part_of(every: Sequence[Case], part: Part) -> list[Case]:
+def part_of(every: Sequence[Case], part: Part, held_out: float = HOLD_OUT) -> list[Case]:
     """The cases of one part: a third of each kind and language is held out, by the seed."""
     if part == "all":
         return list(every)
@@ -113,7 +118,7 @@ def part_of(every: Sequence[Case], part: Part) -> list[Case]:
     for _, ids in sorted(strata.items()):
         shuffled = sorted(ids)
         rng.shuffle(shuffled)
-        whole, rest = divmod(len(ids) * HOLD_OUT, 1)
+        whole, rest = divmod(len(ids) * held_out, 1)
         held.update(shuffled[: int(whole) + (rng.random() < rest)])
     return [case for case in every if (case.id in held) == (part == "hold-out")]
 
@@ -148,12 +153,15 @@ def main(
     ] = "tune",
     show: Annotated[bool, typer.Option("--show", help="Print the questions that were not answered usefully.")] = False,
     site: Annotated[
-        Site, typer.Option(help="`demo`, `radhaus` (a bicycle shop), or `npm-docs` (npm's manual).")
+        Site,
+        typer.Option(
+            help="`demo`, `radhaus` (a bicycle shop), their German pages alone (`demo-de`, `radhaus-de`), `npm-docs`."
+        ),
     ] = "demo",
     shared: Annotated[bool, typer.Option("--shared", help="The site shares its index with the other one.")] = False,
 ) -> None:
     """Everyday questions on a website: useful answers, wrong material, false refusals, per kind and language."""
-    wanted = part_of(cases(site), part)
+    wanted = part_of(cases(site), part, HALF if site in GERMAN else HOLD_OUT)
     verdicts = asyncio.run(_asked(site, wanted, shared))
     clocked = sum(case.now is not None for case in wanted)
     about = f"{len(verdicts)} everyday questions on {site} ({part}), no model; {clocked} at a time of their own"
@@ -229,7 +237,7 @@ async def _asked(site: str, wanted: Sequence[Case], shared: bool) -> list[Verdic
     if shared:
         os.environ["PAGEWIRE_SITE_INDEX"] = "shared"
         beside = {_neighbour(site, other): other for other in _others(site)}
-    async with system([site, *beside], languages=LANGUAGES) as (started, client):
+    async with system([site, *beside], languages=languages(site)) as (started, client):
         for name, pages in {site: site, **beside}.items():
             await fill(name, started.url, client, pages)
         clock = started.settings.home / CLOCK
@@ -262,9 +270,15 @@ async def fill(site: str, url: str, client: httpx.AsyncClient, pages: str | None
         assert answer.status_code == 200, answer.text
 
 
+def languages(site: str) -> list[str]:
+    """Of its pages, the first one for visitors who show none."""
+    return LANGUAGES[:1] if site in GERMAN else LANGUAGES
+
+
 def _documents(site: str, base_url: str) -> Iterator[Mapping[str, Any]]:
     if site != MANUAL:
-        yield from page_documents(ROOTS[site], base_url)
+        pages = page_documents(ROOTS[GERMAN.get(site, site)], base_url)
+        yield from (page for page in pages if page["lang"] in languages(site))
         return
     found = list(manual.documents(base_url))
     wrong = unfounded(cases(site), {page["id"]: manual.text(page) for page in found})

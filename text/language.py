@@ -19,6 +19,7 @@ from text.words import words
 # Least probability of a detected language. Of 260 everyday questions in 13 languages, many of one or two words, 222 are
 # right, one is wrong, and 37 ("sauna?", "hiya") are undetected; with 0.3 it is 233, three and 24.
 SURE = 0.5
+FEW = 2  # stop words of a language that no page is in: letters must agree
 SHORT = 2  # words of a question: one stop word among them may be another language's noun
 # Languages of the model that are no usual tags of websites.
 _SAME = {"arz": "ar", "ary": "ar", "wuu": "zh", "yue": "zh"}
@@ -64,13 +65,15 @@ def tells_language(question: str, languages: Sequence[str]) -> bool:
 def _detected(question: str, languages: Sequence[str]) -> frozenset[str]:
     """The possible languages: several if neither words nor letters decide, none if they show too little."""
     found = spoken(question)
-    alone = len(found) == 1 and sum(word in stopwords()[min(found)] for word in words(question)) == 1
-    foreign = alone and all(lang.partition("-")[0] not in found for lang in languages)
+    few = len(found) == 1 and sum(word in stopwords()[min(found)] for word in words(question)) <= FEW
+    foreign = few and all(lang.partition("-")[0] not in found for lang in languages)
     identity = identified(question) if len(found) != 1 or foreign else None
     if foreign and identity not in found:
-        return frozenset()  # "alte" of "alte mühle preis" is a stop word in Romanian alone
+        # "Alte" of "alte mühle preis" is a stop word in Romanian alone, "is" and "ne" of "was is ne" in Hungarian.
+        found = frozenset()
+    ours = any(lang.partition("-")[0] == identity for lang in languages)
     # Stop words cannot detect a language without a list of them.
-    if identity and (not found or identity in found or identity not in stopwords()):
+    if identity and (identity in found or identity not in stopwords() or (not found and (ours or not foreign))):
         return frozenset((identity,))
     return found
 

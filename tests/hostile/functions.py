@@ -403,6 +403,9 @@ CALLS: Mapping[str, Call] = {
     "pipelines.query.extractive.ranking.weigh: page": lambda text: weigh(
         "When is the public pool open?", VECTOR, hits_of(text), NEAR, [("pool", 3)], 100
     ),
+    "pipelines.query.extractive.confidence.in_another_language": lambda text: confidence.in_another_language(
+        text, "de", 0.0
+    ),
     "pipelines.query.extractive.confidence.GateInput.share": _gate,
     "pipelines.query.extractive.follow_ups.follow": _leaning,
     "pipelines.query.extractive.follow_ups.stands_alone": lambda text: follow_ups.stands_alone(

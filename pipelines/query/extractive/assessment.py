@@ -11,7 +11,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from pipelines.query.extractive.confidence import FINE, NOT_SAID, NOTHING, GateInput, graded, judge, outside, sureness
+from pipelines.query.extractive.confidence import (
+    FINE,
+    NOT_SAID,
+    NOTHING,
+    GateInput,
+    foreign,
+    graded,
+    judge,
+    outside,
+    sureness,
+)
 from pipelines.query.extractive.days import with_feasts_dates
 from pipelines.query.extractive.follow_ups import FollowUpResult, go_on, joined, stands_alone
 from pipelines.query.extractive.parts import AskedPart, by_part, parts
@@ -150,11 +160,13 @@ async def answerable(
     profile, least = model.profile.sureness, look.asked.request.under.sure_threshold
     if profile is not None and least is not None:
         profile = replace(profile, least_unit=least, least_page=least)
-    sure = sureness(weighed.findings, profile) if look.followed is None else look.followed.sure(profile)
+    seen, hits, units = look.found.candidates, look.found.hits[: flow.hits], weighed.findings.nearest
+    read = GateInput(look.named, seen.dense, hits, seen.terms, seen.total, seen.by_language, units)
+    if look.followed is None:
+        sure = sureness(weighed.findings, profile, foreign=foreign(read))
+    else:
+        sure = look.followed.sure(profile)
     if flow.gate and not look.keyword:
-        seen, hits = look.found.candidates, look.found.hits[: flow.hits]
-        units = weighed.findings.nearest
-        read = GateInput(look.named, seen.dense, hits, seen.terms, seen.total, seen.by_language, units)
         grade, gate = await judge(read, model.profile.gate, model, flow.gate_threshold)
         far = sure is not None and look.followed is None and outside(read, gate, sure.signals["shared"])
     if flow.gate and sure is not None and weighed.hits:

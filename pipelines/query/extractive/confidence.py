@@ -120,9 +120,18 @@ def decided(answerable: bool, trace: Gate, at: Thresholds) -> Grade:
 
 def foreign(found: GateInput) -> bool:
     """Whether the question is in another language than the pages that were found."""
-    heard = spoken(found.question)
-    read = found.hits[0].lang.partition("-")[0] if found.hits else ""
-    return read not in heard if heard and read in stopwords() else found.known < UNKNOWN
+    return in_another_language(found.question, found.hits[0].lang if found.hits else "", found.known)
+
+
+def in_another_language(question: str, lang: str, known: float) -> bool:
+    """Whether a question is in another language than a page.
+
+    Args:
+        lang: of the page.
+        known: share of the question that the index knows.
+    """
+    heard, read = spoken(question), lang.partition("-")[0]
+    return read not in heard if heard and read in stopwords() else known < UNKNOWN
 
 
 def figures(found: GateInput, at: Thresholds) -> Gate:
@@ -233,18 +242,20 @@ def outside(found: GateInput, gate: Gate | None, shared: float) -> bool:
     return any(known.isdisjoint(stem for lang in read for stem in indexed(name, lang)) for name in named)
 
 
-def sureness(found: Findings, profile: SurenessProfile | None) -> Sure | None:
+def sureness(found: Findings, profile: SurenessProfile | None, *, foreign: bool = False) -> Sure | None:
     """How sure the best unit and its page are; None where there are no units.
 
     Args:
         profile: None: nobody measured it for this embedder, so the gate alone decides.
+        foreign: whether the question is in another language than the pages.
     """
     signals = found.signals(profile.background if profile else None)
     if not signals:
         return None
     if profile is None:
         return Sure(of="unit", signals=signals)
-    unit, page = profile.unit.score(signals), profile.page.score(signals)
+    by_page = profile.foreign if foreign and profile.foreign else profile.page
+    unit, page = profile.unit.score(signals), by_page.score(signals)
     of: SureOf = "nothing"
     if found.scattered:
         of = "nothing"

@@ -285,6 +285,6 @@ def follow(
         worth = [
             replace(each, score=scores[each.place] + SHOWN * (each.hit.page_key in pages)) for each in findings.units
         ]
-        return Findings(sorted(worth, key=lambda each: (-each.score, each.place)), findings.known)
+        return replace(findings, units=sorted(worth, key=lambda each: (-each.score, each.place)))
 
     return FollowUpResult(whole, both, near, ordered(with_topic), ordered(own))

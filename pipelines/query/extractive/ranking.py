@@ -121,6 +121,8 @@ class Findings:
 
     units: Sequence[Weighed]
     known: float = 0.0  # share of the question that the index knows; little of one in another language
+    # Of the question's vector with what all vectors of its model have in common: little of one about something special.
+    common: float = 0.0
 
     def signals(self, background: Background | None = None) -> dict[str, float]:
         """What tells how sure the best unit and its page are.
@@ -153,6 +155,7 @@ class Findings:
             "pages": sum(each.hit.page_key == best.hit.page_key for each in self.units[:TOP]) / TOP,
             "mean": cosine,
             "known": self.known,
+            "common": self.common,
         }
 
     @cached_property
@@ -170,7 +173,7 @@ class Findings:
     def preferring(self, page_key: str) -> Findings:
         """The same, with what is on a page before what fits as well elsewhere."""
         raised = (replace(each, score=each.score + SAME * (each.hit.page_key == page_key)) for each in self.units)
-        return Findings(_best_first(raised), self.known)
+        return replace(self, units=_best_first(raised))
 
     def ordered(self, hits: Sequence[Hit], size: int, needed: Sequence[Hit] = ()) -> list[Hit]:
         """The best `size` chunks: those first whose page has the best unit, of a page those with its best units.
@@ -206,7 +209,7 @@ class Findings:
         chances = await reranker.scores(question, [_read(each) for each in best])
         order = sorted(range(len(best)), key=lambda rank: (-chances[rank], rank))
         read = [replace(best[old], score=place.score) for old, place in zip(order, best, strict=True)]
-        return Findings((*read, *rest), self.known)
+        return replace(self, units=(*read, *rest))
 
     def cited(self, sources: Sequence[Source]) -> tuple[Evidence, ...]:
         """The best units that stand in one of the sources, each with its number."""
@@ -265,8 +268,10 @@ def weigh(
         return Findings(())
     vectors = np.stack([unit.vector for _, unit in units])
     cosines = near_cosines = vectors @ vector
+    generality = 0.0
     if common:
         cosines = apart(vectors, common) @ apart(vector[None], common)[0]
+        generality = float(expand(common, 1)[0] @ vector)
     by_cosine = APART_COSINE if common else COSINE
     weights = TermWeights.of(question, terms, total, (hit.lang for hit in read), topic)
     there = [frozenset(words(" ".join((hit.title, *unit.headings, unit.intro, _said(unit))))) for hit, unit in units]
@@ -280,7 +285,7 @@ def weigh(
         score = by_cosine * cosine + SHARED * shared + STANDING * at + PAGE * page
         score += LISTED * (unit.kind in ("item", "row"))
         weighed.append(Weighed(hit, unit, cosine, as_it_is, shared, at, page, score))
-    return Findings(_best_first(weighed), known_share(terms, total))
+    return Findings(_best_first(weighed), known_share(terms, total), generality)
 
 
 def _best_first(weighed: Iterable[Weighed]) -> list[Weighed]:

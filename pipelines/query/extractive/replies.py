@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from pipelines.query.extractive.confidence import ABOUT, in_another_language
 from prompts.phrases import Phrases
 from schemas.answer import QuestionMeaning
 from schemas.query import MAX_QUESTION, Grade, Retrieved, Source
@@ -57,7 +58,7 @@ def reply(retrieved: Retrieved, phrases: Phrases, contact: str = "") -> str:
         contact: the site's own text how to reach somebody.
     """
     lang = retrieved.request.lang
-    pages = [f"- [{title}](<{url}>)" for title, url in candidates(_sharing(retrieved)) if refused(retrieved.grade)]
+    pages = [f"- [{title}](<{url}>)" for title, url in candidates(_named(retrieved)) if refused(retrieved.grade)]
     # Who says that there are pages on the subject names some.
     name = NAMES.get(retrieved.grade, NOTHING) if pages or retrieved.grade == UNCLEAR else NOTHING
     said = phrases.say(name, lang)
@@ -66,14 +67,21 @@ def reply(retrieved: Retrieved, phrases: Phrases, contact: str = "") -> str:
     return "\n\n".join(part for part in (said, later, nearest, contact) if part)
 
 
-def _sharing(retrieved: Retrieved) -> list[Source]:
-    """The sources that share something with the question: a word or a stem of their title, or a longer word of what was
-    found."""
+def _named(retrieved: Retrieved) -> list[Source]:
+    """The sources that may be about the question.
+
+    They share a word or a stem of their title with it, or a longer word of what was found; or they are in another
+    language, and the chance is there that the best page answers.
+    """
+    sure = retrieved.sure
+    likely, known = sure is not None and (sure.page or 0.0) >= ABOUT, sure.signals.get("known", 1.0) if sure else 1.0
     empty = frozenset[str]().union(*stopwords().values())
     asked = [word for word in words(f"{retrieved.request.question} {retrieved.question}") if word not in empty]
     telling = [word for word in asked if len(word) >= TELLING]
 
     def shares(source: Source) -> bool:
+        if likely and in_another_language(retrieved.question, source.lang, known):
+            return True
         title, text = Likeness(words(source.title)), Likeness(words(source.text))
         if any(map(title.of, asked)) or any(max(text.of(w).values(), default=0) >= SAME for w in telling):
             return True

@@ -179,6 +179,7 @@ class SurenessProfile:
     least_unit: float  # to show the unit
     least_page: float  # to show what fits best on the page
     background: Background | None = None  # None: not measured
+    foreign: Calibration | None = None  # as `page`, for a question in another language than it; None: `page` is
 
 
 @dataclass(frozen=True)

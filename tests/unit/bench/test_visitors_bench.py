@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from bench.visitors import LONGEST, Case, Shown, cases, judged, part_of
+from bench.visitors import GERMAN, HALF, LONGEST, ROOTS, Case, Shown, cases, judged, part_of, unfounded
+from sites.content import load_pages
 
 PRICE = Case(
     id="en-price-01",
@@ -67,3 +70,16 @@ def test_every_kind_of_question_is_asked_in_both_languages_of_the_site() -> None
     for lang in ("en", "de"):
         assert {case.kind for case in every if case.lang == lang} == kinds
     assert sum(case.lang not in ("en", "de") for case in every) >= 40
+
+
+@pytest.mark.parametrize("site", GERMAN)
+def test_what_is_asked_in_other_languages_stands_on_the_german_pages(site: str) -> None:
+    every = cases(site)
+    assert len({case.id for case in every}) == len(every) == 45
+    assert {case.lang for case in every} == {"ar", "en", "fr", "pl", "tr", "uk"}
+    assert sum(case.expect == "refuse" for case in every) == 15
+    assert 20 <= len(part_of(every, "hold-out", HALF)) <= 24
+    texts = {
+        page.id: re.sub("<[^>]*>", " ", page.content) for page in load_pages(ROOTS[GERMAN[site]]) if page.lang == "de"
+    }
+    assert not unfounded(every, texts)

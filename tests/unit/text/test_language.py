@@ -40,6 +40,7 @@ def test_stop_words_tell_the_language(question: str, lang: str) -> None:
         ("Vamos un domingo de noviembre, ¿estará abierta la oficina de turismo?", ("de", "en"), "es"),
         ("ya ben köpeği kaydettirmeyi unuttum, ceza yer miyim ne kadar", ("de", "en"), "tr"),
         ("alte mühle heiraten preis", ("de", "en"), "de"),  # a stop word of Romanian, and of no other language
+        ("wie teuer is ne inspektion fürs ebike", ("de", "en"), "de"),  # two of Hungarian, and one of German
         ("d-lock price", ("de", "en"), "de"),
     ],
 )

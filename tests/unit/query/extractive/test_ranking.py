@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -161,6 +162,17 @@ def test_how_sure_the_best_unit_is_is_told_by_its_signals(cosine: float, of: Sur
     assert sure.signals["cosine"] == pytest.approx(cosine)
 
 
+@pytest.mark.parametrize(("foreign", "of"), [(False, "nothing"), (True, "page")])
+def test_a_question_in_another_language_is_measured_by_its_own_weights(foreign: bool, of: SureOf) -> None:
+    sure = sureness(
+        found(hit("a", 0, 0.5, unit("Said.", 0.4))),
+        replace(PROFILE, foreign=Calibration(-3.0, {"cosine": 10.0})),
+        foreign=foreign,
+    )
+    assert sure is not None
+    assert sure.of == of
+
+
 @pytest.mark.parametrize(
     ("others", "of"),
     [(("b", "c"), "nothing"), (("b",), "unit"), (("a", "b"), "unit"), (("b", "b"), "unit")],
@@ -270,3 +282,5 @@ def test_units_are_told_apart_by_what_is_their_own_and_the_gate_by_cosines_as_th
     spread = [findings.units[0].cosine - findings.units[1].cosine for findings in (plain, own)]
     assert spread == [pytest.approx(0.043, abs=0.01), pytest.approx(0.69, abs=0.01)]
     assert [each.cosine for each in own.nearest] == [each.cosine for each in plain.nearest]
+    assert [findings.signals()["common"] for findings in (plain, own)] == [0, pytest.approx(CONE[0][0], abs=0.01)]
+    assert own.preferring("b").signals()["common"] == own.signals()["common"]

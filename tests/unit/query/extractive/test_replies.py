@@ -45,6 +45,23 @@ def test_titles_are_named_that_share_something_and_none_are_promised_where_none_
     assert none == phrases.say("nothing-found", "en")
 
 
+@pytest.mark.parametrize(
+    ("text", "page", "named"),
+    [
+        ("Combien coûte une entrée pour un enfant ?", 0.3, True),
+        ("Combien coûte une entrée pour un enfant ?", 0.2, False),
+        ("Who won the football game?", 0.3, False),
+        ("хто виграв", 0.3, True),  # no stop word, and the index knows none of its words
+    ],
+)
+def test_a_question_in_another_language_shares_no_word_with_the_pages_that_are_named(
+    text: str, page: float, named: bool
+) -> None:
+    asked = broad(*PAGES, text=text, grade=4)
+    sure = Sure(of="nothing", unit=0.1, page=page, signals={"known": 0.0})
+    assert ("[Pool]" in reply(asked.model_copy(update={"sure": sure}), Phrases.load())) is named
+
+
 @pytest.mark.parametrize("grade", [1, 3])
 def test_a_question_that_many_pages_speak_of_can_be_narrowed(grade: Grade) -> None:
     topics = narrower(broad(*PAGES, grade=grade))
