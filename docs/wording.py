@@ -27,6 +27,7 @@ READ: tuple[str, ...] = (  # files and folders, perhaps with wildcards
     "gateway/*.py",
     "gateway/agents",
     "gateway/chat",
+    "gateway/console",
     "gateway/content",
     "gateway/conversations",
     "gateway/edge",
