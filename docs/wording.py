@@ -40,6 +40,7 @@ READ: tuple[str, ...] = (  # files and folders, perhaps with wildcards
     "pipelines/evaluate",
     "pipelines/ingest",
     "pipelines/operate",
+    "pipelines/query/*.py",
     "pipelines/query/answer/tools",
     "pipelines/query/live",
     "pipelines/query/log",

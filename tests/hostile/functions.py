@@ -459,7 +459,7 @@ LEFT_OUT: Mapping[str, str] = {
     "connectors.tools.site_tools.python_tool": "names in an operator's settings",
     "gateway.openai.refusals.refused": "our own words",
     "gateway.chat.chat.new_question": "text.language reads the question there",
-    "pipelines.query.model_calls.begun": "our own name of a step",
+    "pipelines.query.model_calls.start_call": "our own name of a step",
     "pipelines.query.answer.amounts.nearly": "with Grounds.doubt",
     "pipelines.query.answer.amounts.unfigured": "with claims.passage",
     "pipelines.query.answer.judging.Refuted.doubt": "as Grounds.doubt",
@@ -481,8 +481,8 @@ LEFT_OUT: Mapping[str, str] = {
     "pipelines.query.live.glossary.read_glossary": "an operator's",
     "pipelines.query.live.site_privacy.read_rules": "an operator's",
     "pipelines.query.live.site_prompts.PromptSet.changed": "an operator's",
-    "pipelines.query.spending.Spending.open": "the name of a question",
-    "pipelines.query.spending.Spending.close": "the name of a question",
+    "pipelines.query.token_budget.TokenBudget.open": "the name of a question",
+    "pipelines.query.token_budget.TokenBudget.close": "the name of a question",
     "pipelines.query.live.tuning.read_settings": "an operator's",
 }
 

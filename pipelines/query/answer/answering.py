@@ -44,7 +44,7 @@ from pipelines.query.outcomes import became
 from pipelines.query.ports import ContentFiltered, ExamplePicker, ModelError, TokensSpent
 from pipelines.query.publish import Publication
 from pipelines.query.settings import QuerySettings
-from pipelines.query.spending import Spending
+from pipelines.query.token_budget import TokenBudget
 from pipelines.query.translate import Translator
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.settings import StrategyName
@@ -120,7 +120,7 @@ class Answering:
         translator: of our own sentences; none where there is no model.
         courteous: answers what is asked about the conversation; none where there is no model.
         examples: picks worked answers that are like the one wanted; default: the prompt's own, all of them.
-        spending: knows when a site's tokens of the day are spent; default: they never are.
+        token_budget: knows when a site's tokens of the day are spent; default: they never are.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Answering:
         courteous: Strategy | None = None,
         clock: Clock | None = None,
         examples: ExamplePicker | None = None,
-        spending: Spending | None = None,
+        token_budget: TokenBudget | None = None,
     ) -> None:
         self._settings = settings
         self._translator = translator
@@ -141,7 +141,7 @@ class Answering:
         self._courteous = courteous
         self._clock = clock or datetime.now
         self._examples = examples
-        self._spending = spending
+        self._token_budget = token_budget
 
     async def answer(self, retrieved: Retrieved, to: Publication, stopped: asyncio.Event) -> AnswerRecord:
         """Publish the whole answer, `rephrased` to `done`.
@@ -258,7 +258,7 @@ class Answering:
         flow = self._settings.flow_of(retrieved.request.site, retrieved.request.under)
         name: str = retrieved.request.under.strategy or self._settings.site(retrieved.request.site).strategy
         strategy = self._strategies.get(name)
-        if strategy is not None and self._spending is not None and self._spending.over(retrieved.request.site):
+        if strategy is not None and self._token_budget is not None and self._token_budget.over(retrieved.request.site):
             # As if there were no model, whatever the search hoped from one.
             made.note(Step(kind="error", said=TokensSpent.code))
             strategy = None

@@ -27,10 +27,10 @@ def answer_handler(answering: Answering, log: LogReader, stops: Stops, outcomes:
         retrieved = Retrieved.decode(record.value)
         publication = await begin(record, retrieved.request, sender, log)
         if isinstance(publication, Published):  # its writer may have died before it said the outcome
-            await outcomes.say(retrieved, publication, sender, again=True)
+            await outcomes.send(retrieved, publication, sender, again=True)
             return
         async with stops.watch(retrieved.request) as stopped:
             made = await answering.answer(retrieved, publication, stopped)
-        await outcomes.say(retrieved, publication.published, sender, made=made)
+        await outcomes.send(retrieved, publication.published, sender, made=made)
 
     return handle

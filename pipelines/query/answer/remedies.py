@@ -23,7 +23,7 @@ from pipelines.query.ports import (
     ModelDown,
     ModelError,
     ModelSilent,
-    ModelThoughtOut,
+    ModelThoughtTooLong,
     RateLimited,
 )
 from pipelines.runtime.retry import doubled
@@ -59,7 +59,7 @@ def remedy(failures: Sequence[ModelError], seconds_left: float) -> Remedy | None
             pass  # the visitor has waited long enough
         case ModelDown() if before == 0:
             found = Remedy(DOWN_WAIT)
-        case ModelThoughtOut() if before == 0:
+        case ModelThoughtTooLong() if before == 0:
             found = Remedy(longer=True)
         case ContextTooLong() if before == 0:
             found = Remedy(shorter=True)

@@ -10,7 +10,7 @@ import structlog
 
 from pipelines.query.giving_up import in_time
 from pipelines.query.live.site_prompts import SitePrompts
-from pipelines.query.ports import IndexNotTried, RerankerNotTried
+from pipelines.query.ports import NoTrialIndex, NoTrialReranker
 from pipelines.query.retrieve.corrected import Corrector
 from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.search.ports import Reranker, SearchIndex
@@ -49,7 +49,7 @@ def retrieve_handler(
         writing = writes and tuned.strategy != "quote"
         reader = reranker if tuned.rerank is not False else None
         if trial is not None and trial.rerank and reader is None:
-            raise RerankerNotTried("no reranker is configured here")
+            raise NoTrialReranker("no reranker is configured here")
         site = asked.request.site
         glossary = site_prompts.of(site).searched_by(settings.site(site)) if site_prompts is not None else None
         how: dict[str, Any] = {"writes": writing, "glossary": glossary, "corrector": corrector}
@@ -60,7 +60,7 @@ def retrieve_handler(
             try:
                 found = await retrieve(asked, other, chunks, settings, reader, **how)
             except IndexUnfit as err:  # what is wrong with it is no trouble of the site, whose live index is another
-                raise IndexNotTried(str(err)) from err
+                raise NoTrialIndex(str(err)) from err
             found = found.model_copy(update={"index": trial.index})
         await sender.send(RETRIEVED, asked.request.conversation_id, found)
         took = {name: round(ms) for name, ms in found.timings_ms.items()}

@@ -32,7 +32,7 @@ from pipelines.query.ports import (
     ChatModels,
     Completion,
     ModelSilent,
-    ModelThoughtOut,
+    ModelThoughtTooLong,
     ModelUnfounded,
 )
 from pipelines.query.rephrase.rewrite import conversation
@@ -154,7 +154,7 @@ class StrategyContext:
         return self.models.of(request.site, step, request.request_id, own)
 
     def prompt(self, name: str, task: Task) -> Prompt:
-        """The site's own, or ours, or what a trial has in its place. Raises: PromptNotTried."""
+        """The site's own, or ours, or what a trial has in its place. Raises: BadTrialPrompt."""
         return self.site_prompts.asked(task.retrieved.request, name)
 
 
@@ -369,7 +369,7 @@ async def cited(
         if not sifter.founded:
             raise ModelUnfounded(f"nothing that its sources bear out: {_reasons(sifter)}")
     if not sifter.text and cut:
-        raise ModelThoughtOut(f"{task.room} tokens were not enough for its first word")
+        raise ModelThoughtTooLong(f"{task.room} tokens were not enough for its first word")
     if not sifter.text:
         raise ModelSilent("it wrote nothing")
     if cut:

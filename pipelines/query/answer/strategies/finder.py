@@ -45,7 +45,7 @@ class PageFinder:
         return passages(text or hits, (), PAGE_CHARS)
 
     async def _searcher_for(self, retrieved: Retrieved) -> Searcher:
-        """Of the index that the sources are from. Raises: IndexNotTried."""
+        """Of the index that the sources are from. Raises: NoTrialIndex."""
         if retrieved.index is None:
             return self._searcher
         return await self._searcher.on(retrieved.request.site, retrieved.index)
