@@ -54,7 +54,7 @@ from pipelines.query.extractive import certainty, confidence, follow_ups, quotat
 from pipelines.query.extractive.card import card
 from pipelines.query.extractive.quote import by_words
 from pipelines.query.extractive.ranking import weigh
-from pipelines.query.live.corrections import CorrectionSet, Kept, SiteCorrections
+from pipelines.query.live.corrections import CorrectionSet, SiteCorrections, StoredCorrection
 from pipelines.query.log.frequent import MOST_KEPT, AnsweredQuestion, beginning, following, frequent
 from pipelines.query.masks import Masks
 from pipelines.query.model_calls import Call as ModelCall
@@ -110,7 +110,9 @@ NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 GLOSSARY = {f"term{n}": {"de": f"Name{n}", "en": [f"thing{n}", f"other thing{n}"]} for n in range(200)}
 CORRECTIONS = CorrectionSet(
     tuple(
-        Kept(f"w{n}", NOW, Correction(kind="synonym", lang="en", word=f"word{n}", means=f"thing{n}", both=n % 2 > 0))
+        StoredCorrection(
+            f"w{n}", NOW, Correction(kind="synonym", lang="en", word=f"word{n}", means=f"thing{n}", both=n % 2 > 0)
+        )
         for n in range(500)
     )
 )

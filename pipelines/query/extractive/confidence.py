@@ -21,7 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipelines.query.extractive.ranking import Findings, Spoken
+from pipelines.query.extractive.ranking import Findings, NearUnit
 from pipelines.query.search.fuse import idf, known_share
 from pipelines.query.search.ports import Candidate, GateProfile, Hit, SurenessProfile, Thresholds
 from pipelines.runtime.embedder import Embedder
@@ -60,7 +60,7 @@ class GateInput:
     terms: Sequence[tuple[str, int]]  # the question's stems, each with the number of chunks that have it
     total: int  # chunks in the index
     by_language: bool = False  # whether the terms are stems of their language
-    units: Sequence[Spoken] = ()  # nearest first, where the index holds their vectors
+    units: Sequence[NearUnit] = ()  # nearest first, where the index holds their vectors
 
     @cached_property
     def known(self) -> float:

@@ -35,11 +35,11 @@ def retrieve_handler(
     site_prompts: SitePrompts | None = None,
     corrector: Corrector | None = None,
 ) -> Handler:
-    """A question gets the passages that may answer it.
+    """A handler that sends each question on with its sources.
 
     Args:
-        site_prompts: which know the glossaries that were changed while the system runs.
-        corrector: finds what editors have corrected; default: nothing.
+        site_prompts: has the live glossaries.
+        corrector: finds editors' corrections; default: none.
     """
 
     async def handle(record: Record, sender: Sender) -> None:
@@ -59,7 +59,7 @@ def retrieve_handler(
             other = await searcher.on(site, trial.index)
             try:
                 found = await retrieve(asked, other, chunks, settings, reader, **how)
-            except IndexUnfit as err:  # what is wrong with it is no trouble of the site, whose live index is another
+            except IndexUnfit as err:  # a fault of this index does not concern the site's live index
                 raise NoTrialIndex(str(err)) from err
             found = found.model_copy(update={"index": trial.index})
         await sender.send(RETRIEVED, asked.request.conversation_id, found)
