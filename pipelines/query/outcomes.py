@@ -190,7 +190,7 @@ def outcome(known: StageInput, end: Answered | Failed, first_word_at: datetime |
 
 
 def _whole(text: str) -> str:
-    """A text of the trace. A cut one loses its last words: the masks do not recognize half a number."""
+    """A text of the trace without its last words, where it is cut: half a number would not be masked."""
     return f"{cut(text, len(text) - HALF)} …" if text.endswith("…") else text
 
 

@@ -19,11 +19,11 @@ from schemas.query import Evidence, Source, SourceTable
 from text.markdown import cells, plain, valid
 from text.sentences import cut
 
-ROOM = 900  # characters of the whole card, unless the best block alone is longer
-BLOCK = 600  # characters of one block; of a longer one some lines are shown
+ROOM = 900  # characters of the card, unless the best block alone is longer
+BLOCK = 600  # characters of a block; of a longer one, some lines are shown
 MOST = 4  # blocks
-NEAR = 4.0  # of the score: what is less far behind the best may answer as well
-SHORT_TABLE = 2  # lines: of one row below a header nobody needs to be told which is meant
+NEAR = 4.0  # a unit may answer too if its score is at most so much below the best
+SHORT_TABLE = 2  # lines: the only row below a header needs no mark
 
 _BLOCK = re.compile(r"\S(?:.|\n(?![ \t]*(?:\n|\Z)))*")
 _FENCE = re.compile(r"`{3,}|~{3,}")
