@@ -51,7 +51,7 @@ TOPIC = 0.5  # weight of a word of the topic, which the question's first part or
 
 # Weights of the score: fitted with five-fold cross-validation on the tuning part of the everyday questions.
 COSINE, SHARED, STANDING, PAGE, LISTED = 80.0, 3.0, 0.45, 0.45, 0.5
-APART_COSINE = 22.0  # in place of COSINE for centred vectors, whose cosines are spread wider
+APART_COSINE = 22.0  # in place of COSINE, where it is known what all vectors of the model have in common: wider spread
 
 
 class NearUnit(NamedTuple):
@@ -253,13 +253,10 @@ def weigh(
     """Score every unit of the hits and of the chunks near them.
 
     Args:
-        vector: the question's vector.
-        hits: fused, best first.
-        near: chunks around the hits.
-        terms: (stem of the question, number of chunks with it).
-        total: chunks in the index.
-        common: the common direction of the model's vectors, from the embedder's profile.
-        topic: for the second part of a question, its first part.
+        vector: of the question.
+        hits: fused, best first. near: chunks around them. terms, total: as the search knows the question's words.
+        common: of the embedder's profile.
+        topic: of a part of a question, what was asked before it.
     """
     pages: dict[str, float] = {}
     for hit in hits:
