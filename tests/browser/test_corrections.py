@@ -84,7 +84,7 @@ async def put_right(page: Page, demo: str, asked: str, kind: str) -> None:
 async def keep(page: Page) -> None:
     """Show what it does, say that it is meant, and keep it."""
     await page.get_by_role("button", name="Show the effect").click()
-    await page.get_by_text("would be answered by it").wait_for()
+    await page.get_by_text("would get this correction").wait_for()
     await page.get_by_label("Yes, answer these questions like this from now on").check()
     await look(page, "tried")
     await page.get_by_role("button", name="Save").click()
