@@ -32,7 +32,7 @@ from cli.output import explained
 from pipelines.query.answer.grounding import Doubt, Grounds
 from pipelines.query.answer.judging import Judge
 from pipelines.query.live.site_prompts import SitePrompts
-from pipelines.query.spending import Spending
+from pipelines.query.token_budget import TokenBudget
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.settings import JudgeName
 from schemas.query import Source
@@ -131,7 +131,7 @@ async def judge_of(name: JudgeName) -> AsyncIterator[Judge | None]:
         yield None
         return
     settings, prompts = load(), SitePrompts()
-    models = chat_models(settings, Spending(settings)) if name == "model" else None
+    models = chat_models(settings, TokenBudget(settings)) if name == "model" else None
     reranker = make_reranker(settings.reranker, settings.nice) if name == "reranker" else None
     if models is None and reranker is None:
         raise SettingsError(f"--judge {name}: PAGEWIRE_{'LLM_MODEL' if name == 'model' else 'RERANKER'} names none")

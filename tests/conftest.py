@@ -1,4 +1,4 @@
-"""The rings: tests whose needs are missing are left out by name, and said so; under CI that is a failure."""
+"""The rings: tests whose requirements are missing are deselected and reported by ring; under CI that is a failure."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """What collecting made lives to the end: no collection of garbage looks at it, now or later."""
+    """Keep the collected objects away from the garbage collector: they live to the end."""
     gc.disable()
     try:
         return (yield)
@@ -119,7 +119,7 @@ def pytest_collection() -> Iterator[None]:
 
 
 def _turn(item: pytest.Item) -> int:
-    """Processes take one file after the other: the longest goes first, and those of milliseconds fill the end."""
+    """The order of a test's file: processes take file by file, so the longest is first, and short ones fill the end."""
     ring = item.path.relative_to(Path(__file__).parent).parts[0]
     return 0 if item.path.name == "test_storm.py" else 2 if ring in ("contract", "unit") else 1
 
@@ -134,7 +134,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def _minutes_by_ring(terminalreporter: pytest.TerminalReporter) -> list[str]:
-    """Where the time went, of all processes together."""
+    """The duration of each ring, over all processes."""
     reports = [each for some in terminalreporter.stats.values() for each in some if isinstance(each, pytest.TestReport)]
     seconds: Counter[str] = Counter()
     tests: Counter[str] = Counter()
@@ -146,7 +146,7 @@ def _minutes_by_ring(terminalreporter: pytest.TerminalReporter) -> list[str]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if hasattr(session.config, "workeroutput"):  # one of several processes (pytest-xdist): the first one tells
+    if hasattr(session.config, "workeroutput"):  # a worker of pytest-xdist: the controller reports
         session.config.workeroutput["absent"] = session.config.stash.get(_absent, {})
     elif session.config.stash.get(_absent, {}) and os.environ.get("CI") == "true":
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -1,7 +1,7 @@
 """The session's Kafka and Elasticsearch: configured ones, or one local engine for all tests.
 
-A pytest plugin: register it with `pytest_plugins = ["tests.engine_fixture"]`. A test that asks for
-`engine` is given addresses; it brings its own topic and index names, for the servers are everybody's.
+A pytest plugin: register it with `pytest_plugins = ["tests.engine_fixture"]`. The fixture `engine` has the addresses.
+Each test uses topic and index names of its own, since all tests share the servers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """An Elasticsearch as a provider runs it, seen from outside: TLS, an API key, and no more rights than its role gives.
 
 The security of Elasticsearch is no part of the local engine's packages, so this stands before the real server and
-decides by the request's path, as Elasticsearch's reference of privileges has it. What is not in `NEEDS` is refused:
-who calls something new has to look up what it takes.
+decides by the request's path, as Elasticsearch's reference of privileges has it. A path that is not in `NEEDS` is
+refused, so a new call needs a new entry there.
 
     client ── TLS, ApiKey ──▶ GuardedElastic ── HTTP ──▶ Elasticsearch
 """

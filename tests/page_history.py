@@ -1,4 +1,4 @@
-"""The ingest pipeline and one page, step by step: whoever calls decides who does what next.
+"""The ingest pipeline and one page, step by step: the test decides which process takes the next step.
 
     cms.changes ─▶ chunk ─▶ ingest.chunks ─▶ embed ─▶ ingest.embeddings ─▶ index ─▶ generations of an index
          └──────────────── promotion: fill, hold, follow, swap, follow ──────────────────▶    ┘

@@ -1,8 +1,8 @@
-"""A broker on loopback that speaks as much of Kafka's protocol as a producer asks for, and fails as a test says.
+"""A broker on loopback with the part of Kafka's protocol that producers use. It fails as a test scripts.
 
-A leader and one follower, as Kafka has them: what is sent with `acks=1` is confirmed once the leader has it, with
-`acks=all` once the follower has it too; a batch that an idempotent producer sends again is in the log once.
-The real Kafka of the tests is one broker, on which neither can be seen.
+It has a leader and one follower: with `acks=1` a batch is confirmed once the leader has it, with `acks=all` once the
+follower has it too. A batch that an idempotent producer sends again is in the log once. The tests' real Kafka is a
+single broker, which cannot show either.
 """
 
 from __future__ import annotations

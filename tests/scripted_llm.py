@@ -1,4 +1,4 @@
-"""A model server that speaks OpenAI's wire format over real HTTP and says, and breaks, what a test scripts.
+"""A model server with OpenAI's wire format over real HTTP, which replies and fails as a test scripts.
 
 async with ScriptedLLM(Reply(["Open ", "daily [1]."])) as llm:
     settings = Settings(llm_model="scripted", openai_base_url=llm.url, ...)
@@ -19,7 +19,7 @@ MODEL = "scripted"
 
 @dataclass(frozen=True)
 class Reply:
-    """What the server does with one request."""
+    """The server's behaviour for one request."""
 
     pieces: Sequence[str] = ()
     delay: float = 0.0  # seconds before each piece
@@ -44,7 +44,7 @@ Script = Callable[[dict[str, Any]], Reply]
 
 @dataclass
 class ScriptedLLM:
-    """Gives its replies in turn, the last one for ever; or what a function of the request's body says.
+    """Gives its replies in turn, and the last one for ever; or the result of a function of the request's body.
 
     `requests` holds the bodies received, `headers` what came with them; `hung_up` is set when a client closes a stream
     before its end.

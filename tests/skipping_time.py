@@ -1,7 +1,7 @@
-"""Runs a coroutine on a loop whose time does not have to be waited for: when nothing else is to do, it skips ahead.
+"""Runs a coroutine on an event loop that skips its idle time.
 
-So limits of many seconds are tried as they are, in no time. For code that waits for tasks and timers alone: a thread, a
-process or a socket that is waited for would find its time limit over at once.
+Time limits of many seconds are tested unchanged, without waiting. Only for code that waits for tasks and timers: a
+thread, a process or a socket would reach its time limit at once.
 """
 
 from __future__ import annotations
@@ -37,6 +37,6 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """What it returns. `asyncio.get_running_loop().time()` tells the time that it thinks has passed."""
+    """The coroutine's result. `asyncio.get_running_loop().time()` is the skipped time."""
     with asyncio.Runner(loop_factory=_Loop) as runner:
         return runner.run(coroutine)

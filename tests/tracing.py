@@ -1,4 +1,4 @@
-"""Traces in tests: what the process tells is kept in memory, and told as a tree."""
+"""Traces in tests: spans are kept in memory and shown as a tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages as editors write them in WordPress, with what visitors must be told of them."""
+"""Pages as editors write them in WordPress, with the answers that visitors must get."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from adapters.elastic.bundle import Elastic
 from adapters.elastic.search import Pinned, SiteSearch
 from adapters.embedders.registry import Models
 from pipelines.evaluate.quality_gate import DEPTH, Ask, RankedPage
-from pipelines.query.ports import IndexNotTried
+from pipelines.query.ports import NoTrialIndex
 from pipelines.query.rephrase.rewrite import search_mode
 from pipelines.query.search.ports import SearchEmbedder, SearchEmbedders, SearchIndex
 from pipelines.query.search.search import Searcher
@@ -49,14 +49,14 @@ class SiteIndexes:
         self._models = models
 
     async def of(self, site: str, name: str) -> tuple[SearchIndex, SearchEmbedders]:
-        """Raises: IndexNotTried, Retryable."""
+        """Raises: NoTrialIndex, Retryable."""
         try:
             known = {info.name: info for info in await self._elastic.indexes.generations(site)}
             if name not in known:
-                raise IndexNotTried(f"site {site} has no index {name} any more")
+                raise NoTrialIndex(f"site {site} has no index {name} any more")
             model = await _model_of(known[name], self._models)
         except (IndexUnfit, Permanent) as err:
-            raise err if isinstance(err, IndexNotTried) else IndexNotTried(str(err)) from err
+            raise err if isinstance(err, NoTrialIndex) else NoTrialIndex(str(err)) from err
         return SiteSearch(self._elastic.es, Pinned(known[name])), model
 
 

@@ -46,7 +46,7 @@ from pipelines.query.live.tuning import SiteTuning
 from pipelines.query.log.handler import log_handler, verdict_handler
 from pipelines.query.log.retention import Retention
 from pipelines.query.masks import Masks
-from pipelines.query.outcomes import KnownKind, Outcomes
+from pipelines.query.outcomes import Outcomes, StageInputType
 from pipelines.query.ports import ChatModels
 from pipelines.query.rephrase.handler import rephrase_handler
 from pipelines.query.rephrase.rewrite import Rewriter
@@ -54,7 +54,7 @@ from pipelines.query.retrieve.corrected import Corrector
 from pipelines.query.retrieve.handler import retrieve_handler
 from pipelines.query.search.ports import Reranker
 from pipelines.query.search.search import Searcher
-from pipelines.query.spending import Spending
+from pipelines.query.token_budget import TokenBudget
 from pipelines.query.translate import Translator
 from pipelines.runtime.errors import PagewireError, SettingsError
 from pipelines.runtime.settings import JudgeName
@@ -80,14 +80,14 @@ LAST_WORDS = 15.0  # seconds after the deadline to quote the pages, and for the 
 STEP_LIMIT = 2.0
 
 
-def chat_models(settings: Settings, spending: Spending) -> ChatRegistry | None:
+def chat_models(settings: Settings, token_budget: TokenBudget) -> ChatRegistry | None:
     """The configured models, or None: answers quote the pages."""
     if settings.llm_model is None:
         return None
     # Imported here: the client takes a second to load, and many instances never need it.
     from adapters.llm.registry import ChatRegistry
 
-    return ChatRegistry(settings, settings, spending)
+    return ChatRegistry(settings, settings, token_budget)
 
 
 class _Answering:
@@ -101,7 +101,7 @@ class _Answering:
         self.live_texts = LiveTexts(store, self.site_prompts.take, self.privacy.take, *takers)
         self.outcomes = Outcomes(settings, self.privacy)
 
-    def stage(self, name: str, topic: Topic, handler: Handler, kind: KnownKind, **more: Any) -> Stage:
+    def stage(self, name: str, topic: Topic, handler: Handler, kind: StageInputType, **more: Any) -> Stage:
         """The stage; its handler has a deadline, and checks whether the site's chat is on."""
         ends = self.site_prompts, self.log, self.outcomes
         punctual = with_deadline(handler, kind, *ends)
@@ -124,11 +124,11 @@ class _Answering:
 
 
 def rephrase_stage(
-    settings: Settings, elastic: Elastic, models: Models, spending: Spending, switch: ChatSwitches
+    settings: Settings, elastic: Elastic, models: Models, token_budget: TokenBudget, switch: ChatSwitches
 ) -> Stage:
     tuning = SiteTuning(settings)
     common = _Answering(settings, elastic, switch, tuning.take)
-    chat = chat_models(settings, spending)
+    chat = chat_models(settings, token_budget)
     rewriter = None
     if chat is not None:
         store = ElasticExamples(elastic.es, elastic.indexes)
@@ -179,13 +179,13 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models, switch:
 
 
 def answer_stage(
-    settings: Settings, elastic: Elastic, models: Models, spending: Spending, switch: ChatSwitches
+    settings: Settings, elastic: Elastic, models: Models, token_budget: TokenBudget, switch: ChatSwitches
 ) -> Stage:
     common = _Answering(settings, elastic, switch)
     site_prompts = common.site_prompts
     stop_log = KafkaLogReader(settings, STOPS)
     stops = Stops(stop_log, partial(KafkaLogTail, settings, STOPS))
-    chat = chat_models(settings, spending)
+    chat = chat_models(settings, token_budget)
     searcher = Searcher(elastic.search, models, settings, SiteIndexes(elastic, models).of)
     finder = PageFinder(searcher, elastic.search, settings, site_prompts)
     reranker = make_reranker(settings.reranker, settings.nice) if "reranker" in judging(settings) else None
@@ -201,7 +201,7 @@ def answer_stage(
         Courtesy(means) if means else None,
         clock_of(settings.clock),
         Examples(site_prompts, ElasticExamples(elastic.es, elastic.indexes).of_site, models) if means else None,
-        spending,
+        token_budget,
     )
 
     async def setup() -> None:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import Models
 from pipelines.operate.chat_switches import ChatSwitches
-from pipelines.query.spending import Spending
+from pipelines.query.token_budget import TokenBudget
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.near_names import did_you_mean
 from pipelines.runtime.record import LANES, Lane
@@ -86,12 +86,12 @@ async def work(
         models = Models(settings, elastic[lanes[0]].indexes)
         stack.push_async_callback(models.aclose)
         budgets = await stack.enter_async_context(token_budgets(settings))
-        spending = Spending(settings, counts=budgets)  # shared by all stages of this process
+        token_budget = TokenBudget(settings, counts=budgets)  # shared by all stages of this process
         switch = chat_switches(settings, elastic[lanes[0]], lambda: datetime.now(UTC))
         if not ANSWERING.isdisjoint(names):
             stack.push_async_callback(switch.aclose)
             await switch.start()
-        stages = [stage for name in names for stage in _stages(name, settings, elastic, models, spending, switch)]
+        stages = [stage for name in names for stage in _stages(name, settings, elastic, models, token_budget, switch)]
         return await run_stages(stages, settings, on_ready=on_ready)
 
 
@@ -100,7 +100,7 @@ def _stages(
     settings: Settings,
     elastic: Mapping[Lane, Elastic],
     models: Models,
-    spending: Spending,
+    token_budget: TokenBudget,
     switch: ChatSwitches,
 ) -> list[Stage]:
     match name:
@@ -114,11 +114,11 @@ def _stages(
         case "rebuild":
             return [ingest.rebuild_stage(settings, own, models) for lane, own in elastic.items() if lane == "bulk"]
         case "rephrase":
-            return [query.rephrase_stage(settings, next(iter(elastic.values())), models, spending, switch)]
+            return [query.rephrase_stage(settings, next(iter(elastic.values())), models, token_budget, switch)]
         case "retrieve":
             return [query.retrieve_stage(settings, next(iter(elastic.values())), models, switch)]
         case "answer":
-            return [query.answer_stage(settings, next(iter(elastic.values())), models, spending, switch)]
+            return [query.answer_stage(settings, next(iter(elastic.values())), models, token_budget, switch)]
         case "judge":
             return [evaluating.judge_stage(settings, next(iter(elastic.values())))]
         case "log":

@@ -11,8 +11,8 @@ import structlog
 from pipelines.conversations.titles import Titles
 from pipelines.query.live.live_texts import LiveTexts, TextStore
 from pipelines.query.live.site_prompts import SitePrompts
-from pipelines.query.spending import Spending
 from pipelines.query.titles import ModelTitles
+from pipelines.query.token_budget import TokenBudget
 from pipelines.runtime.counts import DAY
 from pipelines.runtime.errors import SettingsError
 from schemas.topics import BUDGETS
@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 @asynccontextmanager
 async def titles(settings: Settings, share: Share, texts: TextStore) -> AsyncIterator[Titles | None]:
     """None without a model."""
-    models = chat_models(settings, Spending(settings, counts=share(BUDGETS, DAY)))
+    models = chat_models(settings, TokenBudget(settings, counts=share(BUDGETS, DAY)))
     if models is None:
         yield None
         return

@@ -25,7 +25,7 @@ from pipelines.query.ports import (
     Delta,
     ModelDown,
     ModelError,
-    ModelThoughtOut,
+    ModelThoughtTooLong,
     NoToolCalls,
     ToolSpec,
 )
@@ -34,7 +34,7 @@ from prompts.loader import ChatMessage
 log = structlog.get_logger(__name__)
 
 # Errors without a fallback: it would fail as well, must not get the question, or this model can answer without tools.
-_NO_FALLBACK = (ContentFiltered, ContextTooLong, ModelThoughtOut, NoToolCalls)
+_NO_FALLBACK = (ContentFiltered, ContextTooLong, ModelThoughtTooLong, NoToolCalls)
 
 
 FAILURES = 10  # in a row, after which a model is paused

@@ -15,10 +15,10 @@ from adapters.llm.guarded import FAILURES, GuardedChat
 from adapters.llm.openai_chat import OpenAIChat
 from adapters.llm.settings import ModelSettings
 from adapters.llm.written import StreamingChat
-from pipelines.query.model_calls import begun
+from pipelines.query.model_calls import start_call
 from pipelines.query.ports import ChatModel, Delta, ToolSpec
 from pipelines.query.settings import QuerySettings
-from pipelines.query.spending import Spending, estimated, written
+from pipelines.query.token_budget import TokenBudget, estimated, written
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.settings import ROOMY, StepName, StepSettings
 from prompts.loader import ChatMessage
@@ -40,13 +40,13 @@ class ChatRegistry:
     """
 
     def __init__(
-        self, settings: ModelSettings, steps: QuerySettings, spending: Spending, failures: int = FAILURES
+        self, settings: ModelSettings, steps: QuerySettings, token_budget: TokenBudget, failures: int = FAILURES
     ) -> None:
         assert settings.llm_model, "without a model there is none to choose"
         self._default = settings.llm_model
         self._settings = settings
         self._steps = steps
-        self._spending = spending
+        self._token_budget = token_budget
         self._failures = failures
         self._made: list[GuardedChat] = []
         self._guarded: dict[_Parameters, GuardedChat] = {}
@@ -69,7 +69,7 @@ class ChatRegistry:
         thinking = settings.llm_thinking_tokens if wanted.thinking_tokens is None else wanted.thinking_tokens
         model = self._shared(_Parameters(name, temperature, thinking))
         limit = None if step in ROOMY else wanted.max_tokens
-        return StepChat(model, self._spending, site, step, question, limit)
+        return StepChat(model, self._token_budget, site, step, question, limit)
 
     def _shared(self, wanted: _Parameters) -> GuardedChat:
         if wanted not in self._guarded:
@@ -105,14 +105,14 @@ class StepChat(StreamingChat):
     def __init__(
         self,
         model: ChatModel,
-        spending: Spending,
+        token_budget: TokenBudget,
         site: str,
         step: StepName,
         question: str = "",
         limit: int | None = None,
     ) -> None:
         self._model = model
-        self._spending = spending
+        self._token_budget = token_budget
         self._site = site
         self._step = step
         self._question = question
@@ -123,8 +123,8 @@ class StepChat(StreamingChat):
     ) -> AsyncGenerator[Delta, None]:
         """Raises: ModelError; TokensSpent, QuestionSpent: before the model is asked."""
         reading = estimated(messages, tools)
-        room = self._spending.open(self._site, self._question, reading, self._limit or max_tokens)
-        used, said, began, call = Usage(), 0, False, begun(self._step, messages)
+        room = self._token_budget.open(self._site, self._question, reading, self._limit or max_tokens)
+        used, said, began, call = Usage(), 0, False, start_call(self._step, messages)
 
         def counted() -> Usage:
             if not began or used.prompt_tokens or used.completion_tokens:
@@ -145,4 +145,4 @@ class StepChat(StreamingChat):
             raise
         finally:
             call.model = used.model
-            self._spending.close(self._site, self._step, self._question, reading, counted())
+            self._token_budget.close(self._site, self._step, self._question, reading, counted())

@@ -19,7 +19,7 @@ from fastapi import APIRouter, Query, Request, Response, Security
 
 from gateway.agents.door import MayVisit
 from gateway.chat.chat import FIRST_EVENT_WAIT, new_question, stopped, whole
-from gateway.chat.sse import EventStream, Patient
+from gateway.chat.sse import EventStream, PeekableEvents
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Edge, LanguageHint, TheEdge
@@ -91,7 +91,7 @@ async def _answer(
         question = new_question(edge, caller, site, wanted.question)
         question = question.model_copy(update={"history": history, "via": "nlweb", "client": client})
         deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
-        events = Patient(edge.ports.answers.ask(edge.logged(question, caller)))
+        events = PeekableEvents(edge.ports.answers.ask(edge.logged(question, caller)))
         stop = partial(stopped, edge, caller, question)
         if wanted.streaming:
             await events.begin(FIRST_EVENT_WAIT)
@@ -127,7 +127,7 @@ class _Telling:
     def trouble(self, trouble: Trouble) -> bytes:
         return self._events([_error(trouble, message(trouble, self._question.lang)), {"message_type": "complete"}])
 
-    async def left(self) -> None:
+    async def reader_left(self) -> None:
         await self._stop()
 
 

@@ -17,7 +17,7 @@ from fastapi.responses import JSONResponse
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from gateway.chat.sse import EventStream, Frames, Patient, client_left
+from gateway.chat.sse import EventStream, Frames, PeekableEvents, client_left
 from gateway.chat.steps import steps_for, with_steps
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
@@ -73,7 +73,7 @@ async def chat(site: str, caller: MayAsk, edge: TheEdge, request: Request, last_
         question = question.model_copy(update={"ranked": asked.ranked, "labels": asked.labels})
         if not asked.keep:
             events = edge.ports.answers.ask(question)  # without `logged_as` no stage logs its outcome
-            return await _told(edge, request, caller, question, Patient(events))
+            return await _streamed(edge, request, caller, question, PeekableEvents(events))
         if asked.conversation_id is None:
             position = await edge.ports.answers.here(question.request_id)
             await edge.conversations.begin(owner_of(caller, site), question, position)
@@ -125,11 +125,13 @@ async def ask(edge: Edge, request: Request, caller: Caller, question: Question) 
     # Programs have no list of conversations to find theirs in, and pay for what they ask.
     titled = caller.visitor is not None
     asked = edge.ports.answers.ask(edge.logged(question, caller))
-    events = Patient(edge.conversations.follow(owner, question, asked, titled=titled))
-    return await _told(edge, request, caller, question, events)
+    events = PeekableEvents(edge.conversations.follow(owner, question, asked, titled=titled))
+    return await _streamed(edge, request, caller, question, events)
 
 
-async def _told(edge: Edge, request: Request, caller: Caller, question: Question, events: Patient) -> Response:
+async def _streamed(
+    edge: Edge, request: Request, caller: Caller, question: Question, events: PeekableEvents
+) -> Response:
     """The events of a question's answer, streamed or whole."""
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     steps = steps_for(caller, edge.settings, question.site)
@@ -206,7 +208,7 @@ async def come_back(edge: Edge, caller: Caller, site: str, last_event_id: str) -
 async def _follow_on(
     edge: Edge, caller: Caller, site: str, request_id: str, position: str, accepted: Accepted | None = None
 ) -> Response:
-    events = Patient(edge.ports.answers.resume(site, request_id, position))
+    events = PeekableEvents(edge.ports.answers.resume(site, request_id, position))
     if not await events.begin(FIRST_EVENT_WAIT):
         return Response(status_code=204)
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
@@ -262,7 +264,7 @@ def _question(body: bytes) -> ChatRequest:
 
 
 async def whole(
-    events: Patient, question: Question, deadline: float, receive: Receive, stop: Callable[[], Awaitable[None]]
+    events: PeekableEvents, question: Question, deadline: float, receive: Receive, stop: Callable[[], Awaitable[None]]
 ) -> ChatResponse:
     """Wait for the end, as long as the client does.
 
@@ -289,7 +291,7 @@ async def whole(
 
 
 async def _read_to_the_end(
-    events: Patient, question: Question, deadline: float, leaving: asyncio.Task[None]
+    events: PeekableEvents, question: Question, deadline: float, leaving: asyncio.Task[None]
 ) -> ChatResponse:
     rephrased, sources, answer = None, None, None
     try:

@@ -1,6 +1,6 @@
 """Answer events as `text/event-stream` (docs/reference/answer-stream.md; the format: WHATWG HTML).
 
-    ports.Answers ─▶ Patient (the first may be waited for) ─▶ Telling (events as bytes) ─▶ EventStream ─▶ visitor
+    ports.Answers ─▶ PeekableEvents (wait for the first) ─▶ AnswerWriter (events as bytes) ─▶ EventStream ─▶ visitor
 
 Our own response class rather than sse-starlette's: it pulls one event at a time, so that a slow reader slows the
 source instead of filling memory; it needs no ping task per visitor and no patch of uvicorn's signal handling; and a
@@ -44,7 +44,7 @@ HEADERS = {
 }
 
 
-class Patient:
+class PeekableEvents:
     """Takes events from a generator. The first can be awaited with a timeout, and is taken later."""
 
     def __init__(self, events: AsyncGenerator[Followed, None]) -> None:
@@ -86,7 +86,7 @@ class Patient:
         return await anext(self._events, None)
 
 
-class Telling(Protocol):
+class AnswerWriter(Protocol):
     """An answer's events as bytes, for one reader."""
 
     def begin(self) -> bytes:
@@ -99,7 +99,7 @@ class Telling(Protocol):
         """The last bytes of a stream that cannot continue."""
         ...
 
-    async def left(self) -> None:
+    async def reader_left(self) -> None:
         """The reader did not get the end."""
         ...
 
@@ -155,7 +155,7 @@ class Frames:
         id = self._event_id(self._position)
         return frame(Failed(code=trouble, message=message(trouble, self._lang)), id) + frame(Done(), id)
 
-    async def left(self) -> None:
+    async def reader_left(self) -> None:
         """The answer is written to its end, and kept."""
 
 
@@ -168,11 +168,11 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, events: Patient, telling: Telling, deadline: float) -> None:
+    def __init__(self, events: PeekableEvents, writer: AnswerWriter, deadline: float) -> None:
         super().__init__(headers=HEADERS, media_type=self.media_type)
         del self.headers["content-length"]
         self._events = events
-        self._telling = telling
+        self._writer = writer
         self._deadline = deadline
         self._now = asyncio.get_running_loop().time
         self._since = self._now()  # when something was sent last, or its sending began
@@ -197,7 +197,7 @@ class EventStream(Response):
             await self._events.aclose()
             OPEN_STREAMS.dec()
             if not self._told:
-                await self._telling.left()
+                await self._writer.reader_left()
 
     async def _send(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -214,7 +214,7 @@ class EventStream(Response):
         """The stream's bytes, to its end. Events that are available together are sent together. A failure
         becomes an event in plain words.
         """
-        if begin := self._telling.begin():
+        if begin := self._writer.begin():
             yield begin
         held: list[bytes] = []
         trouble: Trouble = "timeout"
@@ -226,7 +226,7 @@ class EventStream(Response):
                     return
                 if self._over:  # a generator may lose a cancellation that comes with its next event (asyncio.wait_for)
                     return
-                held.append(self._telling.event(followed))
+                held.append(self._writer.event(followed))
                 if followed.more:
                     continue
                 self._told = followed.event.final
@@ -248,7 +248,7 @@ class EventStream(Response):
         except Exception:
             log.exception("an answer broke off")
             trouble = "internal"
-        yield b"".join((*held, self._telling.trouble(trouble)))
+        yield b"".join((*held, self._writer.trouble(trouble)))
 
     async def _watch(self, sending: asyncio.Task[None], leaving: asyncio.Task[None], send: Send) -> None:
         """Sends comments during silence, and ends the stream at the deadline; returns once it is over."""

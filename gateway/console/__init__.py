@@ -1,1 +1,1 @@
-"""The console, `/console/`: pages for whoever runs a site, made from the ports of the operators' routes."""
+"""The console, `/console/`: pages for editors and operators. They use the same ports as the operators' HTTP routes."""

@@ -1,4 +1,4 @@
-"""Audit log: who changed what, when, and what came of it. What is shown is what `/v1/admin/audit-log` has."""
+"""Audit log: who changed what, when, and with which result. The data is that of `/v1/admin/audit-log`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from schemas.audit_log import Action, AuditFilter, EntryId
 SHOWN = 100  # entries on a page
 ACTIONS = get_args(Action)
 BADGES = {"done": "good", "failed": "bad"}
-UTC = ZoneInfo("UTC")  # what concerns all sites goes by no site's clock
+UTC = ZoneInfo("UTC")  # the log covers all sites, which may have different time zones
 _ENTRY: TypeAdapter[str] = TypeAdapter(EntryId)
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
-# Forms send fields that are empty.
+# Browsers send empty fields too.
 Field = Annotated[str, Query(max_length=500)]
 
 
@@ -35,7 +35,7 @@ async def list_entries(
     of: Annotated[str, Query(max_length=500, description="Site: what was done there.")] = "",
     after: Field = "",
 ) -> Response:
-    """The list, a page at a time. Days are whole ones, in UTC."""
+    """One page of the list. `from` and `to` are whole days in UTC."""
     given = {"from": since, "to": until, "who": who.strip(), "action": action, "of": of}
     wrong: list[str] = []
     days = {name: day_of(given[name], name, wrong) for name in ("from", "to")}

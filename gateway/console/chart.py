@@ -1,15 +1,15 @@
-"""A bar chart as SVG: what it is made of, worked out here; the template draws it, the style sheet colours it."""
+"""The rectangles of a bar chart. The template draws them as SVG, the style sheet colours them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Units of the drawing, which is stretched to the room that there is.
+# Units of the SVG's view box; the browser stretches it to the width of the page.
 WIDTH = 700
 HEIGHT = 160
 LINE = 3  # width of an interval
-GAP = 0.3  # of a bar's place that stays empty
+GAP = 0.3  # share of a bar's slot that stays empty
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class Rect:
 
 
 def shares(columns: Sequence[tuple[float, float, float]]) -> list[Rect]:
-    """A bar for each share between 0 and 1, with its interval as a line: (share, low, high). 1 fills the chart."""
-    place = WIDTH / max(len(columns), 1)
+    """Bars for shares between 0 and 1, each with its interval as a line: (share, low, high). 1 fills the chart."""
+    slot = WIDTH / max(len(columns), 1)
     made = []
     for n, (share, low, high) in enumerate(columns):
-        left, width = place * (n + GAP / 2), place * (1 - GAP)
+        left, width = slot * (n + GAP / 2), slot * (1 - GAP)
         made.append(
             Rect("answered", round(left, 1), round(HEIGHT * (1 - share), 1), round(width, 1), round(HEIGHT * share, 1))
         )
@@ -40,9 +40,9 @@ def shares(columns: Sequence[tuple[float, float, float]]) -> list[Rect]:
 
 
 def bars(columns: Sequence[Sequence[tuple[str, int]]]) -> list[Rect]:
-    """A bar for each column: its parts from the bottom up, by kind and number. The highest fills the chart."""
+    """A stacked bar for each column: its parts from the bottom up, (kind, count). The highest bar fills the chart."""
     top = max((sum(count for _, count in parts) for parts in columns), default=0) or 1
-    place = WIDTH / max(len(columns), 1)
+    slot = WIDTH / max(len(columns), 1)
     made = []
     for n, parts in enumerate(columns):
         y = float(HEIGHT)
@@ -50,6 +50,6 @@ def bars(columns: Sequence[Sequence[tuple[str, int]]]) -> list[Rect]:
             height = HEIGHT * count / top
             y -= height
             if count:
-                left = place * (n + GAP / 2)
-                made.append(Rect(kind, round(left, 1), round(y, 1), round(place * (1 - GAP), 1), round(height, 1)))
+                left = slot * (n + GAP / 2)
+                made.append(Rect(kind, round(left, 1), round(y, 1), round(slot * (1 - GAP), 1), round(height, 1)))
     return made

@@ -1,6 +1,6 @@
-"""The console's routes, put together.
+"""All routes of the console.
 
-sign-in (a key) ─▶ cookie ─▶ View: who, which site, which language ─▶ port ─▶ template
+sign-in (a key) ─▶ cookie ─▶ View: caller, site, language ─▶ port ─▶ template
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SCREENS = (
     session,
     overview,
     questions,
-    evaluation_runs,  # before evaluations, whose paths would take its own
+    evaluation_runs,  # before evaluations: its path `/evaluations/{run}` would match `/evaluations/new`
     evaluations,
     page,
     playground,
@@ -55,7 +55,7 @@ others = APIRouter(route_class=ConsoleRoute)
 
 
 def routes() -> APIRouter:
-    """Reads the style sheet."""
+    """The router of the whole console. Reads the style sheet from disk."""
     made = APIRouter(include_in_schema=False)
     add_assets(made, files("gateway.console") / "static", "/console/static")
     for part in (*(module.router for module in SCREENS), others):

@@ -1,7 +1,7 @@
-"""Corrections: what an editor puts right, from a logged question or by hand. What is shown is what
-`/v1/admin/.../corrections` has.
+"""Corrections: an editor changes what visitors get, from a logged question or from an empty form. The data is that of
+`/v1/admin/.../corrections`.
 
-    question ─▶ form ─▶ POST ─▶ the form again, with the questions that it would answer ─▶ POST, meant ─▶ in force
+    question ─▶ form ─▶ POST ─▶ the form with a preview: which logged questions it answers ─▶ POST, confirmed ─▶ saved
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from schemas.query import RequestId
 from schemas.text_version import TextChange, TextName
 
 MAX_FORM = 256 * 1024  # bytes: twenty questions and a text, percent-encoded
-LISTED = 50  # corrections at once
+LISTED = 50  # corrections on a page
 NEW, ONE = "/corrections/new", "/corrections/{correction}"
 FIELDS = (
     *("lang", "all_languages", "questions", "page", "other", "text", "word", "means", "both", "reach", "note", "over"),
@@ -50,7 +50,7 @@ async def list_corrections(
     skip: Annotated[int, Query(ge=0, le=10_000)] = 0,
     done: Literal["", "kept", "removed"] = "",
 ) -> Response:
-    """The newest first; before them those that are out of force because of their page."""
+    """Corrections, the newest first. Those that are out of force because of their page stand above the list."""
     found = (await corrections(view.edge).list(view.site, view.caller.groups)).corrections
     return view.page(
         "corrections.html",
@@ -67,7 +67,7 @@ async def list_corrections(
 async def show_form(
     view: Editor, kind: CorrectionKind = "page", question: Annotated[RequestId | None, Query()] = None
 ) -> Response:
-    """`question`: of the log, from which the correction is made."""
+    """An empty form, or one filled from a logged question (`question`: its request id)."""
     form: dict[str, str] = {}
     if question is not None:
         logged = await view.edge.questions(view.caller).get(view.site, question)
@@ -81,31 +81,30 @@ async def show_form(
 
 @router.post(NEW)
 async def add_correction(view: Editor, kind: CorrectionKind = "page") -> Response:
-    """Keep it, if what it would answer was shown and is meant; else show that."""
+    """Save the correction if the editor has confirmed its preview; else show the preview."""
     return await _change(view, kind, None)
 
 
 @router.get(ONE)
 async def show_correction(view: OnSite, correction: CorrectionId) -> Response:
-    """The form with what is in force, and its history."""
+    """The form with the newest version, and the history."""
     found = await corrections(view.edge).history(view.site, correction, view.caller.groups)
     newest = next((one.correction for one in found.versions if one.correction is not None), None)
     if newest is None:
         raise Problem(404, "unknown-correction", f"no version of correction {correction} can be read here")
-    form = _of(newest) | {"over": str(found.live.version if found.live else 0)}
+    form = _fields_of(newest) | {"over": str(found.live.version if found.live else 0)}
     return await _form_page(view, newest.kind, form, found=found)
 
 
 @router.post(ONE)
 async def change_correction(view: Editor, correction: CorrectionId, kind: CorrectionKind = "page") -> Response:
-    """As `add_correction`."""
+    """Like `add_correction`."""
     return await _change(view, kind, correction)
 
 
 @router.post(ONE + "/remove")
 async def remove_correction(view: Editor, correction: CorrectionId) -> Response:
-    """Take it back, if the form says that it is meant."""
-    await confirmed(view, "to take the correction back")
+    await confirmed(view, "to remove the correction")
     async with view.act("corrections.remove", correction):
         await corrections(view.edge).remove(view.site, correction, TextChange(), view.caller.name)
     return view.to("corrections", done="removed")
@@ -113,7 +112,7 @@ async def remove_correction(view: Editor, correction: CorrectionId) -> Response:
 
 @router.post(ONE + "/undo")
 async def undo_correction(view: Editor, correction: CorrectionId) -> Response:
-    """Go by what was in force before, if the form says that it is meant."""
+    """Put the version before the last change in force again."""
     await confirmed(view, "to undo the last change")
     async with view.act("corrections.rollback", correction):
         change, groups = TextChange(), view.caller.groups
@@ -126,9 +125,8 @@ async def _change(view: View, kind: CorrectionKind, id: str | None) -> Response:
     service, groups = corrections(view.edge), view.caller.groups
     try:
         new = NewCorrection.model_validate(_given(kind, form))
-    except ValidationError as err:  # what was typed is not lost
-        wrong = wrong_fields(err)
-        return await _form_page(view, kind, form, 422, wrong=wrong, id=id)
+    except ValidationError as err:
+        return await _form_page(view, kind, form, 422, wrong=wrong_fields(err), id=id)
     try:
         if form.get("sure") != "yes" or form.get("shown") != _mark(new):
             trial = await service.tried(view.site, new, groups, id)
@@ -145,24 +143,24 @@ async def _change(view: View, kind: CorrectionKind, id: str | None) -> Response:
 
 
 def _given(kind: CorrectionKind, form: Mapping[str, str]) -> dict[str, Any]:
-    """The form as NewCorrection wants it: the fields of its kind alone."""
-    said = {name: form.get(name, "").strip() for name in FIELDS}
-    given: dict[str, Any] = {"kind": kind, "note": said["note"], "lang": said["lang"] or None}
-    if said["over"].isdecimal():
-        given["over"] = int(said["over"])
+    """The form as input of NewCorrection: only the fields of this kind."""
+    typed = {name: form.get(name, "").strip() for name in FIELDS}
+    given: dict[str, Any] = {"kind": kind, "note": typed["note"], "lang": typed["lang"] or None}
+    if typed["over"].isdecimal():
+        given["over"] = int(typed["over"])
     if kind == "synonym":
-        return given | {"word": said["word"], "means": said["means"], "both": said["both"] == "yes"}
-    questions = [line.strip() for line in said["questions"].split("\n") if line.strip()]
-    given |= {"questions": questions, "reach": said["reach"] or "alike"}
+        return given | {"word": typed["word"], "means": typed["means"], "both": typed["both"] == "yes"}
+    questions = [line.strip() for line in typed["questions"].split("\n") if line.strip()]
+    given |= {"questions": questions, "reach": typed["reach"] or "alike"}
     if kind != "page":
-        given |= {"text": said["text"], "all_languages": said["all_languages"] == "yes"}
+        given |= {"text": typed["text"], "all_languages": typed["all_languages"] == "yes"}
     if kind != "refusal":
-        given["page"] = said["other"] or said["page"]
+        given["page"] = typed["other"] or typed["page"]
     return given
 
 
-def _of(correction: Correction) -> dict[str, str]:
-    """A form with what is kept."""
+def _fields_of(correction: Correction) -> dict[str, str]:
+    """The form's fields, filled from a stored correction."""
     return {
         "lang": correction.lang,
         "questions": "\n".join(correction.questions),
@@ -177,12 +175,12 @@ def _of(correction: Correction) -> dict[str, str]:
 
 
 def _mark(new: NewCorrection) -> str:
-    """Tells whether a correction is the one that was shown."""
+    """A checksum by which the second POST proves that the editor saw the preview of this very correction."""
     return sha256(new.model_dump_json(exclude={"note", "over"}).encode()).hexdigest()[:16]
 
 
 def _lang(view: View, lang: str) -> str:
-    """The site's language like this one, else its first."""
+    """The site's language with the same primary subtag, else the site's first language."""
     languages = view.edge.settings.site(view.site).languages
     return next((own for own in languages if own.partition("-")[0] == lang.partition("-")[0]), languages[0])
 
@@ -199,37 +197,41 @@ async def _form_page(
     id: str | None = None,
     found: CorrectionHistory | None = None,
 ) -> Response:
-    """
+    """The form with the typed values.
+
     Args:
-        form: what was typed; wrong: what is wrong with it; trial: what it would do; mark: of what is shown.
-        id: of the correction that is changed; found: it, where nothing was typed yet.
+        wrong: problems with the fields.
+        trial: the preview.
+        mark: checksum of the previewed correction.
+        id: the stored correction that the form changes; None for a new one.
+        found: its history, before the editor has typed anything.
     """
     languages = view.edge.settings.site(view.site).languages
-    said = {name: form.get(name, "") for name in FIELDS}
+    typed = {name: form.get(name, "") for name in FIELDS}
     newest = next((one.correction for one in found.versions if one.correction), None) if found else None
     return view.page(
         "correction.html",
         status,
         kind=kind,
-        form=said | {"reach": said["reach"] or "alike"},
-        pages=await _pages(view, said, trial.correction if trial else newest),
+        form=typed | {"reach": typed["reach"] or "alike"},
+        pages=await _pages(view, typed, trial.correction if trial else newest),
         wrong=wrong,
         trial=trial,
         mark=mark,
         id=found.id if found else id,
         found=found,
         newest=newest,
-        spoken=dict.fromkeys([*languages, *([said["lang"]] if said["lang"] else [])]),
+        spoken=dict.fromkeys([*languages, *([typed["lang"]] if typed["lang"] else [])]),
     )
 
 
-async def _pages(view: View, form: Mapping[str, str], known: Correction | None) -> list[tuple[str, str, str, bool]]:
-    """The pages to choose from: those that were found for the question, and the one that is chosen."""
+async def _pages(view: View, form: Mapping[str, str], stored: Correction | None) -> list[tuple[str, str, str, bool]]:
+    """The pages to choose from: those that were found for the question, and the chosen page."""
     found: list[tuple[str, str, str, bool]] = []
     if form["asked"]:
         logged = await view.edge.questions(view.caller).get(view.site, form["asked"])
         found = pages_of(logged.outcome.hits) if logged is not None else []
-    chosen, page = form["page"], known.page if known is not None else None
+    chosen, page = form["page"], stored.page if stored is not None else None
     if chosen and chosen not in [id for id, *_ in found]:
         title = page.title if page is not None and page.page_id == chosen else ""
         found.append((chosen, title, form["lang"], False))

@@ -1,6 +1,6 @@
-"""An evaluation ordered in the console: what is asked under which settings, its cost, and how far it is.
+"""Evaluations that the console starts: the dataset, the settings to compare, the cost and the progress.
 
-GET evaluations/new ─▶ POST, do=plan ─▶ the cost ─▶ POST, do=start ─▶ evaluations/run: it looks again by itself
+GET evaluations/new ─▶ POST, do=plan ─▶ the cost ─▶ POST, do=start ─▶ evaluations/run, which reloads itself
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ from pydantic import ValidationError
 
 from gateway.console.view import ConsoleRoute, Editor, OnSite, View, form_of
 from gateway.edge.problems import Problem
-from gateway.operators.evaluation_runs import begun, last_evaluation, list_datasets, ordered, stopped_run
+from gateway.operators.evaluation_runs import (
+    evaluation_of,
+    last_evaluation,
+    list_datasets,
+    start_evaluation,
+    stop_evaluation,
+)
 from gateway.operators.trials import list_choices
 from pipelines.evaluate.comparison import GATED
 from pipelines.evaluate.experiments.grid import BASE
@@ -26,30 +32,29 @@ from schemas.flow import Retriever
 from schemas.trial import TrialStrategy
 
 MAX_FORM = 3 * MAX_DATASET  # bytes: percent-encoded
-AGAIN = 3  # seconds until the page looks again while one is at work
+AGAIN = 3  # seconds until the page reloads while an evaluation runs
 BADGES = {"running": "fair", "broken-off": "bad", "failed": "bad", "done": "calm"}
 CHOSEN: Mapping[str, tuple[str, ...]] = {"retriever": get_args(Retriever), "strategy": get_args(TrialStrategy)}
-NUMBERS = ("hits", "shots", "self_consistency")  # several of each, with commas between them
+NUMBERS = ("hits", "shots", "self_consistency")  # fields with several numbers, separated by commas
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
 
 @router.get("/evaluations/new")
 async def show_form(view: Editor) -> Response:
-    """What can be ordered."""
     return await _form(view, {"corrections": "yes"})
 
 
 @router.post("/evaluations/new")
 async def take_order(view: Editor) -> Response:
-    """`do=plan` shows what it would cost, `do=start` begins."""
+    """`do=plan` shows the cost, `do=start` starts the evaluation."""
     form = await form_of(view, limit=MAX_FORM)
     try:
-        made = await ordered(view.edge, view.caller, view.site, _order(form))
+        made = await evaluation_of(view.edge, view.caller, view.site, _order(form))
         if form.get("do") != "start":
             plan = await asyncio.to_thread(lambda: made.plan)
             return await _form(view, form, plan=plan)
-        await begun(view.edge, view.caller, made, str(view.request.base_url), "console")
+        await start_evaluation(view.edge, view.caller, made, str(view.request.base_url), "console")
     except ValidationError as err:
         return await _form(view, form, refused=problems(err))
     except (Permanent, Problem) as err:
@@ -59,7 +64,7 @@ async def take_order(view: Editor) -> Response:
 
 @router.get("/evaluations/run")
 async def show_progress(view: OnSite) -> Response:
-    """The evaluation at work, or the last one."""
+    """The running evaluation, or the last one."""
     last = await last_evaluation(view.edge, view.site)
     shown = [name for name in GATED if last.run and any(name in arm.figures for arm in last.run.arms)]
     return view.page(
@@ -76,7 +81,7 @@ async def show_progress(view: OnSite) -> Response:
 @router.post("/evaluations/run/stop")
 async def stop_run(view: Editor) -> Response:
     await form_of(view)
-    await stopped_run(view.edge, view.caller, view.site, "console")
+    await stop_evaluation(view.edge, view.caller, view.site, "console")
     return view.to("evaluations/run")
 
 
@@ -130,5 +135,5 @@ def _order(form: Mapping[str, str]) -> EvaluationOrder:
 
 
 def _number(text: str) -> int | str:
-    """What is no number the grid refuses, by name."""
+    """The number, or the text itself: the grid's validation then names it."""
     return int(text) if text.strip().isdecimal() else text.strip()

@@ -1,7 +1,7 @@
-"""Evaluations: published runs by dataset with their trend, one run, and two side by side. What is shown is what
-`/v1/admin/.../evaluations` has. Runs are made here (evaluation_runs.py) and with the command.
+"""Evaluations: published runs by dataset with their trend, one run, and two runs side by side. The data is that of
+`/v1/admin/.../evaluations`. Runs are started in the console (evaluation_runs.py) or by `pagewire evaluate`.
 
-Cases: a question of the log or of the playground, as a line to put into a dataset's file.
+Cases: a question of the log or of the playground, as a line for a dataset's file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from schemas.evaluation import ListedRun, RunFigure, RunId
 from schemas.outcome import OutcomeSource
 from schemas.query import Became, Source
 
-LISTED = 50  # cases at once
+LISTED = 50  # cases on a page
 TREND = 12  # runs in a chart
 BADGES = {"lost": "bad", "wrong": "fair", "gained": "good", "other": "calm", "same": ""}
 
@@ -47,7 +47,7 @@ MAX_FORM = 256 * 1024  # bytes
 async def list_runs(
     view: OnSite, dataset: Annotated[str, Query(max_length=200)] = "", done: Literal["", "removed"] = ""
 ) -> Response:
-    """By dataset, the one that was asked last first; in each the newest run first."""
+    """Runs by dataset. The dataset with the newest run is first, and in each dataset the newest run."""
     runs = named(await view.edge.ports.evaluations.of_site(view.site, dataset or None), view.caller)
     by_dataset: dict[str, list[ListedRun]] = {}
     for run in runs:
@@ -66,7 +66,7 @@ async def list_runs(
 
 @router.get("/evaluations/compare")
 async def compare_runs(view: OnSite, before: RunId, after: RunId, skip: Skip = 0) -> Response:
-    """Two runs side by side: what got worse first, answers with their differences marked."""
+    """Two runs side by side. Cases that got worse are first; differences between the answers are marked."""
     one = await run_of(view.edge.ports, view.site, before)
     other = await run_of(view.edge.ports, view.site, after)
     paired = await asyncio.to_thread(side_by_side, one, other, MARGIN)
@@ -87,7 +87,7 @@ async def compare_runs(view: OnSite, before: RunId, after: RunId, skip: Skip = 0
 
 @router.get("/evaluations/{run}")
 async def show_run(view: OnSite, run: Id, skip: Skip = 0) -> Response:
-    """Its figures, and its cases, failures first."""
+    """The figures of a run, and its cases, failures first."""
     [found] = named([await run_of(view.edge.ports, view.site, run)], view.caller)
     results = failures_first(found.results)
     others = [
@@ -110,7 +110,7 @@ async def show_run(view: OnSite, run: Id, skip: Skip = 0) -> Response:
 
 @router.post("/evaluations/{run}/remove")
 async def remove_run(view: Editor, run: Id) -> Response:
-    await confirmed(view, "to take the run away")
+    await confirmed(view, "to delete the run")
     async with view.act("evaluations.remove", run):
         if not await view.edge.ports.evaluations.remove(view.site, run):
             raise unknown(view.site, run)
@@ -118,12 +118,12 @@ async def remove_run(view: Editor, run: Id) -> Response:
 
 
 def _measures(runs: Sequence[ListedRun]) -> list[str]:
-    """Those that decide, as far as these runs have them."""
+    """The gated measures that any of these runs has."""
     return [name for name in GATED if any(name in run.groups.get(WHOLE, {}) for run in runs)]
 
 
 def _trend(runs: Sequence[ListedRun]) -> tuple[str, list[object], list[ListedRun]]:
-    """The measure that is shown, the chart, and its runs, the oldest first; of what the newest run has asked alone."""
+    """Measure, bars and runs of the trend, the oldest run first. Only runs of the same cases as the newest count."""
     same = [run for run in runs if run.fingerprint == runs[0].fingerprint][:TREND][::-1]
     measure = next((name for name in ("right", *GATED) if all(name in run.groups.get(WHOLE, {}) for run in same)), "")
     if not measure or len(same) < 2:
@@ -138,7 +138,7 @@ def _marked(cases: Sequence[PairedCase]) -> list[tuple[PairedCase, object, objec
 
 @router.post("/case")
 async def make_case(view: Editor) -> Response:
-    """What the form says, as a file. Of what is not to be answered, neither pages nor an answer."""
+    """The case as a file. A case that expects a refusal or a courtesy has neither pages nor a reference answer."""
     form = await form_of(view, limit=MAX_FORM)
     given = {name: form[name] for name in ("question", "lang", "expect", "answer", "note", "id") if form.get(name)}
     listed = {
@@ -154,7 +154,7 @@ async def make_case(view: Editor) -> Response:
 
 
 def pages_of(found: Iterable[Source | OutcomeSource]) -> list[tuple[str, str, str, bool]]:
-    """Id, title, language and whether it is cited, of each page of what was found, the cited ones first."""
+    """(id, title, language, cited) of each page of these sources, cited pages first."""
     pages: dict[str, tuple[str, str, str, bool]] = {}
     for each in sorted(found, key=lambda each: not each.cited):
         pages.setdefault(each.page_id, (each.page_id, each.title, each.lang, each.cited))
@@ -162,5 +162,5 @@ def pages_of(found: Iterable[Source | OutcomeSource]) -> list[tuple[str, str, st
 
 
 def expected(became: Became) -> str:
-    """What a case expects, if what came of the question is right."""
+    """The `expect` of a case for which this outcome is right."""
     return {"refused": "refuse", "courtesy": "courtesy"}.get(became, "answer")

@@ -1,8 +1,7 @@
-"""Examples: how the site's questions should be rewritten and answered; found, added and removed. What is shown is what
-`/v1/admin/.../examples` has.
+"""Examples: how the site's questions should be rewritten and answered. The data is that of `/v1/admin/.../examples`.
 
-    GET new ─▶ form ─▶ POST ─▶ is there one like it? ─ no ─▶ added
-                                └ yes ─▶ the form again, with those it is like ─▶ POST, meant ─▶ added
+GET new ─▶ form ─▶ POST ─▶ are there similar examples? ─ no ─▶ added
+                            └ yes ─▶ the form with the similar ones ─▶ POST, confirmed ─▶ added
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from gateway.console.view import ConsoleRoute, Editor, OnSite, View, confirmed, 
 from gateway.edge.problems import Problem
 from schemas.example import MAX_SOURCES, ExampleFilter, ExampleId, ExampleKind, LikeExamples, NewExample, WorkedExample
 
-LISTED = 50  # examples at once
+LISTED = 50  # examples on a page
 MAX_FORM = 256 * 1024  # bytes: an example with its sources, percent-encoded
 FIELDS = ("lang", "before", "answered", "question", "output", "declines")
 
@@ -36,7 +35,7 @@ async def list_examples(
     skip: Annotated[int, Query(ge=0, le=10_000)] = 0,
     done: Literal["", "added", "removed"] = "",
 ) -> Response:
-    """The newest first. `skip`: so many of those that fit are left out."""
+    """Examples that match the filter, the newest first, without the first `skip`."""
     kept = await view.edge.ports.examples.of_site(view.site)
     wanted = ExampleFilter(kind=kind or None, lang=lang.strip(), text=text.strip())
     found = [one for one in kept if wanted.fits(one)][::-1]
@@ -60,18 +59,17 @@ async def show_form(view: Editor, kind: ExampleKind = "rephrase") -> Response:
 
 @router.post("/examples/new")
 async def add_example(view: Editor, kind: ExampleKind = "rephrase") -> Response:
-    """Add it, unless there are others like it and nobody has said that it is meant all the same."""
+    """Add the example. Where there are similar ones, the editor first confirms."""
     form = await form_of(view, limit=MAX_FORM)
     try:
         new = NewExample.model_validate(_example(kind, form))
-    except ValidationError as err:  # what was typed is not lost
-        wrong = wrong_fields(err)
-        return form_page(view, kind, form, 422, wrong=wrong)
+    except ValidationError as err:
+        return form_page(view, kind, form, 422, wrong=wrong_fields(err))
     made = WorkedExample.of(new, view.site, view.edge.settings.site(view.site).languages[0], datetime.now(UTC))
     if form.get("sure") != "yes":
-        told = await view.edge.ports.alike.like(made)
-        if told.like:
-            return form_page(view, kind, form, 409, told=told)
+        similar = await view.edge.ports.alike.like(made)
+        if similar.like:
+            return form_page(view, kind, form, 409, similar=similar)
     async with view.act("examples.put", made.id):
         await view.edge.ports.examples.put(made)
     return view.to("examples", done="added")
@@ -87,22 +85,22 @@ async def remove_example(view: Editor, example: Id) -> Response:
 
 
 def _example(kind: ExampleKind, form: Mapping[str, str]) -> dict[str, Any]:
-    """The form as NewExample wants it. An answer to nothing is no history: it is refused as one."""
-    said = {name: form.get(name, "").strip() for name in FIELDS}
-    given: dict[str, Any] = {"kind": kind, "question": said["question"], "output": said["output"]}
-    if said["lang"]:
-        given["lang"] = said["lang"]
-    if said["before"]:
-        given["history"] = [{"question": said["before"], "answer": said["answered"]}]
-    elif said["answered"]:
+    """The form as input of NewExample. An earlier answer without its question makes `history` None, which fails."""
+    typed = {name: form.get(name, "").strip() for name in FIELDS}
+    given: dict[str, Any] = {"kind": kind, "question": typed["question"], "output": typed["output"]}
+    if typed["lang"]:
+        given["lang"] = typed["lang"]
+    if typed["before"]:
+        given["history"] = [{"question": typed["before"], "answer": typed["answered"]}]
+    elif typed["answered"]:
         given["history"] = None
     if kind == "answer":
         places = range(1, MAX_SOURCES + 1)
         sources = [{part: form.get(f"{part}{n}", "").strip() for part in ("title", "text")} for n in places]
-        # A gap between two of them stays one: it would move the numbers that the answer cites.
+        # Only empty sources at the end are dropped: dropping one between others would shift the cited numbers.
         while sources and not any(sources[-1].values()):
             sources.pop()
-        given |= {"sources": sources, "declines": said["declines"] == "yes"}
+        given |= {"sources": sources, "declines": typed["declines"] == "yes"}
     return given
 
 
@@ -113,9 +111,9 @@ def form_page(
     status: int = 200,
     *,
     wrong: list[str] | None = None,
-    told: LikeExamples | None = None,
+    similar: LikeExamples | None = None,
 ) -> Response:
-    """The form for a new example. `form`: what was typed; `wrong`: what is wrong with it; `told`: what it is like."""
+    """The form for a new example, with the typed values, problems with the fields, and similar examples."""
     languages = view.edge.settings.site(view.site).languages
     return view.page(
         "example.html",
@@ -124,6 +122,6 @@ def form_page(
         form={name: form.get(name, "") for name in FIELDS},
         sources=[(n, form.get(f"title{n}", ""), form.get(f"text{n}", "")) for n in range(1, MAX_SOURCES + 1)],
         wrong=wrong or [],
-        told=told,
+        similar=similar,
         languages_of_site=dict.fromkeys([*languages, *([form["lang"]] if form.get("lang") else [])]),
     )

@@ -1,9 +1,9 @@
-"""Indexes: the generations of a site's index; one is built, a candidate goes live, an earlier one comes back, one is
-deleted. What is shown and done is what `/v1/admin/.../rebuilds` has.
+"""Indexes: the generations of a site's index. An administrator builds, promotes, rolls back or discards one. Data and
+actions are those of `/v1/admin/.../rebuilds`.
 
-Does the live index hold what the change log says? An audit tells, and is begun, looked at and repaired here:
+An audit compares the live index with the change log; a repair mends what differs:
 
-GET indexes/audit ─▶ the last run, or the one at work ─▶ POST indexes/audit ─▶ it looks again by itself until it is over
+GET indexes/audit ─▶ the running audit, or the last ─▶ POST indexes/audit ─▶ the page reloads until the audit ends
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import ValidationError
 
 from gateway.console.view import Administrator, ConsoleRoute, View, confirmed, form_of
-from gateway.operators.rebuilds import begun, last_run
+from gateway.operators.rebuilds import last_run, start_audit
 from gateway.rebuild_runs import RebuildRefused
 from pipelines.operate.audit.runs import AuditOrder
 from schemas.keys import parse_page_key
 from schemas.rebuild import Generation, RebuildBy, RebuildOrder, RebuildSource
 
-AGAIN = 5  # seconds until the page looks again while somebody is at work
+AGAIN = 5  # seconds until the page reloads while a rebuild runs
 BADGES = {"live": "good", "verified": "calm", "building": "fair"}
 
 Done = Literal["", "begun", "stopped", "promoted", "rolled-back", "discarded", "going-on"]
-# Fields of the form that begins a rebuild; what is left empty is as it is set.
+# Fields of the form that starts a rebuild; an empty field keeps the configured value.
 FIELDS = ("from", "embedder", "chunk_size", "chunk_mode", "by")
 TICKS = ("promote", "fresh")
 NO_ORDER: Mapping[str, str] = {"from": "changes"}
 Number = Annotated[int, Path(ge=1)]
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
-AUDIT_AGAIN = 3  # seconds until the page looks again while one is at work
+AUDIT_AGAIN = 3  # seconds until the page reloads while an audit runs
 AUDIT_BADGES = {"running": "fair", "broken-off": "bad", "failed": "bad", "done": "calm"}
 
 
@@ -52,7 +52,7 @@ async def _page(
     wrong: Iterable[str] = (),
     refused: str = "",
 ) -> Response:
-    """The newest first. While a process is at work on them it can be stopped, and the page looks again by itself."""
+    """Generations, the newest first. While a process works on them, the page offers to stop it and reloads itself."""
     found = await view.edge.ports.rebuilds.list(view.site)
     shown = found.generations[::-1]
     return view.page(
@@ -74,8 +74,8 @@ async def _page(
 
 @router.post("/indexes/rebuild")
 async def start_rebuild(view: Administrator) -> Response:
-    """Begin one, or go on with one that was stopped. What cannot be is said, and nothing that was typed is lost."""
-    form = await confirmed(view, "to begin a rebuild")
+    """Start a rebuild, or resume one that was stopped. A refusal shows the form with the typed values."""
+    form = await confirmed(view, "to start a rebuild")
     given = {name: form.get(name, "").strip() for name in FIELDS} | {name: form.get(name, "") for name in TICKS}
     wanted: dict[str, Any] = {name: given[name] for name in FIELDS if given[name]}
     try:
@@ -92,7 +92,7 @@ async def start_rebuild(view: Administrator) -> Response:
 
 @router.post("/indexes/stop")
 async def stop_rebuild(view: Administrator) -> Response:
-    await confirmed(view, "to stop the work")
+    await confirmed(view, "to stop the rebuild")
     async with view.act("rebuild.stop"):
         await view.edge.ports.rebuilds.stop(view.site, view.caller.name)
     return view.to("indexes", done="stopped")
@@ -123,7 +123,7 @@ async def discard(view: Administrator, generation: Number) -> Response:
 
 
 def _may(one: Generation, all_: tuple[Generation, ...]) -> list[str]:
-    """What can be done with a generation. `all_`: the newest first."""
+    """The actions that a generation allows. `all_`: all generations, the newest first."""
     if one.state == "live":
         return []
     newest = next((other for other in all_ if other.state == "previous"), None)
@@ -151,17 +151,15 @@ async def show_audit(
 
 
 @router.post("/indexes/audit")
-async def start_audit(view: Administrator) -> Response:
-    """It changes nothing, so nothing is asked first."""
-    await form_of(view)
-    await begun(view.edge, view.caller, view.site, AuditOrder(), "console")
+async def audit_index(view: Administrator) -> Response:
+    await form_of(view)  # an audit changes nothing, so it needs no confirmation
+    await start_audit(view.edge, view.caller, view.site, AuditOrder(), "console")
     return view.to("indexes/audit", done="begun")
 
 
 @router.post("/indexes/repair")
 async def start_repair(view: Administrator) -> Response:
-    """If the form says that it is meant."""
     form = await confirmed(view, "to repair the index")
     order = AuditOrder(repair=True, force=form.get("force") == "yes")
-    await begun(view.edge, view.caller, view.site, order, "console")
+    await start_audit(view.edge, view.caller, view.site, order, "console")
     return view.to("indexes/audit", done="begun")

@@ -1,7 +1,7 @@
-"""Keys: which there are, a new one, one less. For keys of all sites, as `/v1/admin/keys` is.
+"""Keys: list, create and revoke. Only an operator of all sites may, as at `/v1/admin/keys`.
 
-GET keys ─▶ list, form ─▶ POST keys ─▶ the new key, this once
-        └▶ GET keys/ID ─▶ POST keys/ID/revoke, when it is meant
+GET keys ─▶ list, form ─▶ POST keys ─▶ the new key, shown once
+        └▶ GET keys/ID ─▶ POST keys/ID/revoke, confirmed
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from schemas.access_key import CreatedKey, KeyId, KeyName, ListedKey, NewKey, Sc
 
 SCOPES = get_args(Scope)
 BADGES = {"good": "good", "expired": "calm", "shadowed": "fair"}
-# Fields of the form. Each scope has one of its own beside these: of a name that comes twice the last one counts.
+# Fields of the form. Each scope has a field `scope-…` as well, since `form_of` keeps only the last value of a name.
 FIELDS = ("name", "site", "groups", "expires")
-FORM_NAMES = {"expires_at": "expires"}  # where NewKey calls it otherwise
+FORM_NAMES = {"expires_at": "expires"}  # field of NewKey -> field of the form
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -34,13 +34,16 @@ Id = Annotated[KeyId, Path()]
 
 @router.get("/keys")
 async def list_keys(view: Operator, revoked: Annotated[KeyName | None, Query()] = None) -> Response:
-    """`revoked`: the key that was revoked last."""
+    """`revoked`: the key that was just revoked."""
     return await _page(view, revoked=revoked)
 
 
 @router.post("/keys")
 async def create_key(view: Operator) -> Response:
-    """The answer shows the key: it goes through no address, and a reload makes no second one of this name."""
+    """The response shows the key, without a redirect: a key in an address would be logged.
+
+    A reload creates no second key, since the name is taken.
+    """
     form = dict(await form_of(view))
     scopes = [scope for scope in SCOPES if form.get(f"scope-{scope}") == "yes"]
     given = {name: form.get(name, "").strip() for name in FIELDS}
@@ -75,14 +78,15 @@ async def show_key(view: Operator, id: Id) -> Response:
 
 @router.post("/keys/{id}/revoke")
 async def revoke_key(view: Operator, id: Id) -> Response:
-    """Take the key away, if the form says that it is meant."""
     await confirmed(view, "to revoke the key")
     async with view.act("keys.revoke") as act:
         key = await _key(view, id)
         act.target = key.name
         if key.kept_in == "file":
-            raise KeyInFile("this key stands in pagewire.yaml: take it out there and start the gateways anew")
-        await view.edge.ports.keys.revoke(key.name)  # a name comes before an id, and may look like one
+            raise KeyInFile("this key is set in pagewire.yaml: remove it there and restart the gateways")
+        await view.edge.ports.keys.revoke(
+            key.name
+        )  # by name: the port looks for a name first, and one may look like this id
     return RedirectResponse(f"/console/keys?revoked={quote(key.name)}", 303)
 
 
@@ -95,7 +99,7 @@ async def _key(view: View, id: str) -> ListedKey:
 
 
 def _end_of(day: str) -> datetime | str:
-    """When a day is over (UTC); what is no day stays as it is, for the check to refuse."""
+    """The end of a day in UTC. For text that is no date: a value that NewKey refuses."""
     try:
         return datetime.combine(date.fromisoformat(day) + timedelta(days=1), time(), UTC)
     except (ValueError, OverflowError):

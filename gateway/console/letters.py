@@ -1,4 +1,4 @@
-"""Dead letters: what could not be worked on, why, and once more. For keys of all sites, as `/v1/admin/dlq` is."""
+"""Dead letters: list, edit and redrive. Only an operator of all sites may, as at `/v1/admin/dlq`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from schemas.letters import UNREADABLE, DeadLetterDetail
 from schemas.topics import CHANGES
 
 SHOWN = 100  # letters, the newest
-# What people write, and can put right: all other topics hold what a stage made of it.
+# People write changes and can correct them. All other topics hold the output of a stage.
 EDITABLE = frozenset({CHANGES.name})
-MOST_EDITED = 300_000  # characters in a form; what is longer is edited with the command
-MAX_EDIT_FORM = 12 * MOST_EDITED  # bytes: four a character, each escaped as three
+MOST_EDITED = 300_000  # characters in a form; longer messages are edited with `pagewire dlq edit`
+MAX_EDIT_FORM = 12 * MOST_EDITED  # bytes: up to four for a character, each percent-encoded as three
 BADGES = {"open": "bad", "parked": "fair"}
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
@@ -31,7 +31,7 @@ LetterId = Annotated[str, Depends(letter_id)]
 async def list_letters(
     view: Operator, wanted: Filter, all: Annotated[bool, Query(description="Also those that were handled.")] = False
 ) -> Response:
-    """Filters are those of `/v1/admin/dlq`."""
+    """Dead letters that match a filter of `/v1/admin/dlq`."""
     found = await view.edge.ports.letters.list(wanted, SHOWN, handled=all)
     return view.page("letters.html", found=found, badges=BADGES, all=all)
 
@@ -44,8 +44,7 @@ async def show_letter(view: Operator, id: LetterId) -> Response:
 
 @router.post(f"{LETTER}/edit")
 async def edit_letter(view: Operator, id: LetterId) -> Response:
-    """Another message in the place of this one, if the form says that it is meant. What is no message of its topic is
-    refused with the reason, and nothing that was typed is lost."""
+    """Send an edited message in place of this one. A message that does not fit its topic is shown with the reason."""
     form = await form_of(view, limit=MAX_EDIT_FORM)
     typed, refused = form.get("value", ""), ""
     if form.get("sure") != "yes":
@@ -65,7 +64,7 @@ async def edit_letter(view: Operator, id: LetterId) -> Response:
 async def _page(
     view: View, found: DeadLetterDetail, status: int = 200, *, typed: str = "", refused: str = ""
 ) -> Response:
-    """`typed`: what somebody wants in the place of the message, and why it cannot be."""
+    """`typed`: the edited message, where it was `refused`."""
     letter = found.letter
     value = (None if found.problem else json.dumps(found.value, ensure_ascii=False, indent=2)) or found.text
     can_go = letter.state == "open" and letter.code != UNREADABLE
@@ -89,7 +88,7 @@ async def _page(
 
 @router.post(f"{LETTER}/redrive")
 async def redrive_letter(view: Operator, id: LetterId) -> Response:
-    """Once more to where it failed, if the form says that it is meant."""
+    """Send the message to the topic where it failed."""
     await confirmed(view, "to send the message again")
     async with view.act("letters.redrive", id):
         await view.edge.ports.letters.redrive(id)

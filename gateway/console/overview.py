@@ -1,4 +1,6 @@
-"""Overview: is all well, and what was asked? The figures are those of `pagewire status` and of the question log."""
+"""Overview: faults and questions of the last two weeks. The figures are those of `pagewire status` and of the question
+log.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,14 @@ from gateway.operators.corrections import corrections
 from schemas.outcome import QuestionCounts, QuestionFilter
 
 DAYS = 14
-KINDS = ("answered", "page", "refused", "failed")  # courtesies ask nothing
+KINDS = ("answered", "page", "refused", "failed")  # without courtesies, which are no questions
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
 
 @router.get("/")
 async def overview(view: OnSite) -> Response:
-    """Stages are those of all sites: whoever does not operate them sees what is wrong with the site."""
+    """Only an operator sees the stages, which work for all sites. Other callers see the faults of their site."""
     everything = view.caller.operates
     status, days, corrected, runs = await asyncio.gather(
         view.edge.ports.status.status([view.site]),
@@ -53,7 +55,7 @@ async def overview(view: OnSite) -> Response:
 
 
 async def _days(view: View) -> list[tuple[str, QuestionCounts]]:
-    """The last days by the site's calendar, the oldest first, each with what was asked on it."""
+    """(label, counts of questions) of the last days in the site's time zone, the oldest first."""
     zone = view.edge.settings.site(view.site).zone
     today = view.edge.ports.now().astimezone(zone).date()
     dates = [today - timedelta(days=n) for n in reversed(range(DAYS))]

@@ -1,7 +1,4 @@
-"""Page: is my save live, and what stands in the index? The receipt and the chunks, side by side.
-
-Without an id: which pages there are.
-"""
+"""Page: the receipt of a page's newest change and the indexed chunks. Without an id: the list of pages."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from schemas.labels import label_tokens
 from text.loss import is_lacking
 
 BADGES = {"searchable": "good", "failed": "bad", "queued": "fair", "deleted": "calm"}
-LISTED = 50  # pages at once
+LISTED = 50  # pages on a screen
 _ID: TypeAdapter[str] = TypeAdapter(PageId)
 _LANG: TypeAdapter[str] = TypeAdapter(Lang)
 
@@ -35,7 +32,7 @@ async def show_page(
     of: Annotated[str, Query(description="Language; default: the site's first.")] = "",
     after: Annotated[str, Query(description="`next` of the list before.")] = "",
 ) -> Response:
-    """Chunks of pages for some groups only are shown to keys that have one of them, as in a search."""
+    """A key sees chunks of restricted pages only with one of their groups, as in a search."""
     languages = view.edge.settings.site(view.site).languages
     id = id.strip()
     given = {"id": id, "of": of or languages[0]}
@@ -66,7 +63,7 @@ async def show_page(
     receipt = await view.edge.ports.receipts.receipt(view.site, given["of"], id)
     indexed = await indexes.page(view.site, key, view.caller.groups)
     if receipt and indexed.hidden and not indexed.chunks:
-        # They name attachments and their addresses, and what the page is about.
+        # The caller may not read the page, and these fields would reveal its subject and its attachments.
         receipt = receipt.model_copy(update={"error": None, "notes": (), "labels": {}})
     return view.page(
         "page.html",

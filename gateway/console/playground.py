@@ -1,8 +1,7 @@
-"""Playground: a question is tried out under up to three settings side by side. What is shown is what
-`/v1/admin/.../trials` has.
+"""Playground: try a question under up to three settings side by side. The data is that of `/v1/admin/.../trials`.
 
-    GET ─▶ form ─▶ POST ─▶ gateway.operators.trials ─▶ the same form, with what came of it below
-                                                    └▶ POST example ─▶ an answer that others shall be like
+GET ─▶ form ─▶ POST ─▶ gateway.operators.trials ─▶ the form with the results below
+                                                └▶ POST example ─▶ an example of a good answer
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ log = structlog.get_logger(__name__)
 
 LETTERS = "ABC"
 STRATEGIES = get_args(TrialStrategy)
-# What can be set in a column: as fields of the form they have its number behind their name.
-SET = ("flow", "strategy", "lang", "index", "model", "temperature", "examples", "prompt")  # as a trial calls it
+# The settings of a column, named as in TrialSettings. A form's field has the column's number behind the name.
+SET = ("flow", "strategy", "lang", "index", "model", "temperature", "examples", "prompt")
 FIELDS = (*SET, "groups", "before", "answered")
-MAX_FORM = 1024 * 1024  # bytes: a question, and for each column one before it with its answer, and a prompt
+MAX_FORM = 1024 * 1024  # bytes: a question, and for each column an earlier question, its answer and a prompt
 MAX_EXAMPLE_FORM = 256 * 1024  # bytes
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
@@ -53,7 +52,7 @@ async def show_form(
     again: Annotated[str, Query(max_length=64, description="Id of a logged question.")] = "",
     kept: Annotated[str, Query(pattern=r"^[\w-]{0,64}$", description="Id of the example that was kept last.")] = "",
 ) -> Response:
-    """The question of the log goes into the form by its id: addresses are logged, and hold no words of visitors."""
+    """`again` names a logged question by its id: addresses are logged, so they must not hold words of visitors."""
     question, column = "", _fresh(view)
     if again:
         found = await view.edge.ports.questions.get(view.site, again)
@@ -65,7 +64,7 @@ async def show_form(
 
 @router.post("/playground")
 async def try_out(view: Editor) -> Response:
-    """Ask, or show the form with a column more or less, or with the site's prompt in them to begin with."""
+    """Ask; or show the form with a column more or less, or with the site's prompt filled in."""
     form = await form_of(view, limit=MAX_FORM)
     question, columns = form.get("question", ""), _columns(form)
     match form.get("do"):
@@ -76,24 +75,24 @@ async def try_out(view: Editor) -> Response:
         case "prompt":
             own = (await changes(view.edge).history(Place(view.site, "prompts", "answer"))).text or ""
             return await _page(view, question, [each | {"prompt": each["prompt"] or own} for each in columns])
-        case "text":  # from the page of the prompt: as it is, beside as it would be
+        case "text":  # from the screen of a prompt: the prompt in force beside the edited one
             return await _page(view, question, [_fresh(view), _fresh(view) | {"prompt": form.get("text", "")}])
     try:
         order = TrialOrder.model_validate({"question": question, "trials": [_settings(each, view) for each in columns]})
     except ValidationError as err:
-        # Where columns are wrong, they are told to be too few as well.
+        # Where a column is invalid, pydantic also reports `trials` as too short.
         wrong = [_place(each["loc"]) for each in err.errors() if each["loc"] != ("trials",)]
         return await _page(view, question, columns, 422, wrong=tuple(dict.fromkeys(wrong)))
     try:
         report = await compared(view.edge, view.request.receive, view.caller, view.site, order)
-    except Problem as problem:  # what was typed is not lost
+    except Problem as problem:
         return await _page(view, question, columns, problem.status, refused=problem.detail)
     return await _page(view, question, columns, report=report)
 
 
 @router.post("/playground/example")
 async def keep_example(view: Editor) -> Response:
-    """Keep an answer, as it was edited, as an example of a good one, unless there are others like it."""
+    """Add the edited answer as an example. Where there are similar ones, show the form in which editors confirm."""
     form = await form_of(view, limit=MAX_EXAMPLE_FORM)
     sources = [
         {"title": form.get(f"title{n}", ""), "text": form[f"text{n}"]}
@@ -104,8 +103,8 @@ async def keep_example(view: Editor) -> Response:
     new = validated(NewExample, {"kind": "answer", "sources": sources, **given})
     site = view.edge.settings.site(view.site)
     example = WorkedExample.of(new, view.site, site.languages[0], datetime.now(UTC))
-    if (told := await view.edge.ports.alike.like(example)).like:
-        return form_page(view, "answer", form, 409, told=told)  # where it can be meant all the same
+    if (similar := await view.edge.ports.alike.like(example)).like:
+        return form_page(view, "answer", form, 409, similar=similar)
     async with view.act("examples.put", example.id):
         await view.edge.ports.examples.put(example)
     return view.to("playground", kept=example.id)
@@ -113,7 +112,7 @@ async def keep_example(view: Editor) -> Response:
 
 @dataclass(frozen=True)
 class Column:
-    """What came of one column, as it is shown. `first`: the one that it is compared with."""
+    """The result of one column as shown. `first`: the result of column A, with which it is compared."""
 
     letter: str
     result: TrialResult
@@ -121,26 +120,26 @@ class Column:
 
     @property
     def differs(self) -> frozenset[str]:
-        """The parts that are not as in the first column."""
-        mine, others = _told(self.result), _told(self.first)
+        """The parts that differ from column A."""
+        mine, others = _comparable(self.result), _comparable(self.first)
         return frozenset(name for name in mine.keys() & others.keys() if mine[name] != others[name])
 
     @property
     def pages(self) -> list[tuple[str, str, str, bool]]:
-        """Id, title, language and whether it is cited, of the pages of its sources, the cited ones first."""
+        """(id, title, language, cited) of each page of its sources, cited pages first."""
         answer = self.result.answer
         return pages_of(answer.sources if answer else ())
 
     @property
     def expect(self) -> str:
-        """What a case of an evaluation would expect, if this is right."""
+        """The `expect` of an evaluation's case for which this result is right."""
         return expected(self.result.findings.became if self.result.findings else "answered")
 
     @cached_property
-    def example(self) -> WouldBe | None:
-        """The answer as an example; None: it cites nothing, or more than an example can have.
+    def example(self) -> ExampleDraft | None:
+        """The answer as an example. None if it cites no passage, or more than an example can have.
 
-        None also of what was found with groups: examples are shown to models whoever asks.
+        None also where the search used groups: models see examples for every visitor's question.
         """
         if self.result.settings.groups:
             return None
@@ -152,12 +151,12 @@ class Column:
         citations = [each for each in answer.citations if each.n in numbers]
         renumbered = [each.model_copy(update={"n": numbers[each.n]}) for each in citations]
         texts = [(source.title, _around(source, citations)) for source in cited]
-        return WouldBe(answer.rephrased, marked(answer.answer, renumbered), texts)
+        return ExampleDraft(answer.rephrased, marked(answer.answer, renumbered), texts)
 
 
 @dataclass(frozen=True)
-class WouldBe:
-    """An example that is not kept yet. `sources`: title and text."""
+class ExampleDraft:
+    """An example that is not saved yet. `sources`: (title, text)."""
 
     question: str
     output: str
@@ -165,7 +164,7 @@ class WouldBe:
 
 
 def marked(text: str, citations: Iterable[Citation]) -> str:
-    """The text with `[n]` behind what source n supports."""
+    """The text with `[n]` behind each part that source n supports."""
     places: dict[int, list[int]] = {}
     for each in citations:
         if each.n not in (at := places.setdefault(each.end, [])):
@@ -176,7 +175,7 @@ def marked(text: str, citations: Iterable[Citation]) -> str:
 
 
 def _around(source: Source, citations: Iterable[Citation]) -> str:
-    """The source's text, or, where an example has no room for it, what stands around its first quoted sentence."""
+    """The source's text. Where it is longer than an example may have, the part around its first quoted sentence."""
     if len(source.text) <= MAX_SOURCE:
         return source.text
     quotes = [each.quote for each in citations if each.n == source.n and each.quote]
@@ -185,8 +184,8 @@ def _around(source: Source, citations: Iterable[Citation]) -> str:
     return source.text[begin : begin + MAX_SOURCE]
 
 
-def _told(result: TrialResult) -> dict[str, Any]:
-    """The parts of a column that can be compared; times never are the same."""
+def _comparable(result: TrialResult) -> dict[str, Any]:
+    """The parts of a result to compare. Times are left out, since they always differ."""
     answer, findings = result.answer, result.findings
     if answer is None:
         return {}
@@ -200,24 +199,24 @@ def _told(result: TrialResult) -> dict[str, Any]:
 
 
 def _without_fences(prompt: Iterable[Any]) -> list[tuple[str, str]]:
-    """The marks between which sources stand are other ones for each question."""
+    """(role, text) of each message, without the random ids of the fences around sources."""
     return [(each.role, re.sub(r"(</?source-)\w+", r"\1", each.text)) for each in prompt]
 
 
 def _fresh(view: View) -> dict[str, str]:
-    """A column in which nothing is set: as the site's visitors are answered, with all that the key may read."""
+    """A column without settings of its own: the site's settings, and all groups of the key."""
     return dict.fromkeys(FIELDS, "") | {"groups": ", ".join(view.caller.groups)}
 
 
 def _columns(form: Mapping[str, str]) -> list[dict[str, str]]:
-    """Those of the form, one at least."""
+    """The form's columns, at least one."""
     given = form.get("columns", "")
     count = int(given) if re.fullmatch(f"[1-{MAX_TRIALS}]", given, re.ASCII) else 1
     return [{name: form.get(f"{name}{n}", "").strip() for name in FIELDS} for n in range(1, count + 1)]
 
 
 def _settings(column: Mapping[str, str], view: View) -> dict[str, Any]:
-    """A column as TrialSettings want it. An answer to nothing is no history: it is refused as one."""
+    """A column as input of TrialSettings. An earlier answer without its question makes `history` None, which fails."""
     given: dict[str, Any] = {name: column[name] for name in SET if column[name]}
     if view.caller.groups:
         given["groups"] = [group.strip() for group in column["groups"].split(",") if group.strip()]
@@ -229,15 +228,15 @@ def _settings(column: Mapping[str, str], view: View) -> dict[str, Any]:
 
 
 def _place(loc: tuple[int | str, ...]) -> tuple[str, str]:
-    """The letter of a column, or "", and the name of what is wrong there."""
+    """(the letter of a column or "", the name of the wrong field)."""
     match loc:
         case ("trials", int(n), str(name), *_):
             return LETTERS[n], name
     return "", str(loc[0])
 
 
-async def _others(view: View) -> dict[str, str]:
-    """The site's indexes that are not live, the newest first, with their states; none where nobody can tell."""
+async def _other_indexes(view: View) -> dict[str, str]:
+    """The site's indexes that are not live with their states, the newest first; none while Elasticsearch is away."""
     try:
         generations = (await view.edge.ports.rebuilds.list(view.site)).generations
     except Retryable as err:
@@ -246,13 +245,13 @@ async def _others(view: View) -> dict[str, str]:
     return {each.index: each.state for each in reversed(generations) if each.state != "live"}
 
 
-async def _live(view: View) -> Tuned:
-    """By which the site's visitors are answered; as pagewire.yaml has it where nobody can tell what was made live."""
+async def _live_settings(view: View) -> Tuned:
+    """The settings in force; those of pagewire.yaml where the promoted ones cannot be read."""
     tuning = SiteTuning(view.edge.settings)
     try:
         tuning.take(await view.edge.ports.texts.live(view.site))
     except Retryable as err:
-        log.warning("what was made live of a site cannot be read", site=view.site, error=str(err))
+        log.warning("the live settings of a site cannot be read", site=view.site, error=str(err))
     return tuning.of(view.site) or Tuned()
 
 
@@ -267,7 +266,7 @@ async def _page(
     refused: str = "",
     kept: str = "",
 ) -> Response:
-    site, live = view.edge.settings.site(view.site), await _live(view)
+    site, live = view.edge.settings.site(view.site), await _live_settings(view)
     results = report.trials if report else ()
     return view.page(
         "playground.html",
@@ -284,7 +283,7 @@ async def _page(
         strategy=live.strategy or site.strategy,
         languages_of_site=dict.fromkeys([*site.languages, *(each["lang"] for each in columns if each["lang"])]),
         models=view.edge.settings.models(view.site),
-        indexes=await _others(view),
+        indexes=await _other_indexes(view),
         groups=view.caller.groups,
         seconds=view.number(view.edge.settings.question_timeout),
         most=MAX_TRIALS,

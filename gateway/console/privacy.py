@@ -1,7 +1,7 @@
-"""Privacy: what a site keeps of what its visitors say, changed and undone. What is shown is what
-`/v1/admin/.../privacy` has.
+"""Privacy: how long a site keeps conversations and logged questions, and with which words. The data is that of
+`/v1/admin/.../privacy`.
 
-    GET ─▶ form ─▶ POST ─▶ the form again, with what would be deleted, and when ─▶ POST, meant ─▶ a new version
+    GET ─▶ form ─▶ POST ─▶ the form with a preview: deletions and their time ─▶ POST, confirmed ─▶ a new version
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pipelines.query.live.text_changes import TextChanged
 from schemas.privacy import MAX_DAYS, PrivacyChange, PrivacyOrder, PrivacyRules, QuestionLogging
 from schemas.text_version import MAX_NOTE
 
-LISTED = 20  # versions
+LISTED = 20  # versions on a page
 FIELDS = tuple(PrivacyRules.model_fields)
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
@@ -29,36 +29,34 @@ Number = Annotated[int, Path(ge=1, le=999_999)]
 
 @router.get("/privacy")
 async def show_privacy(view: Administrator, done: Literal["", "changed", "restored", "removed"] = "") -> Response:
-    """The newest versions first."""
     return await _page(view, done=done)
 
 
 @router.post("/privacy")
 async def change_privacy(view: Administrator) -> Response:
-    """Change it, if these very rules were shown beside those of now and are meant; else show them."""
+    """Save the rules if the administrator has confirmed the preview of these very rules; else show the preview."""
     form = await form_of(view)
-    seen = form.get("over", "")
+    shown = form.get("over", "")
     try:
         given: dict[str, Any] = {name: form.get(name) for name in FIELDS}
-        given |= {"note": form.get("note", ""), "over": int(seen) if seen.isdecimal() else None, "sure": True}
+        given |= {"note": form.get("note", ""), "over": int(shown) if shown.isdecimal() else None, "sure": True}
         order = PrivacyOrder.model_validate(given)
         rules = PrivacyRules.model_validate({name: form.get(name) for name in FIELDS})
     except ValidationError as err:
-        wrong = wrong_fields(err)
-        return await _page(view, 422, form, wrong=wrong)
+        return await _page(view, 422, form, wrong=wrong_fields(err))
     if form.get("sure") != "yes" or form.get("shown") != rules.model_dump_json():
         return await _page(view, 200, form, rules=rules)
     try:
         async with view.act("privacy.put"):
             await privacy(view.edge).put(view.site, order, view.caller.name)
-    except TextChanged as err:  # what was chosen is not lost
+    except TextChanged as err:
         return await _page(view, 409, form, rules=rules, wrong=[str(err)])
     return view.to("privacy", done="changed")
 
 
 @router.post("/privacy/remove")
 async def remove_privacy(view: Administrator) -> Response:
-    """Keep what pagewire.yaml says, if the form says that it is meant."""
+    """Put the rules of pagewire.yaml in force again."""
     form = await confirmed(view, "to go back to pagewire.yaml")
     async with view.act("privacy.remove"):
         await privacy(view.edge).remove(view.site, _change(form), view.caller.name)
@@ -67,19 +65,19 @@ async def remove_privacy(view: Administrator) -> Response:
 
 @router.post("/privacy/versions/{version}/restore")
 async def restore_privacy(view: Administrator, version: Number) -> Response:
-    """Keep again what a version says, if the form says that it is meant."""
-    form = await confirmed(view, "to bring the version back")
+    """Put the rules of an earlier version in force again."""
+    form = await confirmed(view, "to restore the version")
     async with view.act("privacy.restore", str(version)):
         await privacy(view.edge).restore(view.site, version, _change(form), view.caller.name)
     return view.to("privacy", done="restored")
 
 
 def _change(form: Mapping[str, str]) -> PrivacyChange:
-    """Over what was shown, with what it deletes. Raises: Problem: 422."""
-    seen = form.get("over", "")
-    if not seen.isdecimal():
+    """A change of the shown version; the form has listed what it deletes. Raises: Problem: 422."""
+    shown = form.get("over", "")
+    if not shown.isdecimal():
         raise Problem(422, "invalid", "over: the version that was in force when the form was shown")
-    return PrivacyChange(over=int(seen), sure=True)
+    return PrivacyChange(over=int(shown), sure=True)
 
 
 async def _page(
@@ -91,7 +89,7 @@ async def _page(
     wrong: list[str] | None = None,
     done: str = "",
 ) -> Response:
-    """`rules`: those in the form, where they can be had."""
+    """`rules`: the valid rules of the form, for the preview."""
     changes = privacy(view.edge)
     state = await changes.state(view.site)
     shown = [(one, changes.loss(state, one.rules or state.filed)) for one in state.versions[:LISTED]]

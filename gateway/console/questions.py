@@ -1,6 +1,6 @@
-"""Questions: what visitors asked, one of them whole, what the site does not answer; and their messages to a person.
+"""Questions: the log of visitors' questions, gaps in the pages, and visitors' messages to a person (handovers).
 
-What is shown is what `/v1/admin/.../questions`, `gaps` and `handovers` have.
+The data is that of `/v1/admin/.../questions`, `gaps` and `handovers`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from gateway.console.evaluations import expected, pages_of
 from gateway.console.view import Administrator, ConsoleRoute, OnSite, confirmed
 from gateway.edge.problems import Problem
-from gateway.operators.handovers import redelivered
-from gateway.operators.questions import erased, file_of
+from gateway.operators.handovers import redeliver
+from gateway.operators.questions import erase_words, file_of
 from pipelines.query.log.gaps import most_asked, most_missed
 from pipelines.query.log.kept_reports import UnderWay
 from schemas.handover import Reference
@@ -29,12 +29,12 @@ FEEDBACK = ("any", "up", "down")
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
-# Forms send fields that are empty.
+# Browsers send empty fields too.
 Field = Annotated[str, Query(max_length=500)]
 DAYS = (7, 30, 90)
 GROUPS = 50
-GAPS_WAIT = 10.0  # seconds until the page says that the report is being made ...
-GAPS_AGAIN = 5  # ... and seconds until it looks again by itself
+GAPS_WAIT = 10.0  # seconds to wait for a report; then the page says that it is being made ...
+GAPS_AGAIN = 5  # ... and reloads after so many seconds
 HANDOVERS_SHOWN = 50
 BADGES = {"waiting": "fair", "delivered": "good", "failed": "bad"}
 
@@ -52,7 +52,7 @@ async def list_questions(
     after: Field = "",
     format: Field = "",
 ) -> Response:
-    """The list, a page at a time; `format=csv`: all of it."""
+    """One page of the list; with `format=csv` the whole list."""
     questions = view.edge.questions(view.caller)
     settings = view.edge.settings.site(view.site)
     given = {
@@ -114,14 +114,14 @@ async def show_question(view: OnSite, request_id: Annotated[RequestId, Path()]) 
 
 @router.post("/questions/{request_id}/erase")
 async def erase_conversation(view: Administrator, request_id: Annotated[RequestId, Path()]) -> Response:
-    """What was said in the question's conversation, if the form says that it is meant."""
+    """Erase the words of the question's whole conversation."""
     await confirmed(view, "to erase the conversation")
-    await erased(view.edge, view.caller, view.site, request_id, "console")
+    await erase_words(view.edge, view.caller, view.site, request_id, "console")
     return view.to(f"questions/{request_id}")
 
 
 def day_of(given: str, name: str, wrong: list[str]) -> date | None:
-    """The day that a form gives, None for an empty field; the name of what is no day goes to `wrong`."""
+    """The date in a form's field, None for an empty one. The name of a field without a date is appended to `wrong`."""
     try:
         return date.fromisoformat(given) if given else None
     except ValueError:
@@ -130,8 +130,8 @@ def day_of(given: str, name: str, wrong: list[str]) -> date | None:
 
 
 def midnight(day: date | None, zone: ZoneInfo, *, days: int = 0) -> datetime | None:
-    """When the day begins in this zone, or the one so many days later."""
-    if day is None or day.year in (1, 9999):  # the ends of the calendar have no neighbours
+    """The time, in UTC, at which this day (or the one `days` later) begins in a time zone."""
+    if day is None or day.year in (1, 9999):  # at the ends of the calendar, a day more or a zone overflows
         return None
     return datetime.combine(day + timedelta(days=days), time(), zone).astimezone(UTC)
 
@@ -142,7 +142,7 @@ async def list_gaps(
     days: Annotated[int, Query(ge=1, le=366)] = 30,
     show: Literal["missed", "asked"] = "missed",
 ) -> Response:
-    """`show=asked`: what is asked most, whether it is answered or not."""
+    """`show=missed`: groups of questions without a good answer; `show=asked`: all groups, the most frequent first."""
     made = await view.edge.ports.gaps.report(view.site, days, groups=view.caller.groups, wait=GAPS_WAIT)
     shows = {which: view.say("show-" + which) for which in ("missed", "asked")}
     given: dict[str, Any] = {"days": days, "show": show, "shows": shows, "periods": sorted({*DAYS, days})}
@@ -154,7 +154,7 @@ async def list_gaps(
 
 @router.get("/handovers")
 async def list_handovers(view: Administrator, after: Annotated[str, Query(max_length=100)] = "") -> Response:
-    """The newest first."""
+    """Messages, the newest first."""
     found, more = await view.edge.ports.handovers.of_site(view.site, None, HANDOVERS_SHOWN, after or None)
     set_up = view.edge.settings.site(view.site).hands_over
     return view.page("handovers.html", found=found, next=more, after=after, badges=BADGES, set_up=set_up)
@@ -162,7 +162,6 @@ async def list_handovers(view: Administrator, after: Annotated[str, Query(max_le
 
 @router.post("/handovers/{reference}/redeliver")
 async def redeliver_handover(view: Administrator, reference: Annotated[Reference, Path()]) -> Response:
-    """If the form says that it is meant."""
     await confirmed(view, "to deliver the message again")
-    await redelivered(view.edge, view.caller, view.site, reference, "console")
+    await redeliver(view.edge, view.caller, view.site, reference, "console")
     return view.to("handovers")

@@ -1,4 +1,4 @@
-"""What visitors saw: an answer's Markdown as the chat shows it, with its numbers of sources and its doubts marked."""
+"""An answer's Markdown as HTML, as the chat shows it: with citation numbers, and with doubtful sentences marked."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from markupsafe import Markup
 
 from schemas.answer import Citation, Doubted
 
-BREAK = re.compile(r"&lt;br\s?/?&gt;")  # models write line breaks in cells so
+BREAK = re.compile(r"&lt;br\s?/?&gt;")  # how models write line breaks in cells of a table
 MARKS = re.compile("(<[^<>]*>|\ue000\\d{1,4}\ue001|[\ue002\ue003])")
-# Bold, no headings: an answer has no part in the page's outline. Wide tables scroll by themselves.
+# Headings become bold text: an answer must not change the screen's outline. Wide tables scroll.
 TAGS = {
     "heading_open": "<p><strong>",
     "heading_close": "</strong></p>",
     "table_open": '<div class="scroll" tabindex="0"><table>',
     "table_close": "</table></div>",
 }
-PRIVATE = re.compile("[\ue000-\ue003]")  # characters that no text uses: they mark places until the HTML is made
+PRIVATE = re.compile("[\ue000-\ue003]")  # private-use characters, which mark places until the HTML is rendered
 
 
 def seen(text: str, citations: Iterable[Citation] = (), doubted: Sequence[Doubted] = ()) -> Markup:
-    """HTML without anything active: no HTML of the text's own, no images, links to websites and mail only."""
+    """HTML without active content: HTML in the text is escaped, images are dropped, links lead to websites and mail."""
     places = [(each.end, 1, f"\ue000{each.n}\ue001") for each in citations]
     places += [(each.start, 2, "\ue002") for each in doubted] + [(each.end, 0, "\ue003") for each in doubted]
     pieces, done = list[str](), 0
@@ -39,7 +39,7 @@ def seen(text: str, citations: Iterable[Citation] = (), doubted: Sequence[Doubte
 
 
 def _marked(pieces: Iterable[str]) -> Iterable[str]:
-    """With the numbers of sources raised, and each text in doubt in a span of its own."""
+    """The HTML with citation numbers in `<sup>` and each doubtful text in a `<span class="doubt">`."""
     in_doubt = False
     for piece in pieces:
         match piece[:1]:
@@ -65,9 +65,9 @@ def _renderer() -> MarkdownIt:
 
 
 def _drop_blank_headers(state: StateCore) -> None:
-    """Drop the headers of tables whose columns have no names: Markdown demands a row for them."""
+    """Drop empty table headers: Markdown demands a header row, even where columns have no names."""
     kept: list[Token] = []
-    header = 0  # where the last one begins
+    header = 0  # index where the newest header begins
     for token in state.tokens:
         kept.append(token)
         if token.type == "thead_open":

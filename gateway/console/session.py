@@ -1,4 +1,4 @@
-"""Signing in to the console by a key that may look, and out."""
+"""Sign in to the console with a key that has the scope `view`, and sign out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gateway.edge.sessions import LIFE
 
 log = structlog.get_logger(__name__)
 
-WRONG_KEY_PAUSE = 1.0  # seconds; who tries keys one after the other waits for each
+WRONG_KEY_PAUSE = 1.0  # seconds; slows an attacker who tries keys
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -29,18 +29,17 @@ async def show_form(view: AnyView, to: Annotated[str, Query(max_length=4_000)] =
 
 
 @bounded("address")
-async def counted(request: Request, edge: TheEdge) -> None:
-    """Attempts count by address, as visitors' questions do. Raises: Problem: 429."""
+async def limit_attempts(request: Request, edge: TheEdge) -> None:
+    """Count attempts by IP address, as visitors' questions. Raises: Problem: 429."""
     address = address_of(request)
     edge.rates.count("sign-in", address, address)
 
 
-@router.post("/sign-in", dependencies=[Depends(counted)])
+@router.post("/sign-in", dependencies=[Depends(limit_attempts)])
 async def sign_in(view: AnyView) -> Response:
-    """A wrong key is answered late."""
     form = await form_of(view, before_sign_in=True)
     to = inside(form.get("to", HOME))
-    if view.user is not None:  # a key would say nothing beside it
+    if view.user is not None:  # the proxy's sign-in goes before a key
         return RedirectResponse(to, 303)
     cookie = view.edge.sessions.begin(form.get("key", "").strip())
     if cookie is None:

@@ -1,6 +1,4 @@
-"""Sites: is the chat on, what is kept of visitors (changed by privacy.py), what feeds the site; and the switch. What
-else is set in pagewire.yaml is shown, and changed there.
-"""
+"""Sites: the chat's switch, privacy (changed by privacy.py), connectors, and read-only settings of pagewire.yaml."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Response
 
 from gateway.console.view import Administrator, ConsoleRoute, View, confirmed
-from gateway.operators.ops import thrown
+from gateway.operators.ops import set_chat
 from pipelines.operate.last_uses import of_connector
 from pipelines.query.live.site_privacy import SitePrivacy, filed_rules
 from schemas.chat_switch import ChatState
@@ -28,7 +26,7 @@ router = APIRouter(prefix="/console", include_in_schema=False, route_class=Conso
 
 @dataclass(frozen=True)
 class ShownConnector:
-    """Where pages come from. `run`: its last; `pushed`: when a webhook came last, to the hour."""
+    """A connector. `run`: its last run; `pushed`: the hour of its last webhook."""
 
     name: str
     kind: str
@@ -38,10 +36,8 @@ class ShownConnector:
 
 @dataclass(frozen=True)
 class ShownSite:
-    """A site as the page shows it."""
-
     name: str
-    view: View  # which knows its clocks
+    view: View  # of this site: for its time zone
     settings: SiteSettings
     chat: ChatState
     privacy: PrivacyRules
@@ -52,7 +48,7 @@ class ShownSite:
 async def list_sites(
     view: Administrator, done: Annotated[Done, Query(description="What the form before did.")] = ""
 ) -> Response:
-    """Those that whoever looks may do everything on."""
+    """The sites of which the caller is an administrator."""
     ports = view.edge.ports
     runs, uses, live = await asyncio.gather(ports.runs.last(), ports.uses.known(), ports.texts.live())
     privacy = SitePrivacy(view.edge.settings.sites)
@@ -63,9 +59,8 @@ async def list_sites(
 
 @router.post("/sites/chat/{to}")
 async def switch_chat(view: Administrator, to: Literal["on", "off"]) -> Response:
-    """If the form says that it is meant."""
     await confirmed(view, f"to switch the chat {to}")
-    await thrown(view.edge, view.caller, view.site, on=to == "on", via="console")
+    await set_chat(view.edge, view.caller, view.site, on=to == "on", via="console")
     return view.to("sites", done=f"chat-{to}")
 
 

@@ -1,10 +1,10 @@
-"""Texts: what the site says in fixed words; one of them with its history, changed, and brought back. What is shown is
-what `/v1/admin/.../texts` has.
+"""Texts: the site's fixed sentences, prompts, glossary and live settings, each with its versions. The data is that of
+`/v1/admin/.../texts`.
 
-    GET ─▶ form ─▶ POST ─▶ the form again, with what would change ─▶ POST, meant ─▶ a new version
+    GET ─▶ form ─▶ POST ─▶ the form with the differences ─▶ POST, confirmed ─▶ a new version
 
-A glossary is shown with how questions are searched by it, those of its names and one that an editor types; settings
-are shown with what is in force of each.
+The screen of a glossary shows how each term, and a question that an editor types, is searched. The screen of settings
+shows the value in force of each.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from schemas.query import MAX_PROMPT, Tuned
 from schemas.text_version import MAX_NOTE, MAX_SENTENCE, NewText, TextChange, TextHistory, TextVersion
 from text.diff import text_diff
 
-LISTED = 20  # versions at once
+LISTED = 20  # versions on a page
 MAX_FORM = 256 * 1024  # bytes: a prompt, percent-encoded
-MAX_ASKED = 300  # characters of a question that is tried
+MAX_ASKED = 300  # characters of a question typed to try the glossary
 TEXT = "/texts/{kind}/{name}"
-RAW = ("prompts", "glossary", "settings")  # YAML; the others are words in a language
+RAW = ("prompts", "glossary", "settings")  # YAML; the other kinds are sentences in a language
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -45,7 +45,7 @@ Number = Annotated[int, Path(ge=1, le=999_999)]
 
 @dataclass(frozen=True)
 class _Shown:
-    """A version, and how what is said now differs from it."""
+    """A version, and the lines by which it differs from the text in force."""
 
     version: TextVersion
     text: str | None
@@ -54,7 +54,7 @@ class _Shown:
 
 @dataclass(frozen=True)
 class _Term:
-    """A term of the glossary, and how a question that has the first of its names is searched."""
+    """A term of the glossary. `searched`: the search text of a question that consists of `asked`, its first name."""
 
     term: str
     names: Mapping[str, tuple[str, ...]]
@@ -64,7 +64,7 @@ class _Term:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A question, and how it is searched: now, and by the glossary in the form."""
+    """A typed question and its search texts: `now`, and `then`, by the glossary in the form."""
 
     question: str = ""
     lang: str = ""
@@ -80,30 +80,29 @@ async def show_text(
     skip: Annotated[int, Query(ge=0, le=1_000)] = 0,
     done: Literal["", "changed", "restored", "removed"] = "",
 ) -> Response:
-    """The newest versions first. `skip`: so many are left out."""
+    """The text in force and its versions, the newest first, without the first `skip`."""
     found = await changes(view.edge).history(Place(view.site, kind, name))
     return await _page(view, found, found.text or "", skip=skip, done=done)
 
 
 @router.post(TEXT)
 async def change_text(view: Editor, kind: Kind, name: Name) -> Response:
-    """Change it, if this very text was shown beside what is said now and is meant; else show them."""
+    """Save the text if the editor has confirmed the differences of this very text; else show the differences."""
     form = await form_of(view, limit=MAX_FORM)
     place, text = Place(view.site, kind, name), form.get("text", "").strip()
-    seen = form.get("over", "")
+    shown = form.get("over", "")
     try:
-        given = {"text": text, "note": form.get("note", ""), "over": int(seen) if seen.isdecimal() else None}
+        given = {"text": text, "note": form.get("note", ""), "over": int(shown) if shown.isdecimal() else None}
         new = NewText.model_validate(given)
     except ValidationError as err:
-        wrong = wrong_fields(err)
-        return await _again(view, place, form, 422, wrong)
+        return await _again(view, place, form, 422, wrong_fields(err))
     try:
         await changes(view.edge).check(place, text)
         if form.get("sure") != "yes" or form.get("shown") != _mark(text):
             return await _again(view, place, form, 200)
         async with view.act("texts.put", str(place)):
             await changes(view.edge).put(place, new, view.caller.name)
-    except BadText as err:  # what was typed is not lost
+    except BadText as err:
         return await _again(view, place, form, 422, [str(err)])
     except TextChanged as err:
         return await _again(view, place, form, 409, [str(err)])
@@ -112,7 +111,7 @@ async def change_text(view: Editor, kind: Kind, name: Name) -> Response:
 
 @router.post(TEXT + "/remove")
 async def remove_text(view: Editor, kind: Kind, name: Name) -> Response:
-    """Say what the files say, if the form says that it is meant."""
+    """Put the text of the files in force again."""
     form, place = await confirmed(view, "to go back to the files"), Place(view.site, kind, name)
     async with view.act("texts.remove", str(place)):
         await changes(view.edge).remove(place, _change(form), view.caller.name)
@@ -121,30 +120,30 @@ async def remove_text(view: Editor, kind: Kind, name: Name) -> Response:
 
 @router.post(TEXT + "/versions/{version}/restore")
 async def restore_text(view: Editor, kind: Kind, name: Name, version: Number) -> Response:
-    """Say again what a version says, if the form says that it is meant."""
-    form, place = await confirmed(view, "to bring the version back"), Place(view.site, kind, name)
+    """Put an earlier version in force again."""
+    form, place = await confirmed(view, "to restore the version"), Place(view.site, kind, name)
     async with view.act("texts.restore", str(place)):
         await changes(view.edge).restore(place, version, _change(form), view.caller.name)
     return view.to(f"texts/{kind}/{name}", done="restored")
 
 
 def _change(form: Mapping[str, str]) -> TextChange:
-    """Over what was shown. Raises: Problem: 422."""
-    seen = form.get("over", "")
-    if not seen.isdecimal():
+    """A change of the shown version. Raises: Problem: 422."""
+    shown = form.get("over", "")
+    if not shown.isdecimal():
         raise Problem(422, "invalid", "over: the version that was live when the form was shown")
-    return TextChange(over=int(seen))
+    return TextChange(over=int(shown))
 
 
 def _mark(text: str) -> str:
-    """Tells whether a text is the one that was shown."""
+    """A checksum by which the second POST proves that the editor saw the differences of this very text."""
     return sha256(text.encode()).hexdigest()[:16]
 
 
 async def _again(
     view: View, place: Place, form: Mapping[str, str], status: int, wrong: list[str] | None = None
 ) -> Response:
-    """The form with what was typed, beside what is said by now."""
+    """The form with the typed text, and the text in force."""
     found = await changes(view.edge).history(place)
     return await _page(
         view,
@@ -207,8 +206,7 @@ async def _page(
 
 
 def _glossary(view: View, found: TextHistory) -> Glossary:
-    """By which questions are searched now; of other texts none. One that does not fit any more is passed over, as
-    workers do."""
+    """The glossary in force, empty for other kinds of text. Like workers, it ignores a version that is not valid."""
     if found.kind != "glossary":
         return {}
     with suppress(PromptError):
@@ -218,8 +216,7 @@ def _glossary(view: View, found: TextHistory) -> Glossary:
 
 
 def _tuned(view: View, found: TextHistory) -> Tuned:
-    """By which questions are answered now, where it is not by pagewire.yaml; of other texts nothing. What cannot be
-    followed any more is passed over, as workers do."""
+    """The live settings, empty for other kinds of text. Like workers, it ignores a version that is not valid."""
     tuning = SiteTuning(view.edge.settings)
     tuning.take([one for one in found.versions if one.version == found.live])
     return tuning.of(view.site) or Tuned()
@@ -232,7 +229,7 @@ def _term(glossary: Glossary, term: str, names: Mapping[str, str | Sequence[str]
 
 
 def _asked(view: View, form: Mapping[str, str], glossary: Glossary, text: str | None) -> _Asked:
-    """`text`: of the glossary in the form, where it fits."""
+    """The typed question with its search texts. `text`: the glossary in the form, if it is valid."""
     question = " ".join(form.get("asked", "")[:MAX_ASKED].split())
     spoken = view.edge.settings.site(view.site).languages
     lang = form.get("asked_in", "") if form.get("asked_in") in spoken else spoken[0]
@@ -243,7 +240,7 @@ def _asked(view: View, form: Mapping[str, str], glossary: Glossary, text: str | 
 
 @router.get("/texts")
 async def show_texts(view: OnSite) -> Response:
-    """Sentences in the site's languages; one that has no words of ours is shown in English, as which it may be read."""
+    """All texts in the site's languages. A sentence without words in a language is shown in English."""
     live = await view.edge.ports.texts.live(view.site)
     found = await asyncio.to_thread(site_texts, view.edge.settings, view.site, live)
     site = view.edge.settings.site(view.site)
@@ -262,5 +259,5 @@ async def show_texts(view: OnSite) -> Response:
 
 
 def _spoken(lang: str, said: Mapping[str, str]) -> str:
-    """The language that its words are in."""
+    """The language in which the sentence is shown."""
     return next(key for key in (lang, lang.partition("-")[0], FALLBACK) if key in said)

@@ -1,4 +1,4 @@
-"""What every page of the console has: who looks, at which site, in which language; and what a refusal looks like."""
+"""What all screens of the console share: the caller, the site, the language, forms and error pages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SESSION_COOKIE = "pagewire_console"
 LANGUAGE_COOKIE = "pagewire_console_lang"
 YEAR = 365 * 86_400  # seconds
 MAX_FORM = 16 * 1024  # bytes
-# No script at all; style sheet and pictures from here, forms to here.
+# No scripts. Style sheet, pictures and targets of forms are on this host.
 CSP = (
     "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
@@ -47,15 +47,15 @@ CSP = (
 
 @dataclass(frozen=True)
 class Screen:
-    """An entry of the navigation. `all_sites`: shown to those alone who may do what concerns all sites."""
+    """An entry of the navigation. `all_sites`: only operators of all sites see it."""
 
     name: str  # in words.yaml
     path: str
     all_sites: bool = False
-    scope: Scope = "view"  # that it takes
+    scope: Scope = "view"  # the scope that the screen needs
 
 
-# Whose work they are: the role's name in words.yaml, and its screens.
+# Role (its name in words.yaml) -> screens.
 NAVIGATION = {
     "for-editors": (
         Screen("overview", HOME),
@@ -80,15 +80,16 @@ NAVIGATION = {
 
 
 class SignInFirst(Exception):
-    """Nobody is signed in."""
+    """The request has no session."""
 
 
 @dataclass(frozen=True)
 class View:
-    """One request to the console. `holder` None: nobody is signed in. `site`: the one that is looked at, or "".
+    """One request to the console.
 
-    `user`: whom a proxy has signed in, in place of a key; `holder` is then what they may at `site`, or at the first
-    site that they may look at. `refusal`: why nobody is signed in, where a proxy has named somebody.
+    `holder`: the caller's rights; None without a session. `site`: the shown site, or "". `user`: the user that a proxy
+    has signed in; `holder` then has the user's rights at `site`, or at the first of their sites. `refusal`: why a user
+    that a proxy has named is not signed in.
     """
 
     request: Request
@@ -102,14 +103,14 @@ class View:
 
     @property
     def caller(self) -> Caller:
-        """Who is signed in. Raises: SignInFirst."""
+        """The signed-in caller. Raises: SignInFirst."""
         if self.holder is None:
             raise SignInFirst
         return self.holder
 
     @property
     def sites(self) -> tuple[str, ...]:
-        """Those that the caller may look at."""
+        """The sites that the caller may see."""
         if self.holder is None:
             return ()
         if self.user is not None:
@@ -118,7 +119,7 @@ class View:
 
     @property
     def navigation(self) -> dict[str, list[Screen]]:
-        """By role, the screens that the caller may see."""
+        """Role -> the screens that the caller may see."""
         return {role: found for role, screens in NAVIGATION.items() if (found := [*filter(self._shows, screens)])}
 
     def _shows(self, screen: Screen) -> bool:
@@ -131,47 +132,47 @@ class View:
         return sessions.user_form_token(self.user.name) if self.user else sessions.form_token(self.cookie)
 
     def sent_by_us(self, token: str) -> bool:
-        """Whether a form with this token was made for whoever is signed in."""
+        """Whether a form's token belongs to this session."""
         sessions = self.edge.sessions
         if self.user is not None:
             return sessions.sent_by_user(self.user.name, token)
         return sessions.sent_by_us(self.cookie, token)
 
     def on(self, site: str) -> View:
-        """The same, looking at a site. Raises: Problem: 403. UnknownSite."""
+        """This view of a site. Raises: Problem: 403. UnknownSite."""
         caller = self._caller_at(site)
         allow(caller, "view", site)
         self.edge.settings.site(site)
         return replace(self, site=site, holder=caller)
 
     def on_all(self) -> View:
-        """The same, where all sites are concerned. Raises: Problem: 403: this takes an operator."""
+        """This view of all sites. Raises: Problem: 403: the caller is no operator."""
         caller = self._caller_at(None)
         allow(caller, "admin", None)
         return replace(self, holder=caller)
 
     def act(self, action: Action, target: str = "") -> AbstractAsyncContextManager[Act]:
-        """What is done in the context, at the site or where all sites are concerned, is noted in the audit log."""
+        """A context that writes its action to the audit log, under the site, or under all sites where none is shown."""
         return self.edge.act(self.caller, action, self.site or None, target, via="console")
 
     def to(self, screen: str, **parameters: str) -> Response:
-        """Leads to a screen of the site: where a form was done."""
+        """A redirect to a screen of the site, for the end of a form."""
         return RedirectResponse(f"{HOME}{screen}?{urlencode({'site': self.site} | parameters)}", 303)
 
     def here(self, **changes: str | None) -> str:
-        """The address of this page with other parameters; None and "" take one away."""
+        """The address of this screen with other parameters; None and "" remove one."""
         parameters = dict(self.request.query_params) | changes
         return "?" + urlencode({name: value for name, value in parameters.items() if value})
 
     def edit_link(self, page_id: str, lang: str, url: str) -> str:
-        """Where a page is edited in its CMS; empty where nobody has said where."""
-        said = self.edge.settings.site(self.site).edit_link
+        """The address at which the CMS edits a page; empty without the setting `edit_link`."""
+        link = self.edge.settings.site(self.site).edit_link
         for name, value in (("{id}", page_id), ("{lang}", lang), ("{url}", url)):
-            said = said.replace(name, quote(value, safe=""))
-        return said
+            link = link.replace(name, quote(value, safe=""))
+        return link
 
     def author_mail(self, title: str, url: str, asked: str) -> str:
-        """A link that begins a message to whoever writes the pages; empty where nobody has said who does."""
+        """A `mailto:` link to the pages' author; empty without the setting `author_mail`."""
         to = self.edge.settings.site(self.site).author_mail
         if not to:
             return ""
@@ -179,7 +180,7 @@ class View:
         return f"mailto:{quote(to, safe='@')}?{urlencode({'subject': subject, 'body': body}, quote_via=quote)}"
 
     def at(self, when: datetime) -> str:
-        """A moment, by the clocks of the site; what is of no site, by UTC."""
+        """A time in the site's time zone, or in UTC where no site is shown."""
         return format_datetime(self._local(when), self.say("pattern-of-times"), locale=self.say.locale)
 
     def number(self, value: float, digits: int = 0) -> str:
@@ -187,11 +188,11 @@ class View:
         return format_decimal(value, pattern, locale=self.say.locale)
 
     def milliseconds(self, value: float) -> str:
-        """For people: `76 ms`, `12.3 s`."""
+        """A duration such as `76 ms` or `12.3 s`."""
         return f"{self.number(value)} ms" if value < 10_000 else f"{self.number(value / 1000, 1)} s"
 
     def page(self, template: str, status: int = 200, *, again: int = 0, **context: Any) -> Response:
-        """A template as an answer. `again`: seconds until the browser asks for the page again; 0: never."""
+        """A rendered template. `again`: seconds until the browser reloads it; 0: never."""
         common = {"view": self, "say": self.say, "languages": LANGUAGES}
         common["may_edit"] = self.holder is not None and self.holder.may("edit")
         html = _templates().get_template(template).render(common | context)
@@ -224,20 +225,20 @@ class View:
 
 @bounded("memory")
 async def view_of(request: Request) -> View:
-    """The view of whoever asks, signed in or not. Raises: Problem: 403: a proxy names somebody who may not."""
-    view = _look(request)
+    """The view of a request, with or without a session. Raises: Problem: 403: a user named by a proxy has no role."""
+    view = _unchecked_view(request)
     if view.refusal is not None:
         raise view.refusal
     return view
 
 
-def _look(request: Request) -> View:
-    """A user whom a proxy names comes before any session: what they do is done under that name."""
+def _unchecked_view(request: Request) -> View:
+    """A view that may hold a `refusal`. A user named by a proxy goes before a session, so the audit log names them."""
     edge = cast(Edge, request.app.state.edge)
     cookie = request.cookies.get(SESSION_COOKIE, "")
-    asked = (request.query_params.get("ui"), request.cookies.get(LANGUAGE_COOKIE))
-    liked = preferred(request.headers.get("accept-language", ""), tuple(LANGUAGES))
-    lang = next((lang for lang in asked if lang in LANGUAGES), liked)
+    chosen = (request.query_params.get("ui"), request.cookies.get(LANGUAGE_COOKIE))
+    accepted = preferred(request.headers.get("accept-language", ""), tuple(LANGUAGES))
+    lang = next((lang for lang in chosen if lang in LANGUAGES), accepted)
     view = View(request, edge, Say(lang), None, cookie)
     try:
         user = edge.proxy_users.user(peer_of(request.scope), request.headers.raw)
@@ -248,7 +249,7 @@ def _look(request: Request) -> View:
         if caller is not None:
             edge.used(caller)
         return replace(view, holder=caller)
-    if not edge.hosts.knows(request.headers.get("host", "")):  # a page of whoever has that name could read all of this
+    if not edge.hosts.knows(request.headers.get("host", "")):  # against DNS rebinding by another website
         return replace(view, refusal=Problem(421, "unknown-host", "the gateway does not know itself by this name"))
     sites = user.sites(edge.settings.sites)
     if not sites:
@@ -266,7 +267,7 @@ async def signed_in(view: Annotated[View, Depends(view_of)]) -> View:
 
 async def on_site(
     view: Annotated[View, Depends(signed_in)],
-    site: Annotated[str, Query(description="Default: the first that the key may look at.")] = "",
+    site: Annotated[str, Query(description="Default: the first site that the key may see.")] = "",
 ) -> View:
     """Raises: SignInFirst. Problem: 403. UnknownSite."""
     return view.on(site or view.sites[0])
@@ -274,21 +275,21 @@ async def on_site(
 
 @bounded("session", "edit")
 async def editor(view: Annotated[View, Depends(on_site)]) -> View:
-    """Whoever may change what belongs to the site. Raises: SignInFirst. Problem: 403. UnknownSite."""
+    """The view of a caller with the scope `edit`. Raises: SignInFirst. Problem: 403. UnknownSite."""
     allow(view.caller, "edit", view.site)
     return view
 
 
 @bounded("session", "admin")
 async def administrator(view: Annotated[View, Depends(on_site)]) -> View:
-    """Whoever may do everything on the site. Raises: SignInFirst. Problem: 403. UnknownSite."""
+    """The view of a caller with the scope `admin`. Raises: SignInFirst. Problem: 403. UnknownSite."""
     allow(view.caller, "admin", view.site)
     return view
 
 
 @bounded("session", "admin", of_all=True)
 async def operator(view: Annotated[View, Depends(signed_in)]) -> View:
-    """Whoever may do what concerns all sites. Raises: SignInFirst. Problem: 403."""
+    """The view of a caller with the scope `admin` on all sites. Raises: SignInFirst. Problem: 403."""
     return view.on_all()
 
 
@@ -301,9 +302,10 @@ Operator = Annotated[View, Depends(operator)]
 
 
 async def form_of(view: View, *, before_sign_in: bool = False, limit: int = MAX_FORM) -> Mapping[str, str]:
-    """The fields of a form that was sent from a page of ours, with line breaks as they were written.
+    """The fields of a form that was sent from one of our pages, with line breaks as `\\n`.
 
-    A browser says where a form was sent from; the token in the form says the same where somebody is signed in.
+    Against forged requests: the browser's headers name the page that sent the form, and the token in the form belongs
+    to the session.
 
     Args:
         limit: bytes.
@@ -312,7 +314,7 @@ async def form_of(view: View, *, before_sign_in: bool = False, limit: int = MAX_
         Problem: 403 `foreign-form`; 413; 408.
     """
     headers = view.request.headers
-    fetched = headers.get("sec-fetch-site")  # browsers leave it out where the page came without TLS
+    fetched = headers.get("sec-fetch-site")  # missing without TLS
     origin = headers.get("origin", "")
     ours = fetched == "same-origin" if fetched else view.edge.hosts.is_own_page(origin, headers.get("host", ""))
     if not ours:
@@ -326,7 +328,7 @@ async def form_of(view: View, *, before_sign_in: bool = False, limit: int = MAX_
 
 
 async def confirmed(view: View, what: str) -> Mapping[str, str]:
-    """The fields of a form whose box was ticked, which says that it is meant. Raises: Problem: 422; as `form_of`."""
+    """The fields of a form whose confirmation box is ticked. Raises: Problem: 422; as `form_of`."""
     form = await form_of(view)
     if form.get("sure") != "yes":
         raise Problem(422, "not-confirmed", f"sure: tick the box {what}")
@@ -334,7 +336,7 @@ async def confirmed(view: View, what: str) -> Mapping[str, str]:
 
 
 def wrong_fields(err: ValidationError) -> list[str]:
-    """What is wrong with a form, for the page that shows it again: what was typed is not lost."""
+    """Problems with a form's fields, for the page that shows the form again with the typed values."""
     return [f"{each.field}: {each.message}" for each in field_problems(err.errors(include_input=False))]
 
 
@@ -343,7 +345,7 @@ def _foreign() -> Problem:
 
 
 class ConsoleRoute(APIRoute):
-    """A route whose refusals are pages, too."""
+    """A route that shows errors as pages of the console."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -352,10 +354,10 @@ class ConsoleRoute(APIRoute):
             try:
                 return await handle(request)
             except SignInFirst:
-                return RedirectResponse(f"{SIGN_IN}?to={quote(_whence(request))}", 303)
+                return RedirectResponse(f"{SIGN_IN}?to={quote(_return_address(request))}", 303)
             except REFUSALS as error:
                 found = problem_from(error)
-            view = _look(request)
+            view = _unchecked_view(request)
             response = view.page("problem.html", found.status, problem=found, trace=trace_id.get())
             response.headers.update(found.headers)
             return response
@@ -363,21 +365,21 @@ class ConsoleRoute(APIRoute):
         return shown
 
 
-def _whence(request: Request) -> str:
-    """Where to go on after the sign-in."""
+def _return_address(request: Request) -> str:
+    """The address to open after the sign-in."""
     if request.method != "GET":
         return HOME
     return request.url.path + (f"?{request.url.query}" if request.url.query else "")
 
 
 def inside(address: str) -> str:
-    """The address if it is one of the console's own, else the console's first page."""
+    """The address if it is one of the console, else the console's first screen."""
     parts = urlsplit(address)
     return address if address.startswith(HOME) and not parts.netloc and "\\" not in address else HOME
 
 
 def web_address(url: str) -> str:
-    """A page's address if a browser may be led there, else "": addresses come with pages, which editors write."""
+    """A page's address if it is safe as a link, else "": the CMS sends addresses, and could send `javascript:`."""
     ours = url.startswith("/") and not url.startswith(("//", "/\\"))
     return url if ours or urlsplit(url).scheme in ("http", "https") else ""
 

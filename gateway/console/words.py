@@ -1,4 +1,4 @@
-"""What the console says, in the languages that it speaks: `words.yaml` beside this file."""
+"""The console's texts in its languages, from `words.yaml` in this folder."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from pydantic import TypeAdapter
 
 from prompts.strict_yaml import UniqueKeys
 
-# The languages, each with the locale of its dates and numbers and with its own name.
+# Language -> (locale of its dates and numbers, its own name).
 LANGUAGES = {"en": ("en_GB", "English"), "de": ("de_DE", "Deutsch")}
 FALLBACK = "en"
 
 
 class Say:
-    """What is said under a name, in one language: `say("sign-in")`. Values go where `{name}` stands."""
+    """The texts of one language by name: `say("sign-in")`. Keyword arguments fill `{name}` in a text."""
 
     def __init__(self, lang: str) -> None:
         self.lang = lang
         self.locale = Locale.parse(LANGUAGES[lang][0])
 
     def __call__(self, name: str, /, **values: object) -> str:
-        """Raises: KeyError: there is no such name."""
+        """Raises: KeyError: no text has this name."""
         return catalogue()[name][self.lang].format_map(values)
 
     def knows(self, name: str) -> bool:
@@ -34,7 +34,7 @@ class Say:
 
 @cache
 def catalogue() -> Mapping[str, Mapping[str, str]]:
-    """Name -> language -> words. Raises: ValidationError: not a catalogue; KeyError: something is not in a language."""
+    """Name -> language -> text. Raises: ValidationError: not a catalogue; KeyError: a text lacks a language."""
     raw = (files("gateway.console") / "words.yaml").read_text("utf-8")
     words = yaml.load(raw, UniqueKeys)  # noqa: S506
     found = TypeAdapter(dict[str, dict[str, str]]).validate_python(words)

@@ -15,7 +15,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from gateway.agents.pages import link, markdown_of, page_by_address, page_by_id
 from gateway.chat.chat import new_question, stopped, whole
-from gateway.chat.sse import Patient
+from gateway.chat.sse import PeekableEvents
 from gateway.edge.edge import LanguageHint
 from gateway.edge.problems import Problem
 from gateway.mcp.protocol import Context, McpRequest, McpTool, Tools, refused, server
@@ -124,7 +124,7 @@ async def _ask(visit: McpRequest, wanted: AskArguments) -> tuple[str, ToolAnswer
         asked = {"labels": wanted.labels, "via": "mcp", "client": visit.client}
         question = question.model_copy(update=asked)
         deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
-        events = Patient(edge.ports.answers.ask(edge.logged(question, caller)))
+        events = PeekableEvents(edge.ports.answers.ask(edge.logged(question, caller)))
         stop = partial(stopped, edge, caller, question)
         answer = answer_of(await whole(events, question, deadline, visit.request.receive, stop))
     return markdown_of_answer(answer), answer

@@ -18,7 +18,7 @@ from itertools import pairwise
 from fastapi import APIRouter, Request, Response
 
 from gateway.chat.chat import BODY_LIMIT, FIRST_EVENT_WAIT, new_question, stopped, whole
-from gateway.chat.sse import EventStream, Patient
+from gateway.chat.sse import EventStream, PeekableEvents
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Edge, LanguageHint, MayAskSomewhere, MayListSites, TheEdge
@@ -125,7 +125,7 @@ async def _completed(order: CompletionRequest, caller: Caller, edge: Edge, reque
     question = new_question(edge, caller, order.model, text, order.lang)
     question = question.model_copy(update={"history": history, "labels": order.labels or {}})
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
-    events = Patient(edge.ports.answers.ask(edge.logged(question, caller)))
+    events = PeekableEvents(edge.ports.answers.ask(edge.logged(question, caller)))
     stop = partial(stopped, edge, caller, question)
     if order.stream:
         await events.begin(FIRST_EVENT_WAIT)
@@ -196,7 +196,7 @@ class _Telling:
     def trouble(self, trouble: Trouble) -> bytes:
         return event(refusals.failed(trouble, message(trouble, self._question.lang)))
 
-    async def left(self) -> None:
+    async def reader_left(self) -> None:
         await self._stop()
 
 

@@ -55,7 +55,7 @@ async def list_datasets(site: str, caller: MayView, edge: TheEdge) -> DatasetLis
 @router.post("/evaluation-run:plan", openapi_extra=request_body(EvaluationOrder))
 async def plan_evaluation(site: str, caller: MayEdit, edge: TheEdge, request: Request) -> EvaluationPlan:
     """The questions and the possible costs of an order. No question is asked."""
-    return (await ordered(edge, caller, site, parse(EvaluationOrder, await read_body(request, MAX_ORDER)))).plan
+    return (await evaluation_of(edge, caller, site, parse(EvaluationOrder, await read_body(request, MAX_ORDER)))).plan
 
 
 @router.get("/evaluation-run")
@@ -73,14 +73,14 @@ async def start_evaluation_run(site: str, caller: MayEdit, edge: TheEdge, reques
     """Start, and do not wait for the end; 409 while one of the site is running. Its questions are trials: they are not
     logged or counted, but their tokens count for `daily_tokens`."""
     order = parse(EvaluationOrder, await read_body(request, MAX_ORDER))
-    made = await ordered(edge, caller, site, order)
-    return LastEvaluation(state="running", run=await begun(edge, caller, made, str(request.base_url)))
+    made = await evaluation_of(edge, caller, site, order)
+    return LastEvaluation(state="running", run=await start_evaluation(edge, caller, made, str(request.base_url)))
 
 
 @router.delete("/evaluation-run", status_code=202)
 async def stop_evaluation_run(site: str, caller: MayEdit, edge: TheEdge) -> LastEvaluation:
     """Stop the running evaluation, within five seconds. Arms that are finished stay published."""
-    await stopped_run(edge, caller, site)
+    await stop_evaluation(edge, caller, site)
     return await last_evaluation(edge, site)
 
 
@@ -90,7 +90,7 @@ async def last_evaluation(edge: Edge, site: str) -> LastEvaluation:
     return LastEvaluation(state=run.state(edge.ports.now()) if run else None, run=run)
 
 
-async def ordered(edge: Edge, caller: Caller, site: str, order: EvaluationOrder) -> OrderedEvaluation:
+async def evaluation_of(edge: Edge, caller: Caller, site: str, order: EvaluationOrder) -> OrderedEvaluation:
     """Raises: WrongUse: the order is invalid. Retryable."""
     choices = await list_choices(site, caller, edge)
     said = await corrections(edge).list(site, caller.groups) if order.corrections else None
@@ -107,7 +107,9 @@ async def ordered(edge: Edge, caller: Caller, site: str, order: EvaluationOrder)
     )
 
 
-async def begun(edge: Edge, caller: Caller, made: OrderedEvaluation, url: str, via: Via = "http") -> EvaluationRun:
+async def start_evaluation(
+    edge: Edge, caller: Caller, made: OrderedEvaluation, url: str, via: Via = "http"
+) -> EvaluationRun:
     """Start; noted in the audit log. Raises: EvaluationRunning, Retryable."""
     runs, site = edge.ports.evaluation_runs, made.choices.site
     began_at, until = runs.claim()
@@ -124,7 +126,7 @@ async def begun(edge: Edge, caller: Caller, made: OrderedEvaluation, url: str, v
         return await runs.start(run, work)
 
 
-async def stopped_run(edge: Edge, caller: Caller, site: str, via: Via = "http") -> None:
+async def stop_evaluation(edge: Edge, caller: Caller, site: str, via: Via = "http") -> None:
     """Noted in the audit log. Raises: Retryable."""
     async with edge.act(caller, "evaluations.stop", site, "", via):
         await edge.ports.evaluation_runs.stop(site)

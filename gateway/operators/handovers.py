@@ -36,7 +36,7 @@ async def redeliver_handover(
     site: str, reference: Annotated[Reference, Path()], caller: MayAdmin, edge: TheEdge
 ) -> ListedHandover:
     """Deliver a message again after its delivery failed. 409 `handover-waiting`: its delivery is not over."""
-    return listed(await redelivered(edge, caller, site, reference))
+    return listed(await redeliver(edge, caller, site, reference))
 
 
 @router.delete("/{reference}", status_code=204, response_class=Response)
@@ -44,17 +44,17 @@ async def erase_handover(
     site: str, reference: Annotated[Reference, Path()], caller: MayAdmin, edge: TheEdge
 ) -> Response:
     """Delete a message for good. A delivered copy stays with its receiver."""
-    await erased(edge, caller, site, reference)
+    await erase(edge, caller, site, reference)
     return Response(status_code=204)
 
 
-async def redelivered(edge: Edge, caller: Caller, site: str, reference: str, via: Via = "http") -> StoredHandover:
+async def redeliver(edge: Edge, caller: Caller, site: str, reference: str, via: Via = "http") -> StoredHandover:
     """Raises: UnknownHandover, NotWaiting, Retryable."""
     async with edge.act(caller, "handovers.redeliver", site, reference, via):
         return await edge.handovers.redeliver(site, reference)
 
 
-async def erased(edge: Edge, caller: Caller, site: str, reference: str, via: Via = "http") -> None:
+async def erase(edge: Edge, caller: Caller, site: str, reference: str, via: Via = "http") -> None:
     """Raises: UnknownHandover, Retryable."""
     async with edge.act(caller, "handovers.erase", site, reference, via):
         if not await edge.ports.handovers.delete(site, reference):

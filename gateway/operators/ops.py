@@ -104,10 +104,10 @@ async def switch_chat(site: str, caller: MayAdmin, edge: TheEdge, request: Reque
     """Switch the site's chat off, or on again. This gateway follows at once, all others and the workers within ten
     seconds; answers that are being written end. The state is stored."""
     order = parse(ChatOrder, await read_body(request, MAX_ORDER))
-    return await thrown(edge, caller, site, on=order.on)
+    return await set_chat(edge, caller, site, on=order.on)
 
 
-async def thrown(edge: Edge, caller: Caller, site: str, *, on: bool, via: Via = "http") -> ChatState:
+async def set_chat(edge: Edge, caller: Caller, site: str, *, on: bool, via: Via = "http") -> ChatState:
     """Switch, and note the caller in the audit log. Raises: ChatOffInFile, Retryable."""
     async with edge.act(caller, "chat.on" if on else "chat.off", site, via=via):
         return await edge.ports.chat.throw(site, on=on, by=caller.name)

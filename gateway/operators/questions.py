@@ -156,11 +156,11 @@ async def erase_conversation(
 ) -> Response:
     """Delete the conversation of a question for good, as its visitor could: its questions and answers, its feedback,
     and its words in the question log. Its figures stay there."""
-    await erased(edge, caller, site, request_id)
+    await erase_words(edge, caller, site, request_id)
     return Response(status_code=204)
 
 
-async def erased(edge: Edge, caller: Caller, site: str, request_id: str, via: Via = "http") -> None:
+async def erase_words(edge: Edge, caller: Caller, site: str, request_id: str, via: Via = "http") -> None:
     """Erase. Can be repeated; an interrupted call continues.
 
     Raises:

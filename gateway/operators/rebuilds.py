@@ -114,7 +114,7 @@ async def show_audit_run(caller: MayAdmin, edge: TheEdge, site: str) -> LastRun:
 async def start_audit_run(caller: MayAdmin, edge: TheEdge, site: str, request: Request) -> LastRun:
     """Start an audit of the live index, or with `repair` a repair, and do not wait for it; 409 while one is running."""
     order = parse(AuditOrder, await read_body(request, MAX_ORDER))
-    return LastRun(state="running", run=await begun(edge, caller, site, order))
+    return LastRun(state="running", run=await start_audit(edge, caller, site, order))
 
 
 async def last_run(edge: Edge, site: str) -> LastRun:
@@ -123,7 +123,7 @@ async def last_run(edge: Edge, site: str) -> LastRun:
     return LastRun(state=run.state(edge.ports.now()) if run else None, run=run)
 
 
-async def begun(edge: Edge, caller: Caller, site: str, order: AuditOrder, via: Via = "http") -> AuditRun:
+async def start_audit(edge: Edge, caller: Caller, site: str, order: AuditOrder, via: Via = "http") -> AuditRun:
     """Start; a repair is noted in the audit log. Raises: AuditRunning, Retryable."""
     if not order.repair:
         return await edge.ports.audit_runs.start(site, order, caller.name)

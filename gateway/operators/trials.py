@@ -24,7 +24,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from gateway.chat.chat import new_question, stopped, whole
-from gateway.chat.sse import Patient
+from gateway.chat.sse import PeekableEvents
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Edge, LanguageHint, MayEdit, TheEdge
@@ -219,7 +219,7 @@ async def _tried(
     seen = _Seen(perf_counter())
     answer, error = None, None
     try:
-        events = Patient(seen.watch(edge.ports.answers.ask(question)))
+        events = PeekableEvents(seen.watch(edge.ports.answers.ask(question)))
         answer = await whole(events, question, deadline, receive, partial(stopped, edge, caller, question))
     except ClientDisconnect:
         error = TrialError(code="client-left", message="nobody waits for it any more")

@@ -76,7 +76,7 @@ async def index_part(
         chunks_in=part.chunks_in,
         embeddings_in=embeddings_in,
     )
-    outcome = await (_overwritten(part, store, origin) if part.superseded else apply_part(part, store, now, origin))
+    outcome = await (_apply_tombstone(part, store, origin) if part.superseded else apply_part(part, store, now, origin))
     # A rebuild that is promoted covers what was in the topics before the swap. So a write to the old index counts
     # only if that index was still the live one afterwards.
     if not await sites.still_live(store):
@@ -127,11 +127,11 @@ async def _apply(
     # Of a page that is not shown yet there are no chunks that could win over those of another copy of its change.
     if before is not None and (newer if before.unseen else wins)(before.change, change):
         # An earlier try may have written chunks of ours before it died; the winner replaced only those it has, too.
-        return await _lost(part, origin, before, store, now)
+        return await _superseded(part, origin, before, store, now)
     if part.ahead and change.op == "upsert":
         return IndexOutcome(await regroup(part, before, store, now, origin))
     if change.op == "upsert" and (part.model, part.chunker) != (store.model, store.chunker):
-        return await _misfit(part, before, store, now, origin)
+        return await _remake(part, before, store, now, origin)
     here = place_of(origin)
     places = {part.part: here}
     if part.parts > 1:
@@ -184,7 +184,7 @@ async def _incomplete(
         if part.part < part.parts - 1:
             return IndexOutcome()
         # Its other parts went with another copy. The log ends with it or with a later one, so it is sent again itself.
-        await _met(part, before, store, origin)
+        await _note_place(part, before, store, origin)
         return IndexOutcome(again=part.change)
     if origin.embeddings > before.end.in_partitions_of(origin).embeddings:
         await store.keep(part, place_of(origin))  # one more copy of what is shown
@@ -192,10 +192,10 @@ async def _incomplete(
     if part.part < part.parts - 1:
         return IndexOutcome(again=part.change if before.unplaced else None)
     await store.refresh()
-    return _told(part, before, now)
+    return _already_shown(part, before, now)
 
 
-async def _overwritten(part: PageEmbeddings, store: PageStore, origin: Origin) -> IndexOutcome:
+async def _apply_tombstone(part: PageEmbeddings, store: PageStore, origin: Origin) -> IndexOutcome:
     """Apply a tombstone: an empty part that overwrites, in the topic, one that the page's revision lacks.
 
     Where the change that the index shows does have a part of this number, the tombstone may stand behind it in the
@@ -207,7 +207,7 @@ async def _overwritten(part: PageEmbeddings, store: PageStore, origin: Origin) -
             break
         with suppress(HeadConflict):
             if part.part < shown.parts:
-                return await _met(part, shown, store, at)
+                return await _note_place(part, shown, store, at)
             await _extend(part, shown, store, at)
             break
     return IndexOutcome()
@@ -223,7 +223,7 @@ async def _extend(part: PageEmbeddings, shown: Head, store: PageStore, at: Origi
         await store.write(part.model_copy(update={"chunks": ()}), shown.model_copy(update={"last_part": end}))
 
 
-async def _met(part: PageEmbeddings, shown: Head, store: PageStore, at: Origin) -> IndexOutcome:
+async def _note_place(part: PageEmbeddings, shown: Head, store: PageStore, at: Origin) -> IndexOutcome:
     """Remember where something of no effect stands. Raises: HeadConflict, Retryable, Permanent."""
     head = having_met(shown, at)
     if head != shown:
@@ -231,7 +231,7 @@ async def _met(part: PageEmbeddings, shown: Head, store: PageStore, at: Origin) 
     return IndexOutcome(again=shown.change if head.needs_requeue else None)
 
 
-async def _lost(
+async def _superseded(
     part: PageEmbeddings, origin: Origin, winner: Head, store: PageStore, now: Callable[[], datetime]
 ) -> IndexOutcome:
     """A newer change was there first: this one's chunks go, and where it stands behind the winner in a topic, the
@@ -249,7 +249,7 @@ async def _lost(
     return IndexOutcome(receipt, again=winner.change if head.needs_requeue else None)
 
 
-async def _misfit(
+async def _remake(
     part: PageEmbeddings, before: Head | None, store: PageStore, now: Callable[[], datetime], origin: Origin
 ) -> IndexOutcome:
     """Cut or embedded for another index, which was live a moment ago: made again for this one. Of several parts each
@@ -260,10 +260,10 @@ async def _misfit(
         return IndexOutcome(remake=part.change)
     await _extend(part, before, store, origin)
     await store.refresh()
-    return _told(part, before, now)
+    return _already_shown(part, before, now)
 
 
-def _told(part: PageEmbeddings, shown: Head, now: Callable[[], datetime]) -> IndexOutcome:
+def _already_shown(part: PageEmbeddings, shown: Head, now: Callable[[], datetime]) -> IndexOutcome:
     """The change is shown already: by a rebuild (a save in the moment of the promotion has no receipt yet), or by an
     earlier try of ours that died between the head and the receipt.
     """

@@ -1,10 +1,10 @@
-"""Examples: the worked examples that are most like the question at hand go into a prompt.
+"""Examples: picks the worked examples that are most like a question, for a prompt.
 
-    prompts/examples/KIND.*.yaml, a site's own ─┐
-    operators', added live, near enough alone ──┴─▶ vectors, kept ─▶ no question twice ─▶ SHOTS of them, nearest last
+    prompts/examples/KIND.*.yaml, a site's own ───────────┐
+    operators' (added live; only those above the floor) ──┴─▶ cached vectors ─▶ no duplicates ─▶ shots, nearest last
 
-KIND is `rephrase` or `answer`; what differs between them stands in KINDS. Whatever fails here costs a few well-chosen
-examples, never an answer.
+KIND is `rephrase` or `answer`; KINDS has the differences. If choosing fails, the answer is written with the first
+examples of the files.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ log = structlog.get_logger(__name__)
 REFRESH = 10.0  # seconds until an operator's new example is used
 PATIENCE = 3.0  # seconds that choosing may take
 COMPARE_PATIENCE = 10.0  # seconds that an operator waits for the examples like a new one
-KEPT_VECTORS = 4_000  # of examples; 6 MB with the bundled embedder
-SITES = 1_000  # whose examples are kept in mind
+KEPT_VECTORS = 4_000  # cached vectors of examples; 6 MB with the bundled embedder
+SITES = 1_000  # sites whose examples are cached
 BATCH = 16  # examples embedded at a time
-READ = 1_000  # characters of an example, and of a question, that are compared
+READ = 1_000  # characters of an example and of a question to compare
 
-_NOTHING_SAID = "(none)"
+_NO_CONVERSATION = "(none)"
 _ENDS = ".!?。！？…"  # of a sentence
 
 
-# Operators' examples of a site, of both kinds, the oldest first. Raises: Retryable.
+# Site -> operators' examples of both kinds, the oldest first. Raises: Retryable.
 ExamplesOf = Callable[[str], Awaitable[list[WorkedExample]]]
 
 
 @dataclass(frozen=True)
 class ExampleStyle:
-    """What differs between examples of rewritings and of answers.
+    """The differences between examples of rewritings and of answers.
 
     Args:
         shots: examples in a prompt.
-        other: tells examples apart of which a prompt needs both sorts.
-        shown: an operator's example as the prompt's variables, and what the model should have said.
+        contrast: whether an example is of the rarer sort; a prompt needs both sorts.
+        shown: (example, fence) -> (the prompt's variables, the model's output).
     """
 
     shots: int
-    other: Callable[[Example], bool]
+    contrast: Callable[[Example], bool]
     shown: Callable[[WorkedExample, str], tuple[dict[str, str], str]]
 
 
@@ -74,7 +74,7 @@ def _rewriting(one: WorkedExample, token: str) -> tuple[dict[str, str], str]:
 def _answer(one: WorkedExample, token: str) -> tuple[dict[str, str], str]:
     given, output = [(source.title, source.text) for source in one.sources], one.output
     if not given:
-        # Shown without a source it would teach the model to answer from memory.
+        # An answer without a source would teach the model to answer from memory.
         given = [(one.question, one.output)]
         output = "\n".join(_marked(line) if line.strip() else line for line in output.split("\n"))
     sources = "\n".join(passage(token, n, title, text) for n, (title, text) in enumerate(given, start=1))
@@ -82,16 +82,16 @@ def _answer(one: WorkedExample, token: str) -> tuple[dict[str, str], str]:
 
 
 def _marked(line: str) -> str:
-    """With a citation before what ends its last sentence."""
-    said = line.rstrip()
-    words = said.rstrip(_ENDS)
-    return f"{words} [1]{said[len(words) :]}"
+    """The line with a citation before the full stop of its last sentence."""
+    text = line.rstrip()
+    words = text.rstrip(_ENDS)
+    return f"{words} [1]{text[len(words) :]}"
 
 
 KINDS: Mapping[ExampleKind, ExampleStyle] = {
-    # A model that sees only rewritten questions rewrites every question.
+    # After examples of rewritten questions only, a model rewrites every question.
     "rephrase": ExampleStyle(5, _left_alone, _rewriting),
-    # A model that sees only answers finds one where there is none.
+    # After examples of answers only, a model answers where the sources have no answer.
     "answer": ExampleStyle(4, lambda example: example.declines, _answer),
 }
 
@@ -103,7 +103,7 @@ class Examples:
         self._prompts = site_prompts
         self._kept = kept
         self._models = models
-        # Site -> when read, what. No TTLCache: where reading fails, what was read before is used on.
+        # Site -> (time of reading, examples). No TTLCache: if reading fails, the earlier examples stay in use.
         self._live: LRUCache[str, tuple[float, list[WorkedExample]]] = LRUCache(SITES)
         self._vectors = ExampleVectors()
 
@@ -111,8 +111,8 @@ class Examples:
         """Examples in the language (else in English), the one most like the question last.
 
         Args:
-            lang: of what the model is to write.
-            question: understandable by itself; default: the request's, with what was said before it.
+            lang: of the model's output.
+            question: a self-contained question; default: the request's, together with its history.
         """
         chosen = list(await self._chosen(kind, request, lang, question))
         if kind == "answer" and request.trial is not None and request.trial.order is not None:
@@ -146,7 +146,7 @@ class Examples:
             live = await self._kept(site)
         except PagewireError as err:
             log.warning("the site's own examples cannot be read", code=err.code, error=str(err))
-        self._live[site] = monotonic(), live  # also after a failure: every question would wait for it
+        self._live[site] = monotonic(), live  # also after a failure, so that not every question waits
         return live
 
     def _shown(self, kind: ExampleKind, request: Question, live: Iterable[WorkedExample], lang: str) -> list[Example]:
@@ -164,14 +164,14 @@ class Examples:
     async def _ranked(
         self, request: Question, question: str, filed: Sequence[Example], live: Sequence[Example]
     ) -> list[Example]:
-        """The nearest first: of our files all, of the operators' those that are about the like; no question twice."""
+        """All examples of files and the operators' similar ones, the nearest first, each question once."""
         model = await self._models.for_site(request.site)
         pool = [*filed, *live]
         texts = [_compared(e.variables.get("conversation", ""), e.variables.get("question", "")) for e in pool]
         matrix = np.stack(await self._vectors.of(model, texts))
-        said = "" if question else conversation(request.history[-1:], 2)
-        likeness = (matrix @ await model.query(_compared(said, question or request.question))).tolist()
-        # Below its floor an operator's example is about something else.
+        earlier = "" if question else conversation(request.history[-1:], 2)
+        likeness = (matrix @ await model.query(_compared(earlier, question or request.question))).tolist()
+        # Below the embedder's floor an operator's example is about another subject.
         floors = [-np.inf] * len(filed) + [model.profile.example_floor] * len(live)
         each = zip(pool, texts, likeness, floors, strict=True)
         newest = {tuple(words(text)): (example, like, floor) for example, text, like, floor in each}
@@ -180,18 +180,18 @@ class Examples:
 
 
 class ExampleVectors:
-    """Vectors of what was compared, kept."""
+    """A cache of vectors."""
 
     def __init__(self) -> None:
         self._kept: LRUCache[tuple[str, str], Matrix32] = LRUCache(KEPT_VECTORS)  # model, text -> its vector
 
     async def of(self, model: SearchEmbedder, texts: Sequence[str]) -> list[Matrix32]:
-        """Only of those that are not known is the model asked."""
+        """The vectors of these texts. Only uncached texts are embedded."""
         found = {text: self._kept.get((model.fingerprint, text)) for text in texts}
         missing = [text for text, vector in found.items() if vector is None]
-        # Batch by batch: what is known when the time is over need not be made for the next question.
+        # Each batch is cached at once: after a timeout the next question finds these vectors.
         for batch in (missing[i : i + BATCH] for i in range(0, len(missing), BATCH)):
-            # A row of a batch would keep the whole batch in memory.
+            # Copied, since a view of a row would keep the whole batch in memory.
             made = {text: row.copy() for text, row in zip(batch, await model.passages(batch), strict=True)}
             self._kept.update({(model.fingerprint, text): vector for text, vector in made.items()})
             found |= made
@@ -199,7 +199,7 @@ class ExampleVectors:
 
 
 class ExampleComparison:
-    """Says which examples of its site a new one is like, before it is added. One per process."""
+    """Finds the examples of its site that are like a new one, before an operator adds it. One per process."""
 
     def __init__(self, kept: ExamplesOf, models: SearchEmbedders) -> None:
         self._kept = kept
@@ -207,15 +207,15 @@ class ExampleComparison:
         self._vectors = ExampleVectors()
 
     async def like(self, new: WorkedExample) -> LikeExamples:
-        """Those of its kind and language that would be used for its question, and those that ask in the same words.
+        """The examples of its kind and language with the same words, or near enough to be used for its question.
 
-        Raises: Retryable: the examples cannot be read. Without a model the words alone are compared.
+        Without an embedder only the words are compared. Raises: Retryable: the examples cannot be read.
         """
         language = new.lang.partition("-")[0]
         others = [
             one for one in await self._kept(new.site) if one.kind == new.kind and one.lang.partition("-")[0] == language
         ]
-        asked, texts = _said(new), [_said(one) for one in others]
+        asked, texts = _comparable(new), [_comparable(one) for one in others]
         least: float | None = None
         cosines: list[float | None] = [None] * len(others)
         try:
@@ -241,24 +241,24 @@ class ExampleComparison:
         return LikeExamples(like=tuple(sorted(near, key=lambda one: (-(one.cosine or 0), not one.same))), least=least)
 
 
-def _said(one: WorkedExample) -> str:
+def _comparable(one: WorkedExample) -> str:
     return _compared(conversation(one.history, 2 * len(one.history)), one.question)
 
 
-def _compared(said: str, question: str) -> str:
-    """The question first: it counts most, and models look most at the beginning.
+def _compared(earlier: str, question: str) -> str:
+    """The text to embed. The question is first, since embedders weigh the beginning most.
 
-    The words for an empty conversation would make all questions without one alike.
+    The placeholder of an empty conversation is left out: it would make all questions without one alike.
     """
-    return (question if said in ("", _NOTHING_SAID) else f"{question}\n{said}")[:READ]
+    return (question if earlier in ("", _NO_CONVERSATION) else f"{question}\n{earlier}")[:READ]
 
 
 def _mixed(ranked: Sequence[Example], kind: ExampleStyle, shots: int) -> list[Example]:
-    """The best, but always one of each sort where there is room for two."""
+    """The best examples, with at least one of each sort if there is room for two."""
     best = list(ranked[:shots])
     for wanted in (True, False) if shots > 1 else ():
-        if not any(kind.other(example) is wanted for example in best):
-            other = next((each for each in ranked[shots:] if kind.other(each) is wanted), None)
+        if not any(kind.contrast(example) is wanted for example in best):
+            other = next((each for each in ranked[shots:] if kind.contrast(each) is wanted), None)
             if other is not None:
                 best[-1] = other
     return best

@@ -1,8 +1,8 @@
 """Flows: bundles of the settings by which a question is searched and answered.
 
-    the flow's own values ◀ all sites ◀ the site ◀ made live since ◀ a trial       each goes before what is left of it
+    the flow's own values ◀ all sites ◀ the site ◀ live settings ◀ a trial      each overrides the layers left of it
 
-A layer that names a flow takes the place of all that the layers below it say: `flow: original` is one switch.
+A layer that names a flow discards all layers below it, so `flow: original` is one switch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Flow:
 
     @property
     def departures(self) -> dict[str, Any]:
-        """The settings that are not as in the bundle of its name."""
+        """The settings that differ from the bundle of its name."""
         bundle = FLOWS[self.flow]
         return {
             each.name: getattr(self, each.name)
@@ -78,7 +78,7 @@ FLOWS: Mapping[FlowName, Flow] = {
 
 
 def resolved(*layers: Mapping[str, Any]) -> Flow:
-    """The flow of a question. `layers`: parts by name (`FlowParts.parts`), the last one goes before the others."""
+    """The flow of a question. `layers`: settings by name (`FlowParts.parts`); later layers override earlier ones."""
     found = FLOWS["pagewire"]
     for layer in layers:
         base = FLOWS[layer["flow"]] if "flow" in layer else found

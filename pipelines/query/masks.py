@@ -1,4 +1,4 @@
-"""Masks: what of visitors' words is kept, as their site wants it."""
+"""Masks: removes personal data from visitors' words, as far as their site's privacy rules keep words at all."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pipelines.query.live.site_privacy import SitePrivacy
 from pipelines.runtime.settings import Site
 from text.masking import masked, published, regions_of
 
-KNOWN = 1_000  # sites whose own numbers and addresses are kept in mind
+CACHED_SITES = 1_000  # sites whose own phone numbers and addresses are cached
 
 
 class Masks:
-    """For all sites. One per process; its threads may ask at once.
+    """Masks of all sites. One per process; safe to use from several threads.
 
     Args:
-        privacy: what they keep, changed while the system runs; default: what their settings say.
+        privacy: the rules in force, which may change while the system runs; default: those of the settings.
     """
 
     def __init__(self, sites: Mapping[str, Site], privacy: SitePrivacy | None = None) -> None:
@@ -32,20 +32,20 @@ class Masks:
         return rules is not None and rules.log_questions != "off"
 
     def logs_words(self, site: str) -> bool:
-        """Whether it keeps what its visitors said in their words, masked."""
+        """Whether the site keeps visitors' words, masked."""
         rules = self._privacy.of(site)
         return rules is not None and rules.log_questions == "on"
 
     def logs_prompts(self, site: str) -> bool:
-        """Whether it keeps what models read and wrote as well, masked."""
+        """Whether the site also keeps input and output of models, masked."""
         rules = self._privacy.of(site)
         return rules is not None and rules.log_prompts and rules.log_questions == "on"
 
     def kept(self, site: str, text: str | None, public: Iterable[str] = ()) -> str | None:
-        """The text without what identifies a person; None where the site keeps no words.
+        """The text without personal data; None where the site keeps no words.
 
         Args:
-            public: texts of the website; the addresses and numbers in them are public.
+            public: texts of the website; addresses and numbers in them stay.
         """
         known = self._sites.get(site)
         if text is None or known is None or not self.logs_words(site):
@@ -53,11 +53,11 @@ class Masks:
         regions = regions_of(known.timezone, known.languages)
         own = _own(tuple(known.contact.values()), regions)
         kept = masked(text, regions, own)
-        # To look for numbers in whole passages takes milliseconds: only where something of the text was taken out.
+        # Searching whole passages for numbers takes milliseconds, so it is done only if something was masked.
         return kept if kept == text else masked(text, regions, own | published(public, regions))
 
 
-@lru_cache(KNOWN)
+@lru_cache(CACHED_SITES)
 def _own(contacts: tuple[str, ...], regions: tuple[str, ...]) -> frozenset[str]:
-    """What a site itself says of how it is reached."""
+    """Addresses and numbers in the site's own contact texts."""
     return published(contacts, regions)

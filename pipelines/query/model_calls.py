@@ -1,6 +1,6 @@
-"""Model calls: what models read and wrote for a question, for operators of sites that keep it (`log_prompts`).
+"""Model calls: input and output of models for a question, logged for sites with `log_prompts`.
 
-adapters.llm.registry.StepChat ─▶ begun ─▶ the calls of the stage at work on the question ─▶ bounded ─▶ the outcome
+adapters.llm.registry.StepChat ─▶ start_call ─▶ the calls of a stage for one question ─▶ bounded ─▶ the outcome
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from schemas.outcome import DoubtedSentence
 from schemas.query import ModelCall, PromptMessage
 from text.sentences import cut
 
-CALL_CHARS = 20_000  # of the messages and the reply of a call that are kept
-STAGE_CHARS = 100_000  # of all calls of a stage for one question: an outcome has to fit into a message of the bus
+CALL_CHARS = 20_000  # characters of a call's messages and reply to keep
+STAGE_CHARS = 100_000  # characters of all calls of a stage for one question: an outcome must fit into a message
 
 
 @dataclass
 class Call:
-    """A call that may still go on."""
+    """A call of a model, which may still be running."""
 
     step: str
     messages: tuple[ChatMessage, ...]
@@ -50,7 +50,7 @@ class Call:
 
 @dataclass(frozen=True)
 class AnswerRecord:
-    """How an answer came about, besides what its visitor got."""
+    """Model calls and doubted sentences of an answer, for the question log."""
 
     calls: tuple[Call, ...] = ()
     doubted: tuple[DoubtedSentence, ...] = ()
@@ -61,7 +61,7 @@ _calls: ContextVar[list[Call] | None] = ContextVar("model_calls", default=None)
 
 @contextmanager
 def recorded() -> Iterator[list[Call]]:
-    """The calls that are begun within, also by tasks that are started within."""
+    """The calls that start within this context, also in tasks that start within it."""
     calls: list[Call] = []
     token = _calls.set(calls)
     try:
@@ -70,8 +70,8 @@ def recorded() -> Iterator[list[Call]]:
         _calls.reset(token)
 
 
-def begun(step: str, messages: Sequence[ChatMessage]) -> Call:
-    """A new call, part of the record where there is one."""
+def start_call(step: str, messages: Sequence[ChatMessage]) -> Call:
+    """A new call, added to the calls of the surrounding `recorded`, if there is one."""
     call = Call(step, tuple(messages))
     if (calls := _calls.get()) is not None:
         calls.append(call)
@@ -79,9 +79,9 @@ def begun(step: str, messages: Sequence[ChatMessage]) -> Call:
 
 
 def bounded(calls: Iterable[Call]) -> tuple[ModelCall, ...]:
-    """The calls in `CALL_CHARS` characters each, and in `STAGE_CHARS` together.
+    """The calls, cut to `CALL_CHARS` characters each and to `STAGE_CHARS` together.
 
-    The reply and the last message say most of a call: what is before them is cut first.
+    Earlier messages are cut first: the reply and the last message say most about a call.
     """
     found: list[ModelCall] = []
     left = STAGE_CHARS
@@ -96,7 +96,7 @@ def _written(text: str, tools: Iterable[ToolCall]) -> str:
 
 
 def _bounded(call: ModelCall, room: int) -> ModelCall:
-    # At the end of a sentence or a word: of half a telephone number it is unknown that it has to be masked.
+    # Cut at the end of a sentence or a word: the masks do not recognize half a phone number.
     reply = cut(call.reply, room)
     left = room - len(reply)
     texts: list[str] = []

@@ -1,10 +1,10 @@
-"""Outcomes: the outcome of a question is sent once, after its visitor has had the last event.
+"""Outcomes: the outcome of a question is sent after the last event of its answer.
 
-answer.events: done ─▶ Outcomes.say ─▶ query.outcomes ─▶ log
+answer.events: done ─▶ Outcomes.send ─▶ query.outcomes ─▶ log
 
-No visitor waits for it, and still none is lost: the question's message counts as done when the outcome is confirmed. A
-worker that dies between the two leaves an answer that is complete; who takes the question over finds it in the log of
-events, and says the same outcome (pipelines.query.publish.begin). It may so be said twice, under one id.
+No visitor waits for an outcome, and none is lost: the question's message counts as done once the broker has the
+outcome. If a worker dies after the answer and before the outcome, the next worker finds the answer in the log of events
+and sends the same outcome (pipelines.query.publish.begin). An outcome may be sent twice, with the same id.
 """
 
 from __future__ import annotations
@@ -29,80 +29,88 @@ from schemas.topics import OUTCOMES
 from text.language import language_of
 from text.sentences import cut
 
-Known = Question | Rephrased | Retrieved  # what the stages have found out of a question so far
-KnownKind = type[Question] | type[Rephrased] | type[Retrieved]
+StageInput = Question | Rephrased | Retrieved  # the message of a query stage, with the results of the stages before
+StageInputType = type[Question] | type[Rephrased] | type[Retrieved]
 
-
-ANSWER_CHARS = 8_000  # of an answer, that are kept
-MOST_DOUBTED = 40  # doubted sentences of an answer that are kept
-HALF = 40  # characters at the end of a text that was cut, that may be half a number or an address
+ANSWER_CHARS = 8_000  # characters of an answer to keep
+MOST_DOUBTED = 40  # doubted sentences of an answer to keep
+HALF = 40  # characters at the end of a cut text, where half a number or address may be left
 
 
 class Outcomes:
-    """Sends the outcomes of questions, where their site wants that kept. One per stage."""
+    """Sends outcomes for sites that log questions, and counts answers for Prometheus. One per stage."""
 
     def __init__(self, settings: QuerySettings, privacy: SitePrivacy | None = None) -> None:
         self._label = settings.label
-        # The first answer that fails is an increase only where there was a 0 before it.
+        # Prometheus sees the first failed answer as an increase only if the counter existed with 0 before.
         for site in settings.labels:
-            for got in get_args(Became):
-                ANSWERS.labels(site, got)
+            for result in get_args(Became):
+                ANSWERS.labels(site, result)
         self._masks = Masks(settings.sites, privacy)
 
-    async def say(
-        self, known: Known, told: Published, sender: Sender, *, again: bool = False, made: AnswerRecord | None = None
+    async def send(
+        self,
+        known: StageInput,
+        published: Published,
+        sender: Sender,
+        *,
+        again: bool = False,
+        made: AnswerRecord | None = None,
     ) -> None:
-        """
-        Args:
-            made: how the answer came about; None: not known here.
-            again: the answer had ended before this try, and was counted then.
+        """Send the outcome of a question.
 
-        Raises: Retryable: not confirmed.
+        Args:
+            made: model calls and doubts of the answer; None where this worker has not written it.
+            again: an earlier try has ended the answer and counted it.
+
+        Raises: Retryable: the broker has not confirmed it.
         """
         request = question_of(known)
-        if isinstance(told.end, Answered) and not isinstance(known, Retrieved):
-            return  # another worker has answered it; the answer stage knows how, and says so
+        if isinstance(published.end, Answered) and not isinstance(known, Retrieved):
+            return  # another worker has answered it; its answer stage sends the outcome
         if not again:
-            _count(known, told, self._label)
-        if request.logged_as is None or told.end is None or not self._masks.logs(request.site):
+            _count(known, published, self._label)
+        if request.logged_as is None or published.end is None or not self._masks.logs(request.site):
             return
-        # A thread: numbers of many regions are looked for in a question, an answer and all passages that it cites.
-        event = await asyncio.to_thread(self._event, known, told.end, told.first_word_at, request.logged_as)
-        # Who says an outcome again knows only the first calls of its models: the log may have all of them.
+        # In a thread, since masking searches long texts for the phone numbers of many regions.
+        event = await asyncio.to_thread(self._event, known, published.end, published.first_word_at, request.logged_as)
+        # On a second try this worker has not all model calls; the log may already have them.
         if not again and not request.groups and self._masks.logs_prompts(request.site):
-            event = await asyncio.to_thread(self._explained, event, known, told.end, made or AnswerRecord())
+            event = await asyncio.to_thread(self._explained, event, known, published.end, made or AnswerRecord())
         await sender.send(OUTCOMES, event.key, event)
 
     def _event(
-        self, known: Known, end: Answered | Failed, first_word_at: datetime | None, logged_as: str
+        self, known: StageInput, end: Answered | Failed, first_word_at: datetime | None, logged_as: str
     ) -> OutcomeEvent:
         request = question_of(known)
-        said = outcome(known, end, first_word_at)
-        words = {name: self._masks.kept(request.site, getattr(said, name)) for name in ("question", "rephrased")}
+        whole = outcome(known, end, first_word_at)
+        words = {name: self._masks.kept(request.site, getattr(whole, name)) for name in ("question", "rephrased")}
         if request.groups and request.history:
-            words["rephrased"] = None  # it may say what earlier answers did, which not everybody may read
-        # Words can be read from a vector (Morris et al. 2023, "Text Embeddings Reveal (Almost) As Much As Text"): of
-        # what was masked, or is not kept, there is none.
-        vector = said.vector if said.rephrased is not None and words["rephrased"] == said.rephrased else None
+            words["rephrased"] = None  # it may repeat earlier answers, which only the groups may read
+        # A vector reveals its text (Morris et al. 2023, "Text Embeddings Reveal (Almost) As Much As Text"), so the
+        # vector of a masked or dropped text is dropped too.
+        vector = whole.vector if whole.rephrased is not None and words["rephrased"] == whole.rephrased else None
         sources = end.sources if isinstance(end, Answered) else ()
-        # What a tool has worked out repeats what the visitor gave it.
+        # Only pages are public: the result of a tool repeats the visitor's input.
         public = [source.text for source in sources if source.cited and source.kind == "page"]
-        # What only some may read is not for everybody who may read the log.
-        answer = None if request.groups else self._masks.kept(request.site, said.answer, public)
-        runs = tuple(self._masked(request.site, run, public) for run in said.tool_runs if answer is not None)
+        # Readers of the log may lack the groups of this answer.
+        answer = None if request.groups else self._masks.kept(request.site, whole.answer, public)
+        runs = tuple(self._masked(request.site, run, public) for run in whole.tool_runs if answer is not None)
         return OutcomeEvent(
             site=request.site,
             request_id=request.request_id,
             conversation=logged_as,
-            event=said.model_copy(update={**words, "answer": answer, "tool_runs": runs, "vector": vector}),
+            event=whole.model_copy(update={**words, "answer": answer, "tool_runs": runs, "vector": vector}),
         )
 
     def _masked(self, site: str, run: ToolRun, public: Iterable[str]) -> ToolRun:
         kept = {name: self._masks.kept(site, _whole(getattr(run, name)), public) or "" for name in ("call", "said")}
         return run.model_copy(update=kept)
 
-    def _explained(self, event: OutcomeEvent, known: Known, end: Answered | Failed, made: AnswerRecord) -> OutcomeEvent:
-        """With the calls of models and the doubted sentences, masked but for what the pages say."""
+    def _explained(
+        self, event: OutcomeEvent, known: StageInput, end: Answered | Failed, made: AnswerRecord
+    ) -> OutcomeEvent:
+        """The event with model calls and doubted sentences, masked except for texts of the pages."""
         first = () if isinstance(known, Question) else known.calls
         sources = end.sources if isinstance(end, Answered) else known.sources if isinstance(known, Retrieved) else ()
         public = [source.text for source in sources if source.kind == "page"]
@@ -122,26 +130,26 @@ class Outcomes:
         return event.model_copy(update={"event": event.event.model_copy(update={"calls": calls, "doubted": doubted})})
 
 
-def _count(known: Known, told: Published, label: Callable[[str], str]) -> None:
-    """For Prometheus: questions that are not logged as well, but not those of who tries something out."""
+def _count(known: StageInput, published: Published, label: Callable[[str], str]) -> None:
+    """Count the answer for Prometheus, whether it is logged or not. Trials are not counted."""
     request = question_of(known)
-    if told.end is None or request.trial is not None:
+    if published.end is None or request.trial is not None:
         return
-    # The clocks of two machines.
+    # The gateway's clock may run ahead of this worker's: no negative times.
     spent = max(0.0, (datetime.now(UTC) - request.asked_at).total_seconds())
-    trace, got = tracing.exemplar(), became(known if isinstance(known, Retrieved) else None, told.end)
-    ANSWERS.labels(label(request.site), got).inc(exemplar=trace)
-    ANSWER_SECONDS.labels(got).observe(spent, trace)
-    if told.first_word_at is not None:
-        FIRST_WORD_SECONDS.observe(max(0.0, (told.first_word_at - request.asked_at).total_seconds()), trace)
+    trace, result = tracing.exemplar(), became(known if isinstance(known, Retrieved) else None, published.end)
+    ANSWERS.labels(label(request.site), result).inc(exemplar=trace)
+    ANSWER_SECONDS.labels(result).observe(spent, trace)
+    if published.first_word_at is not None:
+        FIRST_WORD_SECONDS.observe(max(0.0, (published.first_word_at - request.asked_at).total_seconds()), trace)
 
 
-def question_of(known: Known) -> Question:
+def question_of(known: StageInput) -> Question:
     return known if isinstance(known, Question) else known.request
 
 
-def outcome(known: Known, end: Answered | Failed, first_word_at: datetime | None) -> Outcome:
-    """The outcome of a question, its words as they are."""
+def outcome(known: StageInput, end: Answered | Failed, first_word_at: datetime | None) -> Outcome:
+    """The outcome of a question, with unmasked words."""
     request = question_of(known)
     rephrased = None if isinstance(known, Question) else known
     retrieved = known if isinstance(known, Retrieved) else None
@@ -175,7 +183,7 @@ def outcome(known: Known, end: Answered | Failed, first_word_at: datetime | None
             if step.kind == "tool"
         ),
         timings_ms=timings,
-        first_token_ms=max(0.0, first) if first is not None else None,  # the clocks of two machines
+        first_token_ms=max(0.0, first) if first is not None else None,  # two machines' clocks may differ
         vector=retrieved.vector if retrieved else None,
         **(_of_answer(end) if isinstance(end, Answered) else {"failed": end.code}),
     )
@@ -202,5 +210,5 @@ def became(retrieved: Retrieved | None, end: Answered | Failed) -> Became:
     if retrieved.courtesy is not None:
         return "courtesy"
     if end.pending is None and not any(source.cited for source in end.sources):
-        return "answered" if end.stopped else "refused"  # who stops an answer was about to get one
+        return "answered" if end.stopped else "refused"  # a stopped answer has no citations yet
     return "page" if end.certainty == "place" else "answered"

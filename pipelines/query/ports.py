@@ -1,4 +1,4 @@
-"""What the query stages need of models, and how those and trials fail; adapters and fakes both fit."""
+"""Protocols of the models that the query stages call, and the errors of models and trials."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schemas.query import Question
 
 
 class ModelError(PagewireError):
-    """The model gave no answer. How the question goes on: pipelines.query.answer.answering."""
+    """The model gave no answer. pipelines.query.answer.answering decides what follows."""
 
     code = "model-failed"
 
@@ -26,7 +26,7 @@ class RateLimited(ModelError, Retryable):
     code = "model-busy"
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
-        """`retry_after`: seconds it asks us to wait; None: it does not say."""
+        """`retry_after`: seconds to wait, as the server asks; None without such a header."""
         super().__init__(message)
         self.retry_after = retry_after
 
@@ -43,7 +43,7 @@ class ModelSilent(ModelDown):
     code = "model-silent"
 
 
-class ModelThoughtOut(ModelError, Retryable):
+class ModelThoughtTooLong(ModelError, Retryable):
     """The model's token limit came before its first word: it was still thinking. With a larger limit it may answer."""
 
     code = "model-thought-out"
@@ -56,19 +56,19 @@ class ModelCut(ModelDown):
 
 
 class ModelSlow(ModelError, Retryable):
-    """The model wrote on when the visitor's time was nearly over."""
+    """The model was still writing when the question's deadline came near."""
 
     code = "model-slow"
 
 
 class ModelUnfounded(ModelError, Permanent):
-    """Of what the model wrote its sources bear nothing out."""
+    """The sources support no sentence that the model wrote."""
 
     code = "model-unfounded"
 
 
 class ContentFiltered(ModelError, Permanent):
-    """The model's provider does not want to answer this."""
+    """The model's provider refuses to answer this."""
 
     code = "content-filtered"
 
@@ -109,24 +109,24 @@ class NoToolCalls(BadRequest):
     """The model cannot call tools. Without `tools` it may answer."""
 
 
-class NotTried(Permanent):
-    """A trial wants what is not there; only the operator who tries it out gets the error."""
+class BadTrial(Permanent):
+    """A trial's settings do not fit this worker. Only the operator who started the trial sees the error."""
 
 
-class IndexNotTried(NotTried):
+class NoTrialIndex(BadTrial):
     """A trial names an index that cannot be searched."""
 
     code = "index-not-tried"
 
 
-class RerankerNotTried(NotTried):
-    """A trial wants a reranker, and this worker has none."""
+class NoTrialReranker(BadTrial):
+    """A trial needs a reranker, and this worker has none."""
 
     code = "reranker-not-tried"
 
 
-class PromptNotTried(NotTried):
-    """A trial's prompt does not fit this worker, which is of another version than the gateway that took it."""
+class BadTrialPrompt(BadTrial):
+    """A trial's prompt does not fit this worker, whose version differs from that of the gateway."""
 
     code = "prompt-not-tried"
 
@@ -144,8 +144,8 @@ class ToolSpec:
 class Delta:
     """A piece of a model's text.
 
-    The last of a stream carries the usage, zeros if the server does not count, the tools that the model calls, and
-    whether the limit of what it may write cut it short.
+    The last one of a stream has the usage (zeros if the server does not count), the tool calls, and whether the limit
+    of output tokens cut the text short.
     """
 
     text: str = ""
@@ -156,7 +156,7 @@ class Delta:
 
 @dataclass(frozen=True)
 class Completion:
-    """A model's whole text, and the tools it calls. `cut`: the limit of what it may write came before its end."""
+    """A model's whole text, and its tool calls. `cut`: the limit of output tokens cut the text short."""
 
     text: str
     usage: Usage
@@ -167,8 +167,8 @@ class Completion:
 class ChatModel(Protocol):
     """A chat model.
 
-    Both calls raise ModelError: Retryable when the model is away, busy or silent for too long, Permanent when the same
-    messages will be refused again; NoToolCalls where there are `tools`, and the model is known to take none.
+    Both calls raise ModelError: a Retryable one when the model is away, busy or silent for too long, a Permanent one
+    when it would refuse the same messages again; NoToolCalls for `tools` with a model that takes none.
     """
 
     def stream(
@@ -191,14 +191,14 @@ class ChatModel(Protocol):
 
 
 class ChatModels(Protocol):
-    """Which model a step of a site asks (adapters.llm.registry)."""
+    """The models of each site's steps (adapters.llm.registry)."""
 
     def of(self, site: str, step: StepName, question: str = "", own: StepSettings | None = None) -> ChatModel:
-        """The model, with the step's parameters; what it spends is counted, and a call that is too much refused.
+        """The model, with the step's parameters and within the token budget.
 
         Args:
-            question: the request's id, whose tokens are counted together.
-            own: goes before what is set for the step.
+            question: the request's id; tokens are counted by it.
+            own: settings that go before those of the step.
         """
 
 
@@ -209,5 +209,5 @@ class ExamplePicker(Protocol):
         """Examples in the language, the one most like the question last.
 
         Args:
-            question: understandable by itself; default: the request's, with what was said before it.
+            question: a self-contained question; default: the request's, together with its history.
         """

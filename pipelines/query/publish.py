@@ -1,7 +1,7 @@
-"""Publish: all events of an answer go through here. A second worker's carry another attempt, and the later one wins.
+"""Publish: writes all events of an answer. Each worker that writes one is an attempt, and the latest attempt wins.
 
-Events of an attempt are numbered without gaps. A request whose answer was begun by a worker that died is begun again
-as the next attempt, announced by `restart`; one that was answered to the end is left alone.
+Events of an attempt are numbered without gaps. If a worker dies while it answers, the next worker starts the answer
+again as the next attempt, with a `restart` event first. A finished answer is not written again.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from schemas.answer import Answered, AnswerEvent, Citation, Done, Event, Failed,
 from schemas.query import Question
 from schemas.topics import ANSWERS
 
-CLOCK_SKEW_MS = 60_000  # between the machines that write the topics
+CLOCK_SKEW_MS = 60_000  # allowed difference between the clocks of machines that write the topics
 
 
 @dataclass(frozen=True)
 class Published:
-    """An answer that has ended: how, and when its first word was there. None: that is not in the log."""
+    """A finished answer: its last event and the time of its first word. None where the log does not have them."""
 
     end: Answered | Failed | None
     first_word_at: datetime | None
 
 
 class Publication:
-    """The events of one attempt at one request. `text` and `citations` are what the visitor has of the answer."""
+    """The events of one attempt at one request. `text` and `citations`: the answer as the visitor sees it."""
 
     def __init__(self, sender: Sender, request: Question, attempt: int) -> None:
         self._sender = sender
@@ -37,7 +37,7 @@ class Publication:
         self._site = request.site
         self._attempt = attempt
         self._seq = 0
-        self._held: list[AnswerEvent] = []  # to be written with the next ones
+        self._held: list[AnswerEvent] = []  # not written yet
         self.text = ""
         self.citations: list[Citation] = []
         self._end: Answered | Failed | None = None
@@ -48,7 +48,7 @@ class Publication:
         return Published(self._end, self._first_word_at)
 
     async def restart(self) -> None:
-        """Take back what was written so far: the answer begins again as the next attempt."""
+        """Discard the written text: the answer starts again as the next attempt."""
         self._attempt += 1
         self._seq = 0
         self.text, self.citations = "", []
@@ -58,7 +58,7 @@ class Publication:
         """Write events in order; returns when the broker has them.
 
         Args:
-            more: the next ones follow at once, and are written together with these.
+            more: hold these events back and write them together with the next ones.
         """
         for event in events:
             self._held.append(
@@ -82,12 +82,12 @@ class Publication:
 
 
 def earliest(request: Question) -> int:
-    """Before this (milliseconds since 1970) no event of the request was written."""
+    """The earliest time (milliseconds since 1970) at which an event of the request may have been written."""
     return round(request.asked_at.timestamp() * 1000) - CLOCK_SKEW_MS
 
 
 async def begin(record: Record, request: Question, sender: Sender, log: LogReader) -> Publication | Published:
-    """Begin to answer the request in `record`; what was published when it was answered already."""
+    """A publication for the request in `record`, or the finished answer if the log has one."""
     if record.fresh:
         return Publication(sender, request, 1)
     begins = (request.begins.partition, request.begins.offset) if request.begins else None
@@ -103,8 +103,8 @@ async def begin(record: Record, request: Question, sender: Sender, log: LogReade
 
 
 async def fail(record: Record, request: Question, sender: Sender, log: LogReader, code: str, message: str) -> Published:
-    """End the answer with an error in plain words, unless it has ended. Returns: what was published."""
-    # Tries have failed by now: the record is fresh no more, and some of the answer may be written.
+    """End the answer with an error message, unless it has ended. Returns: the finished answer."""
+    # Not fresh: a failed try may have written some events.
     publication = await begin(replace(record, fresh=False), request, sender, log)
     if isinstance(publication, Published):
         return publication
@@ -113,7 +113,7 @@ async def fail(record: Record, request: Question, sender: Sender, log: LogReader
 
 
 def _published(records: Sequence[Record], written: Sequence[AnswerEvent]) -> Published:
-    """As its writer knew it: of several attempts the last one that came to an end counts."""
+    """The finished answer of the latest attempt that has ended."""
     ends = [event for event in written if isinstance(event.event, Answered | Failed)]
     last = max(ends, key=lambda event: event.attempt, default=None)
     words = [each.timestamp_ms for each, event in zip(records, written, strict=True) if isinstance(event.event, Token)]

@@ -61,7 +61,7 @@ class QuerySettings(FlowParts, SitesSettings, ChunkerSettings):
         """How a question to a site is searched and answered.
 
         Args:
-            tuned: the settings that it brings along (schemas.query.Question.under).
+            tuned: the settings in the question's message (schemas.query.Question.under).
         """
         own = self.sites.get(site, Site())
         return resolved(self.parts(), own.parts(), tuned.parts() if tuned else {})

@@ -1,4 +1,4 @@
-"""Titles of conversations, by a model: what was asked, in a few words and in the visitor's language."""
+"""Titles of conversations: a model names the subject in a few words, in the visitor's language."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from text.sentences import cut
 
 log = structlog.get_logger(__name__)
 
-PATIENCE = 15.0  # seconds; no visitor waits, but a call takes a place of `llm_at_once`
+PATIENCE = 15.0  # seconds; no visitor waits, but a call occupies one of `llm_at_once`
 OUTPUT_TOKENS = 60
 TITLE_CHARS = 60
-ASKED_CHARS = 1_000  # of the question, that are read
-ANSWER_CHARS = 500  # of the answer
-ESSAY = 3  # a text of more than so many times TITLE_CHARS is no title
+ASKED_CHARS = 1_000  # characters of the question that the model reads
+ANSWER_CHARS = 500  # characters of the answer that the model reads
+ESSAY = 3  # times TITLE_CHARS; a longer text is no title
 
 _QUOTES = "\"'`“”„‟‘’‚«»‹›「」『』 "
 _END = ".。:;,…" + _QUOTES
-_TURNS_AROUND = re.compile("[\u202a-\u202e\u2066-\u2069]")  # a title must not reverse what stands beside it
+_TURNS_AROUND = re.compile("[\u202a-\u202e\u2066-\u2069]")  # a title must not reverse the text next to it
 
 
 class ModelTitles:
@@ -38,7 +38,7 @@ class ModelTitles:
         self._prompts = site_prompts
 
     async def write(self, site: str, lang: str, question: str, answer: str) -> str | None:
-        """None: the model gives none, or one that is none."""
+        """A title; None if the model fails, or writes something else."""
         own = self._prompts.of(site)
         values = {
             "language": own.phrases.name(lang),
@@ -57,9 +57,9 @@ class ModelTitles:
 
 
 def title_of(said: str) -> str | None:
-    """What a model said as a title: one line, without markup, quotes and a full stop, of at most `TITLE_CHARS`.
+    """A model's text as a title: one line without markup, quotes and full stop, of at most `TITLE_CHARS`.
 
-    None: it is empty, holds tags, or is an essay.
+    None if it is empty, has tags, or is far too long.
     """
     line = plain(html.unescape(next((line for line in said.splitlines() if line.strip()), "")))
     line = "".join(each for each in _TURNS_AROUND.sub("", line) if unicodedata.category(each) != "Cc")
@@ -68,5 +68,5 @@ def title_of(said: str) -> str | None:
         return None
     if len(line) <= TITLE_CHARS:
         return line
-    words = line[:TITLE_CHARS].rpartition(" ")[0]  # a language without spaces is cut where it is
+    words = line[:TITLE_CHARS].rpartition(" ")[0]  # without spaces it is cut inside a word
     return f"{(words or line[: TITLE_CHARS - 1]).rstrip(_END)}…"

@@ -1,10 +1,10 @@
-"""Translate: what we say ourselves, for visitors whose language we have no sentence in.
+"""Translate: our fixed sentences, for visitors in whose language we have none.
 
     sentence ─▶ protected: ⟦1⟧ for links, addresses, numbers, {names}, the site's terms ─▶ model
-                            ─▶ every mark there, once ─▶ put back ─▶ said
-                            └▶ not so ─▶ the sentence as it was
+                            ─▶ every mark is there once ─▶ restored: marks replaced ─▶ translation
+                            └▶ else ─▶ the original sentence
 
-What the site's glossary has a name for in that language is said by that name, and else never translated.
+A term of the site's glossary is replaced by its name in the language; without one it stays as it is.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ log = structlog.get_logger(__name__)
 
 PATIENCE = 8.0  # seconds
 OUTPUT_TOKENS = 600
-KEPT = 500  # translations; there are some ten sentences a language
-GROWTH = 3  # a translation is at most so many times as long, plus ROOM
+KEPT = 500  # cached translations; a language has about ten sentences
+GROWTH = 3  # a translation is at most so many times as long as the sentence, plus ROOM
 ROOM = 60  # characters
 
-# Links whole: their text is a page's title. Then addresses, placeholders, code, numbers.
+# Whole links, since their text is a page's title; addresses, placeholders, code, numbers.
 _FIXED = re.compile(
     r"(?<!\\)!?\[(?:\\.|[^\[\]\\\n])*+\]\((?:<[^<>\n]*>|(?:[^()\n]|\([^()\n]*\))*+)\)|<?https?://[^\s>]+>?|\{[a-z_]+\}|`[^`\n]+`|\d[\d.,:]*\d|\d"
 )
@@ -38,7 +38,7 @@ _MARK = re.compile(r"⟦\s*(\d+)\s*⟧")
 
 
 def protected(text: str, glossary: Glossary, lang: str) -> tuple[str, list[str]]:
-    """The text with marks, and what each of them stands for in the language."""
+    """The text with marks, and the text of each mark in the language."""
     terms = sorted((term for term in glossary if term), key=len, reverse=True)
     named = "|".join(rf"(?<!\w){re.escape(term)}(?!\w)" for term in terms)
     pattern = re.compile(f"{_FIXED.pattern}|{named}" if named else _FIXED.pattern)
@@ -52,7 +52,7 @@ def protected(text: str, glossary: Glossary, lang: str) -> tuple[str, list[str]]
 
 
 def restored(translation: str, kept: list[str]) -> str | None:
-    """With what the marks stand for; None where one is missing, doubled or made up."""
+    """The translation with the texts of the marks; None if a mark is missing, doubled or made up."""
     seen = Counter(int(number) for number in _MARK.findall(translation))
     if seen != Counter(range(1, len(kept) + 1)):
         return None
@@ -60,30 +60,30 @@ def restored(translation: str, kept: list[str]) -> str | None:
 
 
 class Translator:
-    """Says our sentences in other languages. One per process."""
+    """Translates our sentences. One per process."""
 
     def __init__(self, models: ChatModels, prompt: Prompt) -> None:
         self._models = models
         self._prompt = prompt
         # Marked text, language -> translation with its marks
-        self._known: LRUCache[tuple[str, str], str] = LRUCache(KEPT)
+        self._cache: LRUCache[tuple[str, str], str] = LRUCache(KEPT)
 
     async def into(self, lang: str, language: str, text: str, glossary: Glossary, *, site: str) -> str:
-        """The text in another language; as it is where that cannot be had, or cannot be trusted.
+        """The text in another language; unchanged if the model fails or the translation does not pass the checks.
 
         Args:
             language: its name in English.
         """
         marked, kept = protected(text, glossary, lang)
-        said = self._known.get((marked, lang))
-        if said is None:
-            said = await self._translated(marked, language, self._models.of(site, "translate"))
-            whole = None if said is None else restored(said, kept)
-            if said is None or whole is None or not _sound(said, marked):
-                log.warning("not translated", language=language, failed="model" if said is None else "check")
+        translation = self._cache.get((marked, lang))
+        if translation is None:
+            translation = await self._translated(marked, language, self._models.of(site, "translate"))
+            whole = None if translation is None else restored(translation, kept)
+            if translation is None or whole is None or not _plausible(translation, marked):
+                log.warning("not translated", language=language, failed="model" if translation is None else "check")
                 return text
-            self._known[marked, lang] = said
-        return restored(said, kept) or text
+            self._cache[marked, lang] = translation
+        return restored(translation, kept) or text
 
     async def _translated(self, marked: str, language: str, model: ChatModel) -> str | None:
         values = {"language": language, "fence": fence(marked), "text": marked}
@@ -96,7 +96,7 @@ class Translator:
         return None if completion.cut else html.unescape(completion.text).strip()
 
 
-def _sound(translation: str, marked: str) -> bool:
-    """Whether it can be a translation: neither empty nor an essay, as many paragraphs, no tags."""
+def _plausible(translation: str, marked: str) -> bool:
+    """Whether it looks like a translation: neither empty nor much longer, as many paragraphs, no tags."""
     fits = 0 < len(translation) <= GROWTH * len(marked) + ROOM
     return fits and translation.count("\n\n") == marked.count("\n\n") and "<" not in _MARK.sub("", translation)

@@ -1,4 +1,4 @@
-"""A real Chromium (Debian's, never a downloaded one) looking at the gateway over its fakes."""
+"""A real Chromium (Debian's, never a downloaded one) that opens the gateway over its fakes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fakes() -> FakePorts:
 
 @pytest.fixture
 def wrapped() -> list[Any]:
-    """ASGI middlewares that a test puts around the gateway, to break connections for example."""
+    """ASGI middlewares that a test puts around the gateway, for example to break connections."""
     return []
 
 
@@ -66,7 +66,7 @@ STRICT = (
 
 
 class Host:
-    """Somebody else's website, with the chat on its page."""
+    """Another website, with the chat on its page."""
 
     def __init__(self, fakes: FakePorts, home: Path) -> None:
         self.fakes = fakes
@@ -74,7 +74,7 @@ class Host:
         self.origin = ""
         self.gateway = ""
         self._page = b""
-        self._asked = ""  # whom the page's scripts may ask
+        self._asked = ""  # origins that the page's scripts may call
 
     @asynccontextmanager
     async def serving(
@@ -146,7 +146,7 @@ def host(fakes: FakePorts, tmp_path: Path) -> Host:
 
 
 async def overflow(page: Page) -> list[int]:
-    """Pixels by which the page, the panel's head and its scroller are too wide."""
+    """The overflow, in pixels, of the page, the panel's head and its scroller."""
     found: list[int] = await page.evaluate(
         """() => {
           const root = document.querySelector("pagewire-chat").shadowRoot;
@@ -158,5 +158,5 @@ async def overflow(page: Page) -> list[int]:
 
 
 async def chips(page: Page) -> list[str]:
-    """The sources of the answers, as they are shown: number and title."""
+    """(number, title) of each shown source."""
     return [" ".join((await chip.inner_text()).split()) for chip in await page.locator(".chip").all()]

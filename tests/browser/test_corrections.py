@@ -83,12 +83,12 @@ async def put_right(page: Page, demo: str, asked: str, kind: str) -> None:
 
 async def keep(page: Page) -> None:
     """Show what it does, say that it is meant, and keep it."""
-    await page.get_by_role("button", name="Show what it does").click()
-    await page.get_by_text("would be answered by it").wait_for()
-    await page.get_by_label("Yes, answer them so from now on").check()
+    await page.get_by_role("button", name="Show the effect").click()
+    await page.get_by_text("would get this correction").wait_for()
+    await page.get_by_label("Yes, answer these questions like this from now on").check()
     await look(page, "tried")
-    await page.get_by_role("button", name="Put it right").click()
-    await page.get_by_text("It is put right, and counts within ten seconds.").wait_for()
+    await page.get_by_role("button", name="Save").click()
+    await page.get_by_text("Saved. The correction is used within ten seconds.").wait_for()
 
 
 async def test_a_wrong_answer_is_right_within_ten_seconds_of_the_editors_last_click(
@@ -103,7 +103,7 @@ async def test_a_wrong_answer_is_right_within_ten_seconds_of_the_editors_last_cl
         await page.locator(".who").wait_for()
         await put_right(page, demo, ASKED, "This is the answer")
         assert await page.get_by_label("For these questions").input_value() == ASKED
-        await page.get_by_label("What visitors read").fill(FIXED)
+        await page.get_by_label("Text for visitors").fill(FIXED)
         await page.locator("#other").fill("library")
         await keep(page)
         async with asyncio.timeout(IN_FORCE):
@@ -119,7 +119,7 @@ async def test_a_wrong_answer_is_right_within_ten_seconds_of_the_editors_last_cl
             while await cited(client, PINNED) != ["library"]:
                 pass
         await look(page, "corrections")
-        await page.get_by_role("link", name="Change or take back").last.click()
+        await page.get_by_role("link", name="Change or remove").last.click()
         await page.get_by_role("heading", name="History").wait_for()
         await look(page, "correction")
 

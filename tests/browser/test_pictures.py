@@ -170,7 +170,7 @@ async def test_pictures_of_the_console(browser: Browser, instance: Instance, dem
     await page.locator("pre").first.wait_for()
     await camera.take("letter", whole=True)
     await page.goto(f"{demo}/console/indexes/audit")
-    await page.get_by_role("button", name="Audit it now").click()
+    await page.get_by_role("button", name="Audit now").click()
     await page.get_by_text("finished", exact=True).wait_for(timeout=180_000)  # the page looks again by itself
     await camera.take("audit")
     assert camera.taken == set(PICTURE_OF.values())
@@ -210,7 +210,7 @@ async def _from_a_question_to_its_page(page: Page, camera: Camera) -> None:
     await camera.take("question", whole=True)
     question = page.url
     await page.get_by_role("link", name="Ask again in the playground").click()
-    await page.get_by_role("button", name="One column more").click()
+    await page.get_by_role("button", name="Add a column").click()
     await page.get_by_role("group", name="Column B").get_by_label("Language of the answer").select_option("de")
     await page.get_by_role("button", name="Ask", exact=True).click()
     await page.locator(".trial").nth(1).wait_for()
@@ -233,7 +233,7 @@ async def _evaluation(page: Page, camera: Camera, demo: str) -> None:
         await page.get_by_text("Or paste a dataset").click()
         await page.locator("#pasted").fill(PASTED)
     await page.locator("#hits").fill("1, 5")
-    await page.get_by_role("button", name="Show what it costs").click()
+    await page.get_by_role("button", name="Show the cost").click()
     await page.locator(".well .facts").wait_for()
     await camera.take("new-evaluation", whole=True)
     await page.get_by_role("button", name="Start", exact=True).click()

@@ -13,8 +13,8 @@ from adapters.llm.registry import ChatRegistry
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.model_calls import bounded, recorded
 from pipelines.query.ports import ModelDown, TokensSpent
-from pipelines.query.spending import Spending
 from pipelines.query.titles import ModelTitles
+from pipelines.query.token_budget import TokenBudget
 from pipelines.runtime.settings import StepName, StepSettings
 from prompts.loader import ChatMessage
 from tests.scripted_llm import Reply, ScriptedLLM
@@ -31,14 +31,14 @@ STEPS: dict[str, Any] = {
 @asynccontextmanager
 async def registry(
     *replies: Reply, failures: int = FAILURES, **settings: Any
-) -> AsyncIterator[tuple[ChatRegistry, Spending, ScriptedLLM]]:
+) -> AsyncIterator[tuple[ChatRegistry, TokenBudget, ScriptedLLM]]:
     async with ScriptedLLM(replies or [OPEN]) as server:
         given = {"sites": {"town": {"steps": STEPS}, "village": {}}, "llm_model": "usual"}
         made = Settings.model_validate(given | {"openai_base_url": server.url} | settings)
-        spending = Spending(made)
-        models = ChatRegistry(made, made, spending, failures)
+        token_budget = TokenBudget(made)
+        models = ChatRegistry(made, made, token_budget, failures)
         try:
-            yield models, spending, server
+            yield models, token_budget, server
         finally:
             await models.aclose()
 
@@ -106,20 +106,20 @@ async def test_the_fallback_keeps_the_steps_parameters() -> None:
 )
 async def test_what_a_call_has_spent_is_booked(reply: Reply, least: int, most: int) -> None:
     sites = {"town": {"daily_tokens": 100_000}}
-    async with registry(reply, sites=sites) as (models, spending, _):
+    async with registry(reply, sites=sites) as (models, token_budget, _):
         told = (await models.of("town", "answer", "q").complete(ASKED)).usage
-        assert told.prompt_tokens + told.completion_tokens == spending.spent("town")
-        assert least <= spending.spent("town") <= most
-        assert spending._questions["q"] == spending.spent("town")
+        assert told.prompt_tokens + told.completion_tokens == token_budget.spent("town")
+        assert least <= token_budget.spent("town") <= most
+        assert token_budget._questions["q"] == token_budget.spent("town")
 
 
 async def test_an_answer_that_is_stopped_is_booked_as_far_as_it_came() -> None:
     sites = {"town": {"daily_tokens": 100_000}}
-    async with registry(Reply(["Open daily. "] * 50, delay=0.01), sites=sites) as (models, spending, _):
+    async with registry(Reply(["Open daily. "] * 50, delay=0.01), sites=sites) as (models, token_budget, _):
         async with aclosing(models.of("town", "answer", "q").stream(ASKED)) as deltas:
             async for _ in deltas:
                 break
-        assert 15 <= spending.spent("town") <= 40
+        assert 15 <= token_budget.spent("town") <= 40
 
 
 async def test_a_call_that_is_too_much_reaches_no_server() -> None:

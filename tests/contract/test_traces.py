@@ -41,7 +41,7 @@ from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.outcomes import Outcomes
 from pipelines.query.rephrase.handler import rephrase_handler
 from pipelines.query.rephrase.rewrite import Rewriter
-from pipelines.query.spending import Spending
+from pipelines.query.token_budget import TokenBudget
 from pipelines.runtime.record import Record
 from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Handler, Sender, Stage
@@ -225,8 +225,8 @@ class System:
         Node.asked = []
         self.es = TracedElasticsearch("http://e1:9200", node_class=Node)
         self.models = Models()
-        spending = Spending(self.settings)
-        self.chat = ChatRegistry(self.settings, self.settings, spending)
+        token_budget = TokenBudget(self.settings)
+        self.chat = ChatRegistry(self.settings, self.settings, token_budget)
         self.bus = KafkaSender(self.settings)
         examples = Examples(PROMPTS, NoExamples().of_site, self.models)  # type: ignore[arg-type]
         log = cast(Any, self.kafka)

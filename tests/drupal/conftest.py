@@ -22,7 +22,7 @@ from tests.engine_fixture import Servers
 
 @dataclass
 class Town:
-    """The site, its editor, and the Pagewire that it tells."""
+    """The site, its editor, and the Pagewire that it sends to."""
 
     drupal: Drupal
     editor: Editor

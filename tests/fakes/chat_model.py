@@ -14,7 +14,7 @@ Reply = str | Sequence[str] | Exception | ToolCall | Completion
 
 
 class FakeChat(StreamingChat):
-    """Returns the replies in turn, and the last one for ever; counts a token a piece.
+    """Returns the replies in turn, and the last one for ever; counts one token for each piece.
 
     A reply is a text, its pieces, a tool call, a completion, or an error to raise. `asked` has the messages of each
     call, `stopped` the number of streams that were closed early.

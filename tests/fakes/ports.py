@@ -94,7 +94,7 @@ EPOCH = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 @dataclass
 class FakeIntake(Intake, ReceiptReader):
-    """Intake and receipts in one: what is accepted is searchable at once, unless `settles` is off."""
+    """Intake and receipts: an accepted change is searchable at once, unless `settles` is off."""
 
     languages: dict[str, str]  # site -> its first language
     settles: bool = True
@@ -160,8 +160,8 @@ Step = Event | float | BaseException
 class FakeAnswers(Asker):
     """Plays a script after `accepted`: events, pauses in seconds, errors. Positions count events.
 
-    As with the real ones, `accepted` is told to who asks and to nobody who comes back. A stop ends the pause at hand,
-    and with it the answer.
+    As in the real class, only the first reader gets `accepted`, not one that resumes. A stop ends the current pause and
+    the answer.
     """
 
     script: Callable[[Question], Sequence[Step]]
@@ -198,7 +198,7 @@ class FakeAnswers(Asker):
             self.stopped[request_id].set()
 
     async def recorded(self, site: str, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
-        """Up to the script's first pause, which is for ever while nobody follows."""
+        """The events up to the script's first pause, which is endless without a reader."""
         question = next((q for q in self.asked if q.request_id == request_id), None)
         if question is None:
             return
@@ -282,7 +282,7 @@ class FakeSearch(Searcher):
 
 @dataclass
 class FakeTypeahead:
-    """Returns what it is told to; `asked`: site, what was typed, language, groups."""
+    """Returns scripted suggestions; `asked`: (site, typed text, language, groups)."""
 
     titled: Sequence[TitleCandidate] = ()
     headed: Sequence[TitleCandidate] = ()
@@ -297,7 +297,7 @@ class FakeTypeahead:
 
 @dataclass
 class FakeStatus(StatusReader):
-    """Says what it is told to."""
+    """Returns a scripted status."""
 
     problems: dict[str, str] = field(default_factory=dict)
     found: SystemStatus = field(
@@ -316,7 +316,7 @@ class FakeStatus(StatusReader):
 
 @dataclass
 class FakeLetters(Letters):
-    """Keeps letters in mind; whether a value fits is asked of `accepts`."""
+    """Keeps dead letters in memory; `accepts` decides whether an edited value is valid."""
 
     kept: dict[str, DeadLetterDetail] = field(default_factory=dict)  # by id, oldest first
     sent: list[tuple[str, bytes | None]] = field(default_factory=list)
@@ -380,7 +380,7 @@ class FakeLetters(Letters):
 
 @dataclass
 class FakeAudits(Auditor):
-    """Finds what it is told to."""
+    """Returns scripted findings."""
 
     counts: dict[Kind, int] = field(default_factory=dict)
     error: PagewireError | None = None
@@ -414,7 +414,7 @@ class FakeAudits(Auditor):
 
 @dataclass
 class FakeRebuilds(RebuildRuns):
-    """A rebuild is verified as soon as it is asked for, unless `error` says otherwise."""
+    """A rebuild is verified as soon as it starts, unless `error` is set."""
 
     error: PagewireError | None = None
     kept: dict[int, Generation] = field(default_factory=dict)
@@ -482,7 +482,7 @@ class FakeRebuilds(RebuildRuns):
 
 @dataclass
 class FakeReconciles(ReconcileRuns):
-    """Notes what was begun; `connectors`: those that can be asked, of each site."""
+    """Records started reconciles; `connectors`: site -> connectors that can be reconciled."""
 
     connectors: dict[str, tuple[str, ...]] = field(default_factory=dict)
     begun: list[tuple[str, str, str]] = field(default_factory=list)
@@ -599,7 +599,7 @@ class FakeIndexedPages(ElasticPageView):
 
 @dataclass
 class FakeLogSender:
-    """A topic whose stage has worked on everything at once."""
+    """A topic whose stage processes every message at once."""
 
     outcomes: FakeOutcomes
     error: PagewireError | None = None  # there is no broker

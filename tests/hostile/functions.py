@@ -54,7 +54,7 @@ from pipelines.query.extractive import certainty, confidence, follow_ups, quotat
 from pipelines.query.extractive.card import card
 from pipelines.query.extractive.quote import by_words
 from pipelines.query.extractive.ranking import weigh
-from pipelines.query.live.corrections import CorrectionSet, Kept, SiteCorrections
+from pipelines.query.live.corrections import CorrectionSet, SiteCorrections, StoredCorrection
 from pipelines.query.log.frequent import MOST_KEPT, AnsweredQuestion, beginning, following, frequent
 from pipelines.query.masks import Masks
 from pipelines.query.model_calls import Call as ModelCall
@@ -110,7 +110,9 @@ NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 GLOSSARY = {f"term{n}": {"de": f"Name{n}", "en": [f"thing{n}", f"other thing{n}"]} for n in range(200)}
 CORRECTIONS = CorrectionSet(
     tuple(
-        Kept(f"w{n}", NOW, Correction(kind="synonym", lang="en", word=f"word{n}", means=f"thing{n}", both=n % 2 > 0))
+        StoredCorrection(
+            f"w{n}", NOW, Correction(kind="synonym", lang="en", word=f"word{n}", means=f"thing{n}", both=n % 2 > 0)
+        )
         for n in range(500)
     )
 )
@@ -462,7 +464,7 @@ LEFT_OUT: Mapping[str, str] = {
     "connectors.tools.site_tools.python_tool": "names in an operator's settings",
     "gateway.openai.refusals.refused": "our own words",
     "gateway.chat.chat.new_question": "text.language reads the question there",
-    "pipelines.query.model_calls.begun": "our own name of a step",
+    "pipelines.query.model_calls.start_call": "our own name of a step",
     "pipelines.query.answer.amounts.nearly": "with Grounds.doubt",
     "pipelines.query.answer.amounts.unfigured": "with claims.passage",
     "pipelines.query.answer.judging.Refuted.doubt": "as Grounds.doubt",
@@ -484,8 +486,8 @@ LEFT_OUT: Mapping[str, str] = {
     "pipelines.query.live.glossary.read_glossary": "an operator's",
     "pipelines.query.live.site_privacy.read_rules": "an operator's",
     "pipelines.query.live.site_prompts.PromptSet.changed": "an operator's",
-    "pipelines.query.spending.Spending.open": "the name of a question",
-    "pipelines.query.spending.Spending.close": "the name of a question",
+    "pipelines.query.token_budget.TokenBudget.open": "the name of a question",
+    "pipelines.query.token_budget.TokenBudget.close": "the name of a question",
     "pipelines.query.live.tuning.read_settings": "an operator's",
 }
 

@@ -28,7 +28,7 @@ from pipelines.query.rephrase.rewrite import Rewriter
 from pipelines.query.retrieve.handler import retrieve_handler
 from pipelines.query.search.ports import EmbedderProfile
 from pipelines.query.search.search import Searcher
-from pipelines.query.spending import Spending
+from pipelines.query.token_budget import TokenBudget
 from pipelines.runtime.record import Record
 from schemas.answer import Answered, AnswerEvent, Token
 from schemas.base import Message
@@ -103,7 +103,7 @@ class Asking:
 
     async def ask(self, text: str) -> Wire:
         wire, prompts, model, sender = Wire(), SitePrompts(), Model(), FakeSender()
-        chat = ChatRegistry(self._settings, self._settings, Spending(self._settings))
+        chat = ChatRegistry(self._settings, self._settings, TokenBudget(self._settings))
         request = question(text).model_copy(
             update={"site": self._bench.site, "deadline": datetime.now(UTC) + timedelta(seconds=60)}
         )

@@ -11,7 +11,7 @@ import pytest
 
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.base import Vectors
-from pipelines.query.ports import IndexNotTried
+from pipelines.query.ports import NoTrialIndex
 from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.search.ports import Candidates, Floors, QueryModelOutdated
 from pipelines.query.search.search import Searcher
@@ -186,7 +186,7 @@ async def test_a_trial_searches_an_index_that_is_not_live_with_its_own_model(ben
     assert all("old" not in source.text for source in found.sources)
     assert await bench.words("hybrid") == {"old"}
     for name, reason in (("pagewire-town-000009", "has no index"), (new.name, "is of")):
-        with pytest.raises(IndexNotTried, match=reason):
+        with pytest.raises(NoTrialIndex, match=reason):
             await SiteIndexes(bench.elastic, Named(FakeEmbedder(dims=8, version="9"))).of(bench.site, name)
 
 

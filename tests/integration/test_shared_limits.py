@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from gateway.edge.problems import Problem
 from gateway.edge.rates import DailyBudgets, Rates, window
 from pipelines.query.ports import TokensSpent
-from pipelines.query.spending import Spending
+from pipelines.query.token_budget import TokenBudget
 from pipelines.runtime.counts import DAY
 from schemas.answer import Usage
 from schemas.topics import BUDGETS, RATES
@@ -103,15 +103,15 @@ async def test_tokens_that_one_worker_has_spent_are_spent_for_all_and_for_later_
     async with Clients(settings) as clients:
         await clients.topics()
     async with token_budgets(settings) as counts, token_budgets(settings) as others:
-        spent = Spending(settings, counts=counts)
+        spent = TokenBudget(settings, counts=counts)
         assert spent.open("town", "q1", 400, None) is None
         spent.close("town", "answer", "q1", 400, Usage(prompt_tokens=600, completion_tokens=350))
-        await spent_at(Spending(settings, counts=others))
+        await spent_at(TokenBudget(settings, counts=others))
     async with token_budgets(settings) as counts:
-        await spent_at(Spending(settings, counts=counts))
+        await spent_at(TokenBudget(settings, counts=counts))
 
 
-async def spent_at(its: Spending) -> None:
+async def spent_at(its: TokenBudget) -> None:
     async with asyncio.timeout(PATIENCE):
         while True:
             try:

@@ -1,4 +1,4 @@
-"""The wheel, built once from the checkout, and what is shared by those who install it."""
+"""The wheel, built once from the checkout, and fixtures of the tests that install it."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tests.typo3.peer import Typo3
 
 @dataclass
 class Town:
-    """The site, and the Pagewire that it tells."""
+    """The site, and the Pagewire that it sends to."""
 
     typo3: Typo3
     instance: Instance

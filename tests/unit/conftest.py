@@ -1,4 +1,4 @@
-"""The unit ring opens no socket: what a test would say to a server it says to a fake. Nothing is excepted."""
+"""The unit ring opens no socket: its tests use fakes of all servers, without exception."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 import structlog
 import urllib3.util.connection  # noqa: F401  # tries a socket of IPv6 while it is imported
 
-# What leads out of the process or lets others in, as https://docs.python.org/3/library/audit_events.html names it.
-# The pair of sockets that every event loop has raises none of these.
+# Audit events of connections out of and into the process (https://docs.python.org/3/library/audit_events.html). An
+# event loop's own pair of sockets raises none of these.
 OUTSIDE = frozenset({"socket.bind", "socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"})
 
 
@@ -21,10 +21,10 @@ class SocketRefused(PermissionError):
 
 
 class SocketGuard:
-    """An audit hook: hears of every thread's and every library's sockets. Python cannot take one back."""
+    """An audit hook for the sockets of all threads and libraries. Python cannot remove a hook."""
 
     def __init__(self) -> None:
-        self.tried: list[str] | None = None  # by the test that runs; None: it is of another ring
+        self.tried: list[str] | None = None  # sockets of the running test; None outside of this ring
         sys.addaudithook(self)
 
     def __call__(self, event: str, args: tuple[object, ...]) -> None:
@@ -41,14 +41,14 @@ def socket_guard() -> SocketGuard:
 
 @pytest.fixture(scope="session", autouse=True)
 def unsynced() -> Iterator[None]:
-    """No test cuts the power: what is written is read again at once. A thousand gateways each sync a new secret."""
+    """Skip fsync, since no test cuts the power: a thousand gateways each sync a new secret."""
     with patch("os.fsync"):
         yield
 
 
 @pytest.fixture(scope="session", autouse=True)
 def plain_logs() -> None:
-    """Lines of logs without colours, columns and drawn tracebacks, which cost more than most steps that log."""
+    """Log without colours, columns and drawn tracebacks, which take longer than most logging steps."""
     processors = structlog.processors
     plain = [processors.add_log_level, processors.format_exc_info, processors.KeyValueRenderer()]
     structlog.configure([structlog.contextvars.merge_contextvars, *plain])
@@ -56,7 +56,7 @@ def plain_logs() -> None:
 
 @pytest.fixture(autouse=True)
 def no_socket(socket_guard: SocketGuard) -> Iterator[None]:
-    """Fails a test that tried, also where the code took the refusal for a server that is away."""
+    """Fail a test that opened a socket, even if the code under test handled the refusal."""
     socket_guard.tried = []
     yield
     tried, socket_guard.tried = socket_guard.tried, None

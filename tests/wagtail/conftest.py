@@ -24,7 +24,7 @@ Key = tuple[str, str]  # translation key, language
 
 @dataclass
 class Town:
-    """The site, its editor, and the Pagewire that it tells."""
+    """The site, its editor, and the Pagewire that it sends to."""
 
     wagtail: Wagtail
     editor: Editor

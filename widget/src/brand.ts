@@ -1,12 +1,11 @@
 /**
- * A site's own colour, made readable: what is written on it, and what is written in it, keep the contrast that
- * WCAG 2.2 asks for (1.4.3), whatever colour it is.
+ * A site's own colour, adjusted so that text on it and text in it have the contrast of WCAG 2.2 (1.4.3).
  */
 
 type Rgb = readonly [number, number, number];
 
 const ENOUGH = 4.5; // contrast of text (WCAG 2.2, 1.4.3)
-const STEP = 0.05; // of the way to black or white, until it is enough
+const STEP = 0.05; // share of the way to black or white by which a colour moves at a time
 const BLACK: Rgb = [0, 0, 0];
 const WHITE: Rgb = [255, 255, 255];
 // The darker of the light surfaces and the lighter of the dark ones (--raised in chat.css): the harder to read on.
@@ -24,7 +23,7 @@ export function brand(colour: string): Record<string, string> | null {
   };
 }
 
-/** A canvas turns any CSS colour into bytes. */
+/** The bytes of any CSS colour, by means of a canvas. */
 function rgb(colour: string): Rgb | null {
   if (!CSS.supports("color", colour)) return null;
   const canvas = document.createElement("canvas");

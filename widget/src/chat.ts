@@ -27,9 +27,9 @@ import { offerTools } from "./webmcp";
 import { languageOf, type Say, type Word, wordsFor } from "./words";
 
 const MAX_QUESTION = 4_000; // characters; the gateway's limit
-const SUGGESTED = 3; // questions of the site to begin with
-const SPOKEN_FOR = 15_000; // ms that what was announced stays, so that nobody reads the answer twice
-const SIZES = ["wide", "full"] as const; // of the panel, beyond its usual one
+const SUGGESTED = 3; // the site's questions to begin with
+const SPOKEN_FOR = 15_000; // ms until an announcement is removed, so that screen readers do not read the answer twice
+const SIZES = ["wide", "full"] as const; // of the panel, besides the normal size
 const NARROW = "(max-width: 32em), (max-height: 28em)"; // as in chat.css: there the panel covers the page
 
 type Size = (typeof SIZES)[number];
@@ -37,23 +37,23 @@ type Size = (typeof SIZES)[number];
 let sheet: CSSStyleSheet | null = null;
 
 export class PagewireChat extends HTMLElement implements ChatContext {
-  /** Where the gateway is, unless the attribute `gateway` says so: where this script came from. */
+  /** The gateway's address without the attribute `gateway`: the origin of this script. */
   static home = document.baseURI;
 
-  /** What a page's developer has written: the script tag that this was made for, or itself. */
+  /** The element with the developer's attributes: the script tag that made this element, or the element itself. */
   tag: HTMLElement = this;
   say!: Say;
   client!: AnswerClient;
-  #barred = false; // it cannot work as it was set up
+  #barred = false; // whether a fault of the setup keeps it from working
   #tools = new AbortController(); // of an assistant in the browser
-  #complaints = new Set<string>(); // codes that the page's developer was told of
+  #complaints = new Set<string>(); // codes already reported to the page's developer
   #talk!: Talk;
   #past!: ConversationsPanel;
   #openKey = "";
   #sizeKey = "";
   #sizers = new Map<Size, HTMLButtonElement>();
   #shownBefore = false;
-  #before: HTMLElement | null = null; // what had the focus before the panel opened
+  #before: HTMLElement | null = null; // the element with the focus before the panel opened
   #heading = element("h1", { id: "heading" });
   #notice = element("p", { className: "notice" });
   #welcome = element("div", { className: "welcome" });
@@ -136,7 +136,7 @@ export class PagewireChat extends HTMLElement implements ChatContext {
     this.emit("close", {});
   }
 
-  /** Ask as the visitor would. An answer that is still arriving is stopped. */
+  /** Ask a question for the visitor. A running answer is stopped. */
   ask(text: string): void {
     const question = text.trim().slice(0, MAX_QUESTION);
     if (!question) return;
@@ -207,7 +207,7 @@ export class PagewireChat extends HTMLElement implements ChatContext {
     return frame;
   }
 
-  /** The round button opens the panel, and closes it where it is beside it. */
+  /** The round button: opens the panel, and closes it if the panel does not cover the page. */
   #launch(open: boolean): void {
     const button = this.#launcher;
     if (!button) return;
@@ -231,19 +231,19 @@ export class PagewireChat extends HTMLElement implements ChatContext {
     return dialog;
   }
 
-  /** One thing at a time: first the full screen, where it is the visitor's choice; then the panel. */
+  /** Leave the full screen if the visitor has chosen it, else close the panel. */
   #leave(): void {
     if (this.#size === "full" && !matchMedia(NARROW).matches) this.#resize(null);
     else this.close();
   }
 
-  /** Where it covers the page it keeps the focus; beside the page it does not, nor does it take it by itself. */
+  /** A panel that covers the page keeps the focus; one beside the page neither keeps nor takes it. */
   #show(dialog: HTMLDialogElement): void {
     if (matchMedia(NARROW).matches || this.#size === "full") dialog.showModal();
     else dialog.open = true;
   }
 
-  /** Whether it covers the page has changed. What had the focus keeps it, and the view stays where it was. */
+  /** Adapt to a panel that now covers the page, or no longer does. Focus and scroll position stay. */
   #showAgain(dialog: HTMLDialogElement): void {
     if (!dialog.open) return;
     const focused = this.shadowRoot?.activeElement;
@@ -371,7 +371,7 @@ export class PagewireChat extends HTMLElement implements ChatContext {
 
   // What happens
 
-  /** Take up the conversation of this tab, at the first sight of it: before, nothing is asked of the gateway. */
+  /** Resume this tab's conversation when the chat is first visible: until then it sends no request to the gateway. */
   #resume(): void {
     const id = this.#talk.id;
     if (!this.#shownBefore && id) void this.#talk.open(id);
@@ -379,7 +379,7 @@ export class PagewireChat extends HTMLElement implements ChatContext {
     this.#shownBefore = true;
   }
 
-  /** What the site says of itself, where the page does not; without the gateway it stays as it is. */
+  /** Fill in the site's own texts where the page sets none. Without the gateway nothing changes. */
   async #introduce(): Promise<void> {
     const known = await this.client.welcome(this.lang).catch(() => null);
     if (!known) return;
@@ -403,7 +403,7 @@ export class PagewireChat extends HTMLElement implements ChatContext {
     void this.#talk.open(id);
   }
 
-  /** The list of the visitor's conversations, in place of the one that is shown. */
+  /** Show the list of the visitor's conversations instead of the current one. */
   #browse(open: boolean): void {
     this.#past.node.hidden = !open;
     this.#opener.setAttribute("aria-expanded", String(open));
@@ -420,7 +420,7 @@ export class PagewireChat extends HTMLElement implements ChatContext {
 
   #changed(): void {
     this.#welcome.hidden = !this.#talk.empty;
-    // Its place stays, so that what is beside it does not move.
+    // Hidden elements keep their space, so that their neighbours do not move.
     this.#restart.classList.toggle("away", this.#talk.empty);
     const label = this.say(this.#talk.busy ? "stop" : "send");
     this.#submit.ariaLabel = label;

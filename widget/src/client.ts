@@ -14,23 +14,23 @@ import type { ChatRequest, ConversationDetail, ConversationList, Event, Feedback
 
 const PAUSES = [300, 1_000, 2_000, 4_000, 8_000]; // ms before each new try without any progress; then the last again
 const TRIES = 20; // some two minutes
-const STOP_PATIENCE = 5_000; // ms until the next question is asked, whether the gateway has let go of the last or not
-const TOKEN_MARGIN = 30_000; // ms of a visitor token's life that are not relied upon
+const STOP_PATIENCE = 5_000; // ms to wait for the gateway's confirmation of a stop before the next question
+const TOKEN_MARGIN = 30_000; // ms before its end at which a visitor token is renewed
 const CODES: Record<number, string> = { 403: "forbidden", 404: "no-gateway", 405: "no-gateway", 429: "too-many-requests", 502: "unavailable", 504: "unavailable" };
 
 export type Followed = Event | { type: "reconnecting" | "offline" };
 
 /**
- * The gateway refused, or could not be reached: `code` is a problem document's, "network", or, where the gateway has never
- * answered, "unreachable" (nothing does) or "no-gateway" (something else does).
+ * The gateway refused, or could not be reached. `code`: that of the problem document, or "network"; if the gateway has
+ * never answered, "unreachable" (no server answers) or "no-gateway" (another server answers).
  */
 export class AskError extends Error {
   constructor(
     readonly code: string,
     readonly status = 0,
-    readonly requestId = "", // of the answer that is in the way, with "answer-under-way"
-    readonly wait = 0, // seconds that the gateway asks us to wait
-    readonly detail = "", // in the gateway's own words
+    readonly requestId = "", // of the running answer, with "answer-under-way"
+    readonly wait = 0, // seconds to wait, as the gateway asks
+    readonly detail = "", // the gateway's message
   ) {
     super(code);
   }
@@ -38,16 +38,16 @@ export class AskError extends Error {
 
 export class AnswerClient {
   readonly url: string;
-  frequent = false; // whether the site shows what others have asked; known by its welcome
-  labels: Labels = {}; // of the pages that are searched and answered from; none: all
+  frequent = false; // whether the site shows frequent questions; set by its welcome
+  labels: Labels = {}; // of the pages to search; none: all pages
   #storageKey: string;
-  #answers = false; // whether anything has come from there that the page may read
+  #answers = false; // whether the page has read a response of the gateway
   #minting: Promise<string> | null = null;
-  #given: VisitorToken | null = null; // by the website's own server; never stored: it ends with the visitor's login
+  #given: VisitorToken | null = null; // from the website's own server; never stored, since it ends with the login
 
   /**
-   * `base`: where the gateway's API is, for example "https://chat.example.org/v1". `tokenUrl`: where the website's own
-   * server gives the visitor's token, with the access groups of whoever is logged in there; null: nowhere.
+   * `base`: address of the gateway's API, for example "https://chat.example.org/v1". `tokenUrl`: address at which the
+   * website's own server issues visitor tokens, with the access groups of the logged-in user; null: none.
    */
   constructor(
     readonly base: string,
@@ -69,7 +69,7 @@ export class AnswerClient {
       try {
         return await post();
       } catch (error) {
-        // What the visitor asks last is what they want; and a conversation that is gone is begun anew.
+        // The latest question wins over a running answer; and a deleted conversation starts anew.
         if (!(error instanceof AskError)) throw error;
         if (error.code === "answer-under-way") await this.stop(error.requestId, question.conversation_id);
         else if (error.code === "unknown-conversation") question = { ...question, conversation_id: null };
@@ -79,7 +79,7 @@ export class AnswerClient {
     }, signal);
   }
 
-  /** What the gateway says at a path of the site. Throws AskError. */
+  /** The gateway's response at a path of the site. Throws AskError. */
   async get<T>(path: string, signal: AbortSignal): Promise<T> {
     return (await this.#fetch(path, { signal })).json();
   }
@@ -102,7 +102,7 @@ export class AnswerClient {
     yield* this.#follow(() => this.#fetch(path, { signal }), signal, requestId);
   }
 
-  /** Nobody wants more of this answer: its stream ends soon. */
+  /** Stop this answer: its stream ends soon. */
   async stop(requestId: string, conversationId?: string | null): Promise<void> {
     const signal = AbortSignal.timeout(STOP_PATIENCE);
     await this.#fetch(`answers/${requestId}${of(conversationId)}`, { method: "DELETE", signal });
@@ -130,7 +130,7 @@ export class AnswerClient {
     await this.#fetch(`conversations/${id}`, { method: "DELETE" });
   }
 
-  /** All that is kept of the visitor's conversations, for good. */
+  /** Delete all of the visitor's conversations for good. */
   async forgetMe(): Promise<void> {
     await this.#fetch("visitors/me", { method: "DELETE" });
   }
@@ -141,7 +141,7 @@ export class AnswerClient {
     return taken.reference;
   }
 
-  /** What to show before the first question. Public: it takes no token, which would be counted. */
+  /** The texts before the first question. Public, without a token: requests for tokens are counted. */
   async welcome(lang: string): Promise<Welcome> {
     const response = await fetch(`${this.url}/welcome?lang=${encodeURIComponent(lang)}`);
     if (!response.ok) throw new AskError("unavailable", response.status);
@@ -150,7 +150,7 @@ export class AnswerClient {
     return known;
   }
 
-  /** Take back the last question and its answer; what is left. */
+  /** Take back the last question and its answer. Returns the rest. */
   async undo(id: string): Promise<ConversationDetail> {
     return (await this.#fetch(`conversations/${id}/undo`, { method: "POST" })).json();
   }
@@ -180,10 +180,10 @@ export class AnswerClient {
           if (event.type === "done") return;
         }
       } catch (error) {
-        // A refusal is final, unless the gateway we come back to is only just starting.
+        // A refusal is final, unless the gateway is just starting after a lost connection.
         if (signal.aborted || (error instanceof AskError && !(resumable && error.status >= 502))) throw error;
       }
-      // Without a network the question did not get out, as a rule: it is asked as soon as there is one again.
+      // Without a network the question was probably not sent: it is asked once there is a network again.
       if (!navigator.onLine) continue;
       // Before the first event nothing can be resumed, and asking twice would answer twice.
       if (!resumable || failures === TRIES) throw new AskError("network");
@@ -222,12 +222,12 @@ export class AnswerClient {
     }
   }
 
-  /** Why nothing has ever come from the gateway. A browser does not say; it can be tried out. */
+  /** The reason why the gateway has never answered. Browsers hide it, so a further request finds out. */
   async #silence(): Promise<unknown> {
     try {
-      // Without any header, so that it is no question whether it may be asked.
+      // Without headers, so that the browser sends no preflight request.
       await checked(await fetch(`${this.url}/visitor-tokens`, { method: "POST" }));
-      return new AskError("network"); // it answers by now
+      return new AskError("network"); // the gateway answers again
     } catch (error) {
       if (error instanceof AskError) return error;
       const somebody = await fetch(this.url, { mode: "no-cors" }).then(() => true, () => false);
@@ -239,7 +239,7 @@ export class AnswerClient {
     const kept = stored<VisitorToken>(this.#storageKey, "localStorage");
     const good = this.tokenUrl === null ? kept : this.#given;
     if (good && !renew && lasts(good)) return good.token;
-    // Two requests at once need one token, or two visitors would begin where there is one.
+    // Concurrent requests share one token: with two, one visitor would become two.
     this.#minting ??= this.#new(kept, renew).finally(() => {
       this.#minting = null;
     });
@@ -249,11 +249,11 @@ export class AnswerClient {
   async #new(kept: VisitorToken | null, renew: boolean): Promise<string> {
     if (this.tokenUrl === null) return (await this.#mint(kept)).token;
     const own = kept && !renew && lasts(kept) ? kept : await this.#mint(kept);
-    this.#given = (await this.#ask(this.tokenUrl, own)) ?? own; // who is not logged in reads what everybody may
+    this.#given = (await this.#ask(this.tokenUrl, own)) ?? own; // without a login: the public pages
     return this.#given.token;
   }
 
-  /** The website's own server, which knows who is logged in; null when it gives nothing. */
+  /** A token from the website's own server, which knows the logged-in user; null if it issues none. */
   async #ask(url: string, { token }: VisitorToken): Promise<VisitorToken | null> {
     const headers = { "Content-Type": "application/json" };
     try {
@@ -278,7 +278,7 @@ export class AnswerClient {
   }
 }
 
-/** Whose answer it is: the gateway need not search for it. */
+/** The conversation of an answer, which spares the gateway a search. */
 function of(conversationId?: string | null): string {
   return conversationId ? `?conversation_id=${encodeURIComponent(conversationId)}` : "";
 }
@@ -289,14 +289,14 @@ function lasts({ expires_at }: VisitorToken): boolean {
 
 async function checked(response: Response): Promise<Response> {
   if (response.ok) return response;
-  // A proxy before the gateway answers in words of its own.
+  // A proxy in front of the gateway sends other documents.
   const problem = (await response.json().catch(() => ({}))) as { code?: string; request_id?: string; detail?: string };
   const code = problem.code ?? CODES[response.status] ?? "failed";
-  const wait = Number(response.headers.get("Retry-After")) || 0; // a proxy may name a date: then it is not said
+  const wait = Number(response.headers.get("Retry-After")) || 0; // 0 for a date, which a proxy may send
   throw new AskError(code, response.status, problem.request_id, wait, problem.detail);
 }
 
-/** Until the browser has a network at all: trying without one only uses up the tries. */
+/** Wait until the browser has a network: without one, a try would be wasted. */
 async function online(signal: AbortSignal): Promise<void> {
   if (navigator.onLine) return;
   await new Promise<void>((resolve, reject) => {

@@ -1,4 +1,4 @@
-/** What the parts of the chat need of the whole. */
+/** The interface of the chat for its parts. */
 
 import type { AnswerClient } from "./client";
 import type { Trouble } from "./trouble";
@@ -20,11 +20,11 @@ export interface ChatContext {
   readonly client: AnswerClient;
   readonly lang: string; // to answer in
   readonly subheading: "h2" | "h3"; // below the chat's own heading
-  /** What to tell the visitor of a call that failed; `away`: where no server does it. */
+  /** The message for a failed call; `away`: the text if no server was reached. */
   explain(error: unknown, away?: Word): Trouble;
   /** Say something to screen readers, once. */
   announce(text: string): void;
-  /** Put the cursor into the field for the question, when what had it is gone. */
+  /** Move the focus to the question's field, after the focused element was removed. */
   toQuestion(): void;
   emit<K extends keyof ChatEvents>(name: K, detail: ChatEvents[K]): void;
 }

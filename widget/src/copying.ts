@@ -1,7 +1,7 @@
-/** An answer to paste elsewhere: the text as it is shown, without Markdown, with the numbers of its sources. Or to say. */
+/** An answer as plain text: to copy, with the numbers of its sources; or for screen readers. */
 
 const BLOCKS = new Set(["P", "UL", "OL", "BLOCKQUOTE", "PRE", "TABLE", "DIV", "DL"]);
-const PAUSES = new Set(["P", "LI", "DT", "DD", "TD", "TH", "BR", "PRE"]); // behind them, in what is said
+const PAUSES = new Set(["P", "LI", "DT", "DD", "TD", "TH", "BR", "PRE"]); // elements after which screen readers pause
 
 /** Text of rendered Markdown: items with their bullets, rows with tabs between their cells, links with addresses. */
 export function writtenOut(node: Node): string {
@@ -19,7 +19,7 @@ export function spoken(node: Node): string {
 /** `inItem`: of a list, where blocks stand below each other without a blank line. `place`: in its list. */
 function written(node: Node, inItem: boolean, place = 0): string {
   if (!(node instanceof HTMLElement)) return node.textContent ?? "";
-  if (node.tagName === "DETAILS") return ""; // a whole table is not what was answered
+  if (node.tagName === "DETAILS") return ""; // a folded whole table is no part of the answer
   if (node.tagName === "SUP") return ` [${node.textContent}]`;
   if (node.tagName === "PRE") return `\n\n${node.textContent}\n\n`;
   if (node instanceof HTMLTableRowElement) return `\n${[...node.cells].map((cell) => tidy(written(cell, true))).join("\t")}`;

@@ -33,7 +33,7 @@ export function feedback(context: ChatContext, turn: Turn, conversationId: strin
     });
     below.replaceChildren(form);
     form.scrollIntoView({ block: "nearest" });
-    // What was wrong is worth a word; who is content is not asked for more than they want to say.
+    // The form asks what was wrong; after a good rating the comment stays optional and folded.
     if (rating === "down") form.querySelector("textarea")?.focus({ preventScroll: true });
     try {
       await send(rating, null);
@@ -48,7 +48,7 @@ export function feedback(context: ChatContext, turn: Turn, conversationId: strin
   return [element("span", { className: "group" }, ...buttons.values()), below];
 }
 
-/** `send` throws what the gateway or the network says; the visitor is told, and what they wrote stays. */
+/** `send` throws errors of the gateway or the network; the visitor sees a message, and the comment stays. */
 function commentForm(context: ChatContext, send: (comment: string) => Promise<void>): HTMLFormElement {
   const field = element("textarea", { rows: 2, maxLength: MAX_COMMENT, dir: "auto" });
   const label = element("label", {}, context.say("comment"), field);

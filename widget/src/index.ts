@@ -1,6 +1,5 @@
 /**
- * What the script does to the page that loads it: it knows <pagewire-chat>, and puts one into the corner where the
- * script tag names a site.
+ * The script's entry: defines <pagewire-chat>, and adds one to the corner of the page if the script tag names a site.
  *
  *   <script src="https://chat.example.org/widget.js" data-site="town" data-lang="en" defer></script>
  *

@@ -1,4 +1,4 @@
-/** What the script does to the page that loads it: it knows <pagewire-search>. */
+/** The script's entry: defines <pagewire-search>. */
 
 import { PagewireSearch } from "./search";
 

@@ -1,4 +1,4 @@
-/** What the search field says, per language: the words of the gateway's own page of results. English is the fallback. */
+/** The search field's texts by language, those of the gateway's page of results. English is the fallback. */
 
 import words from "../../gateway/site/search_words.json";
 

@@ -1,6 +1,6 @@
 /**
- * What a page's developer wrote in the tag that cannot work. They read in the browser's console what is wrong, what was
- * seen and what would work; visitors read one sentence in their language.
+ * Faults in the tag's attributes. The browser's console shows developers the fault, the value and a working example;
+ * visitors read one sentence in their language.
  */
 
 import type { ChatRequest } from "./wire";
@@ -17,12 +17,12 @@ export function complain(what: string, who = "pagewire-chat"): void {
   console.error(`${who}: ${what}`);
 }
 
-/** Whether something in a script tag says that a chat is wanted, well written or not. */
+/** Whether a script tag has any attribute of the chat, even a misspelled one. */
 export function wanted(tag: HTMLScriptElement): boolean {
   return [...tag.attributes].some(({ name }) => meant(tag, name) !== null);
 }
 
-/** Complains of attributes that are not read but written almost like one that is. */
+/** Reports unknown attributes that are spelled almost like a known one. */
 export function checkNames(tag: HTMLElement): void {
   for (const { name, value } of tag.attributes) {
     const right = meant(tag, name);
@@ -42,7 +42,7 @@ export function labelsIn(written: string): Labels | null {
   return labels;
 }
 
-/** What keeps the chat from working whatever the gateway says; null: nothing. `home`: the gateway's address, as written. */
+/** A fault that keeps the chat from working with any gateway; null: none. `home`: the gateway's address, as written. */
 export function barrier(tag: HTMLElement, site: string | null, home: string, labels = ""): string | null {
   if (location.protocol === "file:") {
     return (
@@ -63,7 +63,7 @@ export function barrier(tag: HTMLElement, site: string | null, home: string, lab
   return null;
 }
 
-/** What is to be changed where the gateway refuses, or where there is none; null: it is no matter of how it was set up. */
+/** The change that the setup needs after a refusal or without a gateway; null: the setup is not the reason. */
 export function remedy(tag: HTMLElement, code: string, site: string, base: string): string | null {
   const gateway = `${base} (from ${written(tag, "gateway")}, or the script's own address)`;
   switch (code) {
@@ -87,7 +87,7 @@ function written(tag: HTMLElement, name: string): string {
   return tag instanceof HTMLScriptElement ? DATA + name : name;
 }
 
-/** The attribute that is meant by one of the tag's: itself, or one that is hardly different; null: none of ours. */
+/** The known attribute that one of the tag's stands for: itself, or one that is hardly different; null: none. */
 function meant(tag: HTMLElement, name: string): string | null {
   const bare = name.startsWith(DATA) ? name.slice(DATA.length) : name;
   if (name in tag) return null; // any element has it

@@ -15,10 +15,10 @@ const EDGE_WORDS = 5; // words at each end of a long quote: enough for a browser
 const DESCRIPTION = /^Description: (.+)$/m; // the other short fields are for the search
 const LONG_QUOTE = 90; // characters from which a text fragment is given by its two ends
 
-/** As an answer comes; of a kept one, its passage is not known. `heading`: short fields of its page, a line each. */
+/** A source of a streamed answer; stored answers have no passage. `heading`: short fields of its page, one a line. */
 export type ShownSource = (Source | CitedSource) & { text?: string; heading?: string };
 
-/** A source under the number that the reader sees, which is not that of the wire. */
+/** A source with the number that the reader sees, which differs from that in the events. */
 export interface NumberedSource {
   number: number;
   source: ShownSource;
@@ -48,7 +48,7 @@ export function sourceLink(source: ShownSource, quote: string | null, text: stri
   return element("a", { href, target: "_blank", rel: "noopener", dir: "auto" }, text);
 }
 
-/** Of when a source is, as it says itself or its CMS does; nothing where nobody says so. */
+/** The date of a source, from its own data or its CMS; empty without one. */
 function asOf(say: Say, source: ShownSource): HTMLElement[] {
   const at = new Date(source.changed_at ?? source.published_at ?? "");
   if (Number.isNaN(at.getTime())) return [];
@@ -106,7 +106,7 @@ function titleLink(source: ShownSource, quote: string | null): HTMLElement {
   return link;
 }
 
-/** What was read of the page; of a kept answer the cited sentences only. */
+/** The passage of a source; for a stored answer only the cited sentences. */
 function passage(say: Say, { number, source, quotes }: NumberedSource): HTMLElement {
   // It scrolls by itself, also for the keyboard.
   const body = element("blockquote", { className: "prose", tabIndex: 0, lang: source.lang });

@@ -1,4 +1,4 @@
-/** How an answer came about, in a fold below it: only where the site wants it, and the gateway sends the steps. */
+/** The steps of an answer, folded below it, if the gateway sends them (a setting of the site). */
 
 import { element } from "./dom";
 import type { Say } from "./words";

@@ -1,4 +1,4 @@
-/** What the browser keeps for us, on the host page's origin; where it keeps nothing (a sandbox), all is forgotten. */
+/** The browser's storage on the host page's origin. Without one (in a sandbox), nothing is stored. */
 
 type Store = "sessionStorage" | "localStorage"; // for this tab, or for longer
 

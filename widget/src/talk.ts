@@ -13,16 +13,16 @@ import type { Trouble } from "./trouble";
 import { Turn } from "./turn";
 import type { NextQuestions, QuestionMeaning } from "./wire";
 
-const CITED = 20; // pages by which the next questions are looked for; the gateway's limit
-const PATIENCE = 5_000; // ms until they are not wanted any more
-const LONGEST_QUESTION = 0.4; // of the view: of a longer question the end is shown, so that there is room for its answer
+const CITED = 20; // cited pages for which frequent questions are requested; the gateway's limit
+const PATIENCE = 5_000; // ms to wait for frequent questions
+const LONGEST_QUESTION = 0.4; // share of the view; of a longer question only the end is shown, to leave room for the answer
 export class Talk {
   readonly list = element("ol", { className: "turns" });
   #key: string;
   #running: AbortController | null = null; // of the answer that is arriving
   #last: Turn | null = null;
-  #shown = 0; // counts what was shown in place of something else
-  #stopping: Promise<void> = Promise.resolve(); // until the gateway knows that nobody wants the answer any more
+  #shown = 0; // counts the conversations shown so far
+  #stopping: Promise<void> = Promise.resolve(); // settles when the gateway has confirmed the stop
 
   /** `changed` is called when an answer begins or ends, and when the conversation does. */
   constructor(
@@ -47,7 +47,7 @@ export class Talk {
     return stored<string>(this.#key);
   }
 
-  /** What is asked last is what is wanted: an answer that is still arriving is stopped. */
+  /** Ask a question. A running answer is stopped. */
   async ask(question: string): Promise<void> {
     const { client, lang } = this.context;
     if (this.busy) this.stop();
@@ -59,7 +59,7 @@ export class Talk {
     });
   }
 
-  /** The answer ends here, at once; the gateway is told. */
+  /** Stop the answer at once, and send the stop to the gateway. */
   stop(): void {
     const running = this.#running;
     const turn = this.#last;
@@ -70,7 +70,7 @@ export class Talk {
     this.#end(turn, null, true);
   }
 
-  /** Show a conversation that was begun before, and go on reading where an answer is under way. */
+  /** Show an earlier conversation, and continue a running answer. */
   async open(id: string): Promise<void> {
     this.#clear();
     store(this.#key, id); // what is asked before it is there belongs to it as well
@@ -142,7 +142,7 @@ export class Talk {
     this.changed();
   }
 
-  /** Stop reading; the answer goes on and is there when it is wanted. */
+  /** Stop reading. The gateway finishes the answer, which can be opened later. */
   leave(): void {
     if (this.busy) this.#last?.end();
     this.#running?.abort();
@@ -180,11 +180,11 @@ export class Talk {
     });
   }
 
-  /** What others have asked about the same pages, where the site shows it; without it the answer is as good. */
+  /** Frequent questions about the cited pages, if the site shows them. Errors are ignored. */
   async #lead(turn: Turn): Promise<void> {
     const { client, lang } = this.context;
     const pages = turn.cited.slice(0, CITED);
-    // Others have asked of all pages, not of those with these labels.
+    // Frequent questions cover all pages, not only those with these labels.
     if (!client.frequent || !pages.length || Object.keys(client.labels).length) return;
     const asked = new URLSearchParams([["q", turn.question], ["lang", lang], ...pages.map((page) => ["page", page])]);
     const signal = AbortSignal.timeout(PATIENCE);
@@ -259,7 +259,7 @@ export class Talk {
       void this.ask(turn.question);
       return;
     }
-    // It was accepted, and its answer may be there by now: to ask anew would be to ask twice.
+    // The question was accepted and may be answered by now: asking again would ask twice.
     const again = this.#begin(turn.question);
     again.requestId = turn.requestId;
     void this.#resume(again);
@@ -300,13 +300,13 @@ export class Talk {
     );
   }
 
-  /** A conversation of which nothing is left goes, too. */
+  /** Take back the last turn; a conversation without turns is deleted. */
   async #takeBack(turn: Turn, id: string): Promise<void> {
     const { client, explain } = this.context;
     await this.#stopping;
     try {
       const left = await client.undo(id).catch(async (error: unknown) => {
-        // Perhaps it was done, and only its answer was lost: to do it again would take back one question more.
+        // The request may have succeeded with a lost response: a retry would take back one more question.
         const there = await client.conversation(id).catch(() => null);
         if (!there || there.turns.at(-1)?.request_id === turn.requestId) throw error;
         return there;

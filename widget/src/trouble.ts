@@ -1,4 +1,4 @@
-/** What a visitor is told when the gateway refuses, or cannot be reached: one plain sentence, and whether to try again. */
+/** The message for a visitor when the gateway refuses or cannot be reached: one sentence, and whether to try again. */
 
 import { AskError } from "./client";
 import type { ChatContext } from "./context";
@@ -24,16 +24,16 @@ export interface Trouble {
   again: boolean; // whether asking again can help at all
 }
 
-/** `away`: what is said where no server does it. */
+/** `away`: the text if no server was reached. */
 export function troubleOf(error: unknown, say: Say, away: Word = "unavailable"): Trouble {
   const { code, status, wait, detail } = error instanceof AskError ? error : new AskError("network"); // fetch itself failed
   const word = REASONS[code] ?? (status >= 502 || code === "unreachable" ? away : "failed");
-  // The site may say it in words of its own; all other refusals are written for programs.
+  // Only this message is written for visitors, perhaps in the site's own words; other refusals are for programs.
   const message = (code === "chat-off" && detail) || say(word);
   return { code, message, wait: status === 429 ? wait : 0, again: word !== "refused" };
 }
 
-/** The sentence on something other than an answer that failed, which screen readers are told as well. */
+/** The message for a failed action other than an answer; screen readers read it too. */
 export function trouble({ explain, announce }: ChatContext, error: unknown): HTMLElement {
   const { message } = explain(error, "failed");
   announce(message);

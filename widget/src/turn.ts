@@ -1,4 +1,4 @@
-/** One question and its answer on the screen: what each event of the answer stream does to it. */
+/** One question and its answer on the screen, updated by the events of the answer stream. */
 
 import type { Followed } from "./client";
 import type { ChatContext } from "./context";
@@ -11,14 +11,14 @@ import { stepsFold } from "./steps";
 import { type NumberedSource, type ShownSource, citedSources, numbered, relatedPages, sourceLink, wholeTable } from "./sources";
 import type { Answered, AskedTurn, Citation, Doubted, Feedback, QuestionMeaning, WholeTable } from "./wire";
 
-/** What is known of an answer that is whole, as it comes or as it was kept. */
+/** The fields of a complete answer, streamed or stored. */
 type Whole = Answered | AskedTurn;
 
 const RELATED = 3; // pages offered when the answer cites none ...
 const MORE = 2; // ... or only shows a place on one
-const LONG = 8_000; // ms without news after which the visitor is told that it takes long
+const LONG = 8_000; // ms without an event until the visitor reads that it takes long
 const SECOND = 1_000; // ms
-const RESTS = 3; // times as long as the last drawing of a growing answer took, until the next one
+const RESTS = 3; // pause between two renderings of a growing answer, as a multiple of the last one's duration
 const UNITS = [["hour", 3_600], ["minute", 60], ["second", 1]] as const; // in seconds
 
 export class Turn {
@@ -26,8 +26,8 @@ export class Turn {
   readonly asked = element("p", { className: "question" });
   requestId = "";
   feedback: Feedback | null = null;
-  courtesy = false; // nothing was asked, so nothing can be done with the answer
-  rating: HTMLElement[] | null = null; // where the visitor says whether it helped
+  courtesy = false; // a courtesy has no actions below it
+  rating: HTMLElement[] | null = null; // the buttons for feedback
   #status = element("p", { className: "status" });
   #text = element("div", { className: "text prose" });
   #foot = element("div", { className: "foot" });
@@ -85,7 +85,7 @@ export class Turn {
     return [writtenOut(this.#text), ...(sources.length ? [sources.join("\n")] : [])].join("\n\n");
   }
 
-  /** What is going on; empty when nothing is. Where it goes on for long, the visitor is told so, once. */
+  /** Show the current activity; empty: none. If it takes long, a message appears once. */
   status(text: string): void {
     clearTimeout(this.#patience);
     if (text !== this.#status.textContent) this.#status.textContent = text;
@@ -111,7 +111,7 @@ export class Turn {
     else this.end();
   }
 
-  /** What a visitor can do with the answer: in place of what was there. */
+  /** Replace the actions below the answer. */
   offer(...parts: Node[]): void {
     this.#actions.replaceChildren(...parts);
     this.#actions.hidden = !parts.length;
@@ -124,7 +124,7 @@ export class Turn {
     this.#person.hidden = false;
   }
 
-  /** What may be meant by a question that many pages speak of; `ask` is called with what is chosen. */
+  /** Narrower questions, for a question that fits many pages; `ask` is called with the chosen one. */
   narrow(topics: readonly QuestionMeaning[], ask: (question: string) => void): void {
     const choices = topics.map(({ label, question }) => element("li", {}, textButton(label, () => ask(question))));
     const title = element(this.context.subheading, { textContent: this.context.say("narrower") });
@@ -132,7 +132,7 @@ export class Turn {
     this.#narrower.hidden = !topics.length;
   }
 
-  /** What others have asked about the pages of this answer; `ask` is called with what is chosen. */
+  /** Frequent questions about the answer's pages; `ask` is called with the chosen one. */
   lead(questions: readonly string[], ask: (question: string) => void): void {
     const choices = questions.map((question) => element("li", {}, textButton(question, () => ask(question))));
     const title = element(this.context.subheading, { textContent: this.context.say("next") });
@@ -192,14 +192,14 @@ export class Turn {
     }
   }
 
-  /** Nothing more comes. */
+  /** End without further events. */
   end(): void {
     this.node.classList.remove("busy");
     if (this.#frame) this.#drawNow();
     this.status("");
   }
 
-  /** End where it is: the visitor wants no more of it. */
+  /** End at the current text: the visitor has stopped the answer. */
   stop(): void {
     this.end();
     const stopped = element("p", { className: "note", textContent: this.context.say("stopped") });
@@ -207,13 +207,13 @@ export class Turn {
     this.#foot.replaceChildren(...(this.#numbered().length ? this.#footnotes() : []), stopped);
   }
 
-  /** Something that the visitor wanted done with it has failed. */
+  /** Show that an action on the answer has failed. */
   tell(message: string): void {
     this.#foot.querySelector(":scope > .told")?.remove();
     this.#foot.append(element("p", { className: "trouble told", textContent: message }));
   }
 
-  /** End with a plain sentence, and with a way on where there is one: after `wait` seconds, if that is known. */
+  /** End with a message, and with a button to try again, if that helps; after `wait` seconds, if known. */
   fail(message: string, way?: HTMLElement, wait = 0): void {
     this.end();
     this.#trouble = message;
@@ -291,7 +291,7 @@ export class Turn {
     if (this.#text.dir !== dir) this.#text.dir = dir; // else all of it would be laid out anew
   }
 
-  /** Only sources that are known: a number nobody can follow is worse than none. */
+  /** Only citations of known sources: a number without a link is worse than none. */
   #numbered(): NumberedSource[] {
     return numbered(this.#sources, this.#citations, this.#cited);
   }

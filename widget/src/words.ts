@@ -1,4 +1,4 @@
-/** What the chat itself says, per language. English is the fallback. */
+/** The chat's own texts by language. English is the fallback. */
 
 import { ar } from "./words/ar";
 import { de } from "./words/de";

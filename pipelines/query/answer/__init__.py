@@ -1,1 +1,1 @@
-"""The answer stage: a model by the site's strategy, or quotes, with citations that are checked."""
+"""The answer stage: a model writes by the site's strategy, or the pages are quoted; citations are checked."""

@@ -1,9 +1,9 @@
-"""Answering: from sources to the events a visitor sees, by a model or by quoting.
+"""Answering: turns sources into the events of an answer, by a model or by quoting.
 
 query.retrieved ─▶ rephrased, sources ─▶ token, citation ... ─▶ answer, done ─▶ answer.events
-                          model there ─▶ the site's strategy writes
-       none, or it breaks down for good ─▶ the best sentences are quoted
-          the visitor has had enough ─▶ the model is hung up on, what there is is the answer
+                         with a model ─▶ the site's strategy writes
+     without one, or after it has failed ─▶ the best units are quoted
+                 the visitor stops it ─▶ the model's stream is closed, and the text so far is the answer
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from pipelines.query.outcomes import became
 from pipelines.query.ports import ContentFiltered, ExamplePicker, ModelError, TokensSpent
 from pipelines.query.publish import Publication
 from pipelines.query.settings import QuerySettings
-from pipelines.query.spending import Spending
+from pipelines.query.token_budget import TokenBudget
 from pipelines.query.translate import Translator
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.settings import StrategyName
@@ -74,24 +74,24 @@ from text.markdown import as_text
 
 log = structlog.get_logger(__name__)
 
-QUOTING_TIME = 5.0  # seconds of the visitor's time that the model does not get: quoting needs some
+QUOTING_TIME = 5.0  # seconds before the deadline at which the model must end, so that there is time to quote
 TRACE_STEPS = 40
-LONGER = 4  # times the tokens of a model that had not begun to answer when they were spent
+LONGER = 4  # factor for the token limit of a model that was still thinking when it reached the limit
 
 
 @dataclass
 class _Made:
-    """What has come of one answer."""
+    """The state of one answer."""
 
     sources: tuple[Source, ...]
     strategy: str = "quote"
     extractive: bool = True
     certainty: Certainty | None = None
-    corrected: bool = False  # its words are an editor's
+    corrected: bool = False  # an editor wrote its text
     cut: bool = False
     left_out: int = 0
     doubted: tuple[Doubted, ...] = ()
-    reasons: list[DoubtedSentence] = field(default_factory=list)  # of doubts, those of earlier tries too
+    reasons: list[DoubtedSentence] = field(default_factory=list)  # including those of earlier tries
     tables: list[WholeTable] = field(default_factory=list)
     pending: PendingCall | None = None
     prompt: tuple[ChatMessage, ...] = ()
@@ -116,11 +116,11 @@ class Answering:
     """Writes answers. One per process.
 
     Args:
-        strategies: by name; none where there is no model.
-        translator: of our own sentences; none where there is no model.
-        courteous: answers what is asked about the conversation; none where there is no model.
-        examples: picks worked answers that are like the one wanted; default: the prompt's own, all of them.
-        spending: knows when a site's tokens of the day are spent; default: they never are.
+        strategies: by name; empty without a model.
+        translator: translates our own sentences; None without a model.
+        courteous: answers questions about the conversation; None without a model.
+        examples: picks similar worked answers; default: all of the prompt's own.
+        token_budget: limits a site's tokens of the day; default: no limit.
     """
 
     def __init__(
@@ -132,24 +132,24 @@ class Answering:
         courteous: Strategy | None = None,
         clock: Clock | None = None,
         examples: ExamplePicker | None = None,
-        spending: Spending | None = None,
+        token_budget: TokenBudget | None = None,
     ) -> None:
         self._settings = settings
         self._translator = translator
         self._prompts = site_prompts
-        self._strategies = {str(name): strategy for name, strategy in strategies.items()}  # `quote` is none of them
+        self._strategies = {str(name): strategy for name, strategy in strategies.items()}  # without `quote`
         self._courteous = courteous
         self._clock = clock or datetime.now
         self._examples = examples
-        self._spending = spending
+        self._token_budget = token_budget
 
     async def answer(self, retrieved: Retrieved, to: Publication, stopped: asyncio.Event) -> AnswerRecord:
         """Publish the whole answer, `rephrased` to `done`.
 
         Args:
-            stopped: set when the visitor wants no more: then the answer ends with what there is of it.
+            stopped: set when the visitor stops the answer, which then ends with the text so far.
 
-        Returns: How the answer came about.
+        Returns: Model calls and doubts, for the question log.
 
         Raises: Retryable: the broker is away.
         """
@@ -163,11 +163,11 @@ class Answering:
         await to.put(
             QuestionRephrased(question=retrieved.question, mode=retrieved.mode),
             SourcesFound(grade=retrieved.grade, sources=retrieved.sources),
-            more=not self._strategies,  # without a model, the answer is there at once
+            more=not self._strategies,  # without a model, the answer follows at once
         )
         made = _Made(retrieved.sources, usage=retrieved.usage)
         did = self._settings.flow_of(request.site, request.under).rephrase
-        if did == "expand" and retrieved.usage.completion_tokens:  # a model has written what is searched for
+        if did == "expand" and retrieved.usage.completion_tokens:  # a model has written the search text
             ms = retrieved.timings_ms.get("rephrase", 0.0)
             made.note(Step(kind="model", asked=did, said=shortened(retrieved.question), ms=ms))
         if stopped.is_set():
@@ -247,7 +247,7 @@ class Answering:
         )
 
     async def _write(self, task: Task, made: _Made, to: Publication, stopped: asyncio.Event) -> str | None:
-        """Publish the text. Returns: the code of the error that the visitor gets instead."""
+        """Publish the text. Returns: the code of an error, if the visitor gets one instead."""
         if task.retrieved.courtesy is not None:
             made.certainty = "courtesy"
             return await self._reply(task, task.retrieved.courtesy, made, to, stopped)
@@ -258,8 +258,8 @@ class Answering:
         flow = self._settings.flow_of(retrieved.request.site, retrieved.request.under)
         name: str = retrieved.request.under.strategy or self._settings.site(retrieved.request.site).strategy
         strategy = self._strategies.get(name)
-        if strategy is not None and self._spending is not None and self._spending.over(retrieved.request.site):
-            # As if there were no model, whatever the search hoped from one.
+        if strategy is not None and self._token_budget is not None and self._token_budget.over(retrieved.request.site):
+            # The retrieve stage graded for a model; without one the grade may be worse.
             made.note(Step(kind="error", said=TokensSpent.code))
             strategy = None
             if flow.gate and retrieved.sure is not None:
@@ -278,15 +278,15 @@ class Answering:
                 spent = isinstance(failure, TokensSpent)
                 if isinstance(failure, ContentFiltered) or not (made.sources or spent):
                     return failure.code
-                # What a visitor needs is on the pages: quote them. What was streamed so far is taken back.
+                # The pages can still be quoted, after the streamed text is discarded.
                 log.warning("the model failed, quoting instead", code=failure.code, error=str(failure))
                 await to.restart()
         made.strategy, made.extractive, made.cut, made.left_out, made.doubted = "quote", True, False, 0, ()
-        # Of a tool's result no page says anything, so there is nothing to quote.
+        # Only pages can be quoted, not results of tools.
         made.sources, made.pending = tuple(each for each in made.sources if each.kind == "page"), None
-        # What the strategy has found since is more than the gate knew.
+        # The grade does not count if the strategy has found further sources.
         if made.sources and not (refuses and made.sources == retrieved.sources):
-            # Evidence names the sources by number: what a strategy has found since has other numbers.
+            # Evidence refers to the numbers of the retrieved sources, which the strategy's sources do not have.
             found = {"sources": made.sources} | (
                 {} if made.sources == retrieved.sources else {"evidence": (), "parts": (), "tables": ()}
             )
@@ -302,18 +302,18 @@ class Answering:
             made.certainty = "pages"
             asked = retrieved.request
             contact = self._prompts.of(asked.site).reached_by(self._settings.site(asked.site), asked.lang)
-            said = await self._said(reply(retrieved, phrases, contact), retrieved.request)
-            await to.put(Token(text=said), more=True)
+            text = await self._translated(reply(retrieved, phrases, contact), retrieved.request)
+            await to.put(Token(text=text), more=True)
         return None
 
     async def _reply(
         self, task: Task, courtesy: CourtesyKind, made: _Made, to: Publication, stopped: asyncio.Event
     ) -> str | None:
-        """Publish one decent sentence. The model is asked only about the conversation, which it has read."""
+        """Publish a courtesy: a fixed sentence, or a model's reply to a question about the conversation."""
         made.strategy = "courtesy"
         asked = task.retrieved.request
         if task.retrieved.person:
-            await to.put(Token(text=await self._said(self._to_a_person(asked), asked)), more=True)
+            await to.put(Token(text=await self._translated(self._to_a_person(asked), asked)), more=True)
             return None
         task = replace(task, room=self._settings.step(task.retrieved.request.site, "courtesy").max_tokens or task.room)
         if courtesy == "conversation" and self._courteous is not None and task.retrieved.request.history:
@@ -325,21 +325,21 @@ class Answering:
                 await to.restart()
         made.extractive, made.cut = True, False
         text = self._phrases(task.retrieved.request).say(courtesy, task.retrieved.request.lang)
-        await to.put(Token(text=await self._said(text, task.retrieved.request)), more=True)
+        await to.put(Token(text=await self._translated(text, task.retrieved.request)), more=True)
         return None
 
     def _to_a_person(self, asked: Question) -> str:
-        """How to reach somebody: by the form, where the site has one, and in its own words."""
+        """The offer of the form, if the site has one, and the site's contact."""
         site = self._settings.site(asked.site)
         form = self._phrases(asked).say("person", asked.lang) if site.hands_over else ""
         return "\n\n".join(filter(None, (form, self._prompts.of(asked.site).reached_by(site, asked.lang))))
 
     async def _exemplified(self, task: Task) -> Task:
-        """With the worked answers that are most like the one wanted, and what marks a sentence that is in doubt."""
+        """The task with similar worked answers, and with the note that marks a doubtful sentence."""
         retrieved = task.retrieved
         if task.check == "mark":
             note = self._phrases(retrieved.request).say("doubted", retrieved.request.lang)
-            task = replace(task, note=await self._said(note, retrieved.request))
+            task = replace(task, note=await self._translated(note, retrieved.request))
         if self._examples is None:
             return task
         lang = retrieved.request.lang
@@ -348,10 +348,10 @@ class Answering:
     async def _own_words(self, request: Question) -> OwnWords:
         phrases, lang = self._phrases(request), request.lang
         ours = (phrases.say("lead-in", lang), phrases.say("closest", lang), phrases.say("missing", lang))
-        return OwnWords(*[await self._said(text, request) for text in ours])
+        return OwnWords(*[await self._translated(text, request) for text in ours])
 
-    async def _said(self, text: str, request: Question) -> str:
-        """Our own words, in the visitor's language even where we have none in it."""
+    async def _translated(self, text: str, request: Question) -> str:
+        """Our own sentence, translated if we have none in the visitor's language."""
         phrases = self._phrases(request)
         if self._translator is None or phrases.speaks(request.lang):
             return text
@@ -362,7 +362,7 @@ class Answering:
     async def _by_model(
         self, strategy: Strategy, task: Task, made: _Made, to: Publication, stopped: asyncio.Event
     ) -> PagewireError | None:
-        """Run the strategy, again where that may help. Returns: what failed in the end."""
+        """Run the strategy, and retry where that may help. Returns: the last failure, if no try succeeded."""
         failures: list[ModelError] = []
         while not stopped.is_set():
             made.cut, made.left_out, made.doubted, made.pending = False, 0, (), None
@@ -414,7 +414,7 @@ def _findings(retrieved: Retrieved, answered: Answered, made: _Made) -> TrialFin
 
 
 async def _corrected(right: Corrected, made: _Made, to: Publication) -> None:
-    """Publish an editor's words; an answer cites the page that it is about."""
+    """Publish an editor's text. A fixed answer cites its page."""
     text = as_text(right.text)
     made.strategy, made.certainty, made.corrected = "correction", "said", True
     await to.put(Token(text=text), more=True)
@@ -423,7 +423,7 @@ async def _corrected(right: Corrected, made: _Made, to: Publication) -> None:
 
 
 async def _publish(piece: Piece, made: _Made, to: Publication) -> None:
-    """Note a piece, or put its event, which the publication holds for those that follow at once."""
+    """Keep a piece in `made`, or put it as an event, which waits for the other events of the batch."""
     match piece:
         case Step():
             made.note(piece)

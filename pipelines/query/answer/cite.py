@@ -1,4 +1,4 @@
-"""Cite: markers in the model's text become citations, checked against the sources.
+"""Cite: turns markers in the model's text into citations, checked against the sources.
 
     "Open on Monday [1][7]. See " ─▶ "Open on Monday. See", Citation n=1 of its first 14 characters   (there is no 7)
 
@@ -44,7 +44,7 @@ _NO_SPACE_BEFORE = frozenset(".,;:!?…)]}»”。，！？、")
 
 
 class CitationParser:
-    """Takes the model's text piece by piece. However it is cut, text and citations are the same.
+    """Takes the model's text piece by piece. Text and citations do not depend on the pieces.
 
     `length` and `part` are of the answer so far, without markers; `citations` point into it, in the order of their
     ends; `dropped` counts the numbers that were no source.
@@ -76,7 +76,7 @@ class CitationParser:
 
     @property
     def settled(self) -> int:
-        """Up to here in the text nothing but the next sentence's citations can come; its last line may have more."""
+        """The offset up to which the text is final: only citations of the next sentence or the last line may follow."""
         return self._line_at if self._leading else self.length
 
     def feed(self, piece: str) -> None:
@@ -84,10 +84,10 @@ class CitationParser:
             self._step(ch)
 
     def finish(self, *, cut: bool = False) -> None:
-        """What only the end makes certain. White space at the end is not part of the answer.
+        """Process the held text at the end. White space at the end is not part of the answer.
 
         Args:
-            cut: the text breaks off: what may have become a marker is none of it.
+            cut: whether the text breaks off: then the beginning of a marker is dropped.
         """
         while self._held and not _MARKER.fullmatch(self._held) and not cut:
             self._release()
@@ -121,7 +121,7 @@ class CitationParser:
             self._gap += ch if len(self._gap) < BLANK else ""
 
     def _release(self) -> None:
-        """No marker begins where we thought; one may begin behind it."""
+        """Release held text that is no marker; another marker may begin in it."""
         held, self._held = self._held, ""
         self._write(held[0])
         for ch in held[1:]:
@@ -171,7 +171,7 @@ class CitationParser:
             self._cite(known, *self._span)
 
     def _supported(self) -> tuple[int, int]:
-        """From the start of the last sentence, or from the marker before if there are words since."""
+        """The start of the supported text: of the last sentence, or the marker before, if there are words between."""
         end = self.length
         at = max(self._line_at, end - LONGEST)
         start = at + last_start(self.part(at))
@@ -182,7 +182,7 @@ class CitationParser:
         return start + lead.end() if lead else start, end
 
     def _settle_leading(self) -> None:
-        """The line is complete, or long enough: its leading markers support it."""
+        """Let leading markers cite their line, once it is complete or long enough."""
         if self._leading:
             lead = _LEAD.match(self.part(self._line_at))
             self._cite(self._leading, self._line_at + lead.end() if lead else self._line_at, self.length)
@@ -199,16 +199,16 @@ class CitationParser:
 
 
 class Origins:
-    """The sentences of a source, to find the one that a statement was made of."""
+    """Finds the sentence of a source from which a statement was made."""
 
     def __init__(self, source: Source) -> None:
         sentences = (plain(source.text[each.start : each.end]) for each in split(source.text, source.lang))
         self._sentences = [(frozenset(stems(sentence)), sentence) for sentence in sentences]
 
     def of(self, said: frozenset[str]) -> str | None:
-        """The sentence that shares most words with the statement; None where that is not much.
+        """The sentence that shares most words with the statement; None if it shares too few.
 
-        Found by words alone, so never across languages.
+        It compares words only, so it finds nothing across languages.
 
         Args:
             said: the statement's stems.
@@ -223,7 +223,7 @@ class Origins:
 
 
 def used_sources(sources: Iterable[Source], citations: Iterable[Citation]) -> tuple[Source, ...]:
-    """All sources, `cited` true on those that a citation names."""
+    """All sources, with `cited` set on those with a citation."""
     numbers = {citation.n for citation in citations}
     return tuple(source.model_copy(update={"cited": source.n in numbers}) for source in sources)
 

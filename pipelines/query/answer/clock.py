@@ -1,4 +1,4 @@
-"""Clock: what time it is where a site is. Benchmarks and tests ask on a day of their choice."""
+"""Clock: the time in a site's zone. Benchmarks and tests set a fixed time."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Clock = Callable[[ZoneInfo], datetime]  # the time there
 
 
 def clock_of(path: Path | None) -> Clock:
-    """The machine's, or one that stands still at the time that a file names, as ISO 8601, until it is written again.
+    """The machine's clock, or one that shows the time in a file (ISO 8601).
 
-    Only who may write on the machine sets it: no visitor can tell us what day it is. Read for every answer, on the
-    loop: it is one line, and not there in production. Where the file names no zone, its time is that of the site; an
-    empty file is the machine's clock.
+    The time comes from a file, so that no visitor can set it. The file is read for every answer, on the event loop: it
+    has one line, and does not exist in production. A time without a zone is in the site's zone; an empty file means the
+    machine's clock.
     """
     if path is None:
         return datetime.now
 
     def filed(zone: ZoneInfo) -> datetime:
-        """Raises: SettingsError: there is no such file, or no time in it."""
+        """Raises: SettingsError: the file is missing, or has no time."""
         try:
             said = path.read_text(encoding="utf-8").strip()
             then = datetime.fromisoformat(said) if said else datetime.now(zone)

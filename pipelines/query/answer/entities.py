@@ -1,9 +1,9 @@
-"""Entities: `AT&amp;T` in a model's text is AT&T. Pages were read so as well.
+"""Entities: replaces HTML entities in a model's text (`AT&amp;T` becomes AT&T), as in pages.
 
     "12&nbsp;eu" "ros, see `a &amp; b`" ─▶ "12\\u00a0eu" "ros, see `a &amp; b`"
 
-Read before anything else is (links, citations), so that nothing can be hidden from it in this way. A character that
-Markdown would take for a mark of its own is written with a backslash, and code stays as it is: so CommonMark has it.
+This is the first filter, so that entities hide nothing from the filters for links and citations. A character that is a
+mark of Markdown is escaped with a backslash, and code is left unchanged, as CommonMark has it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class EntityReader:
         self._code = CodeSpans()
 
     def feed(self, piece: str) -> str:
-        """What is certain after this piece."""
+        """The text that is final after this piece."""
         said: list[str] = []
         for ch in piece:
             if self._held:
@@ -78,7 +78,7 @@ class EntityReader:
         return "".join(said)
 
     def finish(self) -> str:
-        """What only the end makes certain."""
+        """The text that is final only at the end."""
         held, self._held = self._held, ""
         return held
 

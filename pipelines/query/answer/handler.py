@@ -1,7 +1,7 @@
 """The answer stage: decode, answer, publish.
 
 query.retrieved ─▶ answer ─▶ answer.events
-                          └▶ query.outcomes, when all of them are out
+                          └▶ query.outcomes, after the last event
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ logger = structlog.get_logger(__name__)
 
 
 def answer_handler(answering: Answering, log: LogReader, stops: Stops, outcomes: Outcomes) -> Handler:
-    """Passages become an answer, streamed, until it is written or the visitor stops it."""
+    """A handler that streams an answer from the passages, until it ends or the visitor stops it."""
 
     async def handle(record: Record, sender: Sender) -> None:
         retrieved = Retrieved.decode(record.value)
         publication = await begin(record, retrieved.request, sender, log)
-        if isinstance(publication, Published):  # its writer may have died before it said the outcome
-            await outcomes.say(retrieved, publication, sender, again=True)
+        if isinstance(publication, Published):  # its writer may have died before it sent the outcome
+            await outcomes.send(retrieved, publication, sender, again=True)
             return
         async with stops.watch(retrieved.request) as stopped:
             made = await answering.answer(retrieved, publication, stopped)
-        await outcomes.say(retrieved, publication.published, sender, made=made)
+        await outcomes.send(retrieved, publication.published, sender, made=made)
 
     return handle

@@ -1,10 +1,10 @@
-"""Judging: whether the passages that a sentence cites bear it out, where a program's rules see nothing wrong.
+"""Judging: a model checks whether the cited passages support a sentence that the rules (grounding) have passed.
 
-    answer written, every sentence past the rules (grounding) ─▶ those with citations, at once ─▶ Entails
-         refuted ─▶ the answer is taken back and told again without them
-         late, away, unclear ─▶ the rules alone
+    finished answer ─▶ all its sentences with citations, in one call ─▶ Entails
+         refuted ─▶ the answer is restarted without these sentences
+         late, away, unclear ─▶ the rules alone count
 
-The visitor reads while the judge does: it delays the end of an answer by a few seconds at most, never its words.
+Visitors read the answer meanwhile: the judge delays its end by a few seconds at most, never its text.
 """
 
 from __future__ import annotations
@@ -51,25 +51,25 @@ class Claim:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """For each claim the chance, 0..1, that its passages bear it out; None: no verdict. `failed`: why there is none."""
+    """For each claim the chance, 0..1, that its passages support it; None without a verdict. `failed`: the reason."""
 
     chances: tuple[float | None, ...]
     usage: Usage | None = None
     failed: str = ""
 
 
-# Tells whether passages (the premises) support sentences (the hypotheses): all sentences of one answer at once. It may
-# raise anything; its caller limits its time.
+# Decides whether passages (premises) support sentences (hypotheses): all sentences of an answer in one call. It may
+# raise any exception; the caller limits its time.
 Entails = Callable[[Sequence[Claim], Question], Awaitable[Verdicts]]
 
 
-# What a sentence is compared with before it is shown: its Markdown and the numbers that it cites give a doubt, or None.
+# (Markdown of a sentence, numbers that it cites) -> a doubt, or None.
 Check = Callable[[str, Iterable[int]], Doubt | None]
 
 
 @dataclass(frozen=True)
 class Judge:
-    """A judge. `least`: chance below which a sentence counts as not borne out; `seconds`: it may take for an answer."""
+    """A judge. `least`: least chance of a supported sentence; `seconds`: time limit for one answer."""
 
     entails: Entails
     least: float
@@ -78,11 +78,11 @@ class Judge:
     async def refuted(
         self, stated: Sequence[tuple[str, tuple[int, ...]]], sources: Sequence[Source], request: Question, left: float
     ) -> tuple[frozenset[str], Verdicts]:
-        """Those of the sentences that their sources do not bear out; none where the judge fails or is late.
+        """The sentences that their sources do not support; none if the judge fails or is late.
 
         Args:
             stated: sentences with the numbers that they cite.
-            left: seconds until the answer must be there.
+            left: seconds until the answer must be finished.
         """
         numbered = {source.n: source for source in sources}
         claims = [
@@ -105,7 +105,7 @@ class Judge:
 
 
 class Refuted:
-    """The rules, and what a judge has said."""
+    """The rules together with a judge's verdicts."""
 
     def __init__(self, rules: Check, refuted: frozenset[str]) -> None:
         self._rules = rules
@@ -118,7 +118,7 @@ class Refuted:
 
 
 class ModelJudge:
-    """The chat model, in one call for all sentences of an answer; says 0 or 1, or nothing."""
+    """The chat model as judge, in one call for all sentences of an answer. Its chances are 0 or 1."""
 
     def __init__(self, models: ChatModels, site_prompts: SitePrompts) -> None:
         self._models = models
@@ -144,7 +144,7 @@ class ModelJudge:
 
 
 class RerankerJudge:
-    """A cross-encoder that reads sentence and passage together; of several passages the best one counts."""
+    """A cross-encoder as judge: it reads sentence and passage together, and the best passage counts."""
 
     def __init__(self, reranker: Reranker) -> None:
         self._reranker = reranker
@@ -164,7 +164,7 @@ def _verdicts(text: str, count: int) -> Iterable[float | None]:
 
 
 def _windows(source: Source) -> list[str]:
-    """The passage in stretches of whole sentences, each below its page's title."""
+    """The passage in pieces of whole sentences, each below the page's title."""
     stretches = [""]
     for each in split(source.text, source.lang):
         sentence = source.text[each.start : each.end]

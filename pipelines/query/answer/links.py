@@ -1,8 +1,8 @@
-"""Links: in a model's text only to sources. What a page or a visitor has talked a model into cannot lead anybody away.
+"""Links: removes links from a model's text, except those to sources: an injected prompt must not mislead visitors.
 
     "See [the form](https://evil.example/f) or https://evil.example." ─▶ "See the form or evil.example."
 
-Images become their descriptions, too: a browser would fetch them from wherever they are.
+Images become their descriptions, since a browser would fetch them from any host.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _AFTER_ADDRESS = ".,;:!?)'*_"  # is the sentence's, not the address's
 
 
 class LinkFilter:
-    """Takes a model's text piece by piece and gives it without the links that lead elsewhere. However it is cut, that
-    is the same.
+    """Takes a model's text piece by piece, and returns it without links elsewhere. The result does not depend on the
+    pieces.
 
     Args:
-        sources: what may be linked to; mail and telephone links may, where the sources have the address.
+        sources: allowed targets. Links to mail addresses and telephone numbers are allowed if a source has them.
     """
 
     def __init__(self, sources: Sequence[Source]) -> None:
@@ -62,7 +62,7 @@ class LinkFilter:
         self._held = ""
 
     def feed(self, piece: str) -> str:
-        """What is certain after this piece."""
+        """The text that is final after this piece."""
         held, said, at = self._held + piece, [], 0
         while start := _START.search(held, at):
             said.append(held[at : start.start()])
@@ -79,7 +79,7 @@ class LinkFilter:
         return "".join((*said, held[at:]))
 
     def finish(self) -> str:
-        """What only the end makes certain."""
+        """The text that is final only at the end."""
         held, self._held = self._held, ""
         return _ANY.sub(self._shown, held)
 
@@ -90,7 +90,7 @@ class LinkFilter:
         url = next((match[name] for name in ("framed", "url", "tail_framed", "tail") if match[name] is not None), "")
         label, allowed = match["label"], self._allowed(url)
         number = (label or "").strip("[] ")
-        # A number that links to its source is meant as a citation, and so is one that may link to nowhere.
+        # A linked number is meant as a citation, whether its target is allowed or not.
         marker = label is not None and _MARKER.fullmatch(number) is not None
         if marker and (not allowed or label != number or self._of.get(number) == _bare(url)):
             return f"[{number}] "
@@ -109,7 +109,7 @@ class LinkFilter:
 
 
 def with_whole_links(retrieved: Retrieved) -> Retrieved:
-    """With links that lead where they lead on their pages, since an answer is read elsewhere."""
+    """The message with absolute addresses in its sources' links, since answers are read on other pages."""
     urls = {source.n: source.url for source in retrieved.sources}
 
     def linked(unit: Evidence, url: str) -> Evidence:
@@ -134,12 +134,12 @@ def with_whole_links(retrieved: Retrieved) -> Retrieved:
 
 
 def whole_links(sources: Sequence[Source]) -> tuple[Source, ...]:
-    """The same for sources that a strategy has found."""
+    """The same for sources of a strategy."""
     return tuple(source.model_copy(update={"text": absolute(source.text, source.url)}) for source in sources)
 
 
 def absolute(markdown: str, url: str) -> str:
-    """Markdown of the page at `url` with whole addresses in its links."""
+    """Markdown of the page at `url`, with absolute addresses in its links."""
     return _TARGET.sub(lambda match: _joined(url, match.group()), markdown) if url else markdown
 
 
@@ -151,5 +151,5 @@ def _joined(url: str, target: str) -> str:
 
 
 def _bare(url: str) -> str:
-    """The address of the page, wherever on it the link leads."""
+    """The address without its fragment."""
     return url.partition("#")[0].rstrip("/")

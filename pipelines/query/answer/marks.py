@@ -1,4 +1,4 @@
-"""Marks: those of our own prompts, which small models repeat, are taken out of what a model writes.
+"""Marks: removes the marks of our prompts from a model's text, since small models repeat them.
 
 "<response-01e6c55d3813b130>\nIt costs 5 euros.\n</response-01e6..."  ─▶  "\nIt costs 5 euros.\n"
 """
@@ -12,10 +12,10 @@ _BEGUN = re.compile(r"</?[a-z]{0,20}(?:-[0-9a-f]{0,16})?(?:(?<=[0-9a-f]{16})[^<>
 
 
 class Unmarked:
-    """The text without the marks of one request; what may be the beginning of a mark waits for more.
+    """Takes a model's text piece by piece and removes the marks of one request. A possible beginning of a mark is held.
 
     Args:
-        fence: the word in the marks of this request. Marks with another word are text.
+        fence: the word in this request's marks. Marks with another word are text.
     """
 
     def __init__(self, fence: str) -> None:

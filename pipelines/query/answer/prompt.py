@@ -1,4 +1,4 @@
-"""Answer: the messages from which a model writes the cited answer."""
+"""Prompt: the messages from which a model writes the cited answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OUTPUT_TOKENS = 800  # of an answer; our answers are short, and a model that run
 
 @dataclass(frozen=True)
 class Chat:
-    """What the model reads. It may cite `sources` and no others."""
+    """The model's input. It may only cite `sources`."""
 
     messages: tuple[ChatMessage, ...]
     sources: tuple[Source, ...]
@@ -35,15 +35,15 @@ def chat(
     terms: str = "",
     examples: Sequence[Example] | None = None,
 ) -> Chat:
-    """The prompt `answer` about what was retrieved.
+    """The prompt `answer` with the retrieved sources.
 
     Args:
         site: the website's title, as visitors know it.
         language: name of the visitor's language, in English.
         budget: characters of source text; lower-ranked sources are dropped, the last one is cut at a sentence end.
-        notes: what was found out before.
-        terms: what the site calls things in the visitor's language.
-        examples: worked ones, the nearest last; default: all of the prompt's.
+        notes: earlier findings of the strategy.
+        terms: the site's terms in the visitor's language.
+        examples: worked answers, the nearest last; default: all of the prompt's.
     """
     request = retrieved.request
     sources = fit(retrieved.sources, budget)
@@ -64,7 +64,7 @@ def chat(
 
 
 def fenced(sources: Sequence[Source], token: str) -> str:
-    """The sources, numbered, each between marks that no page can write (`prompts.loader.fence`)."""
+    """The numbered sources, each between marks that no page can forge (`prompts.loader.fence`)."""
     return "\n".join(passage(token, source.n, source.title, source.text, source.heading) for source in sources)
 
 

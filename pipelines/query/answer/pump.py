@@ -1,8 +1,8 @@
-"""Pump: the pieces of an answer, from a model at its own pace to a bus at its own.
+"""Pump: passes the pieces of an answer from the model to the bus, each of which has its own pace.
 
 strategy ─▶ reader task ─▶ queue, bounded ─▶ neighbouring tokens joined, paced ─▶ the publisher
    ▲                                                │
-   └── closed, and with it the model's connection ◀─┴─ stopped, too late, or no reader is left
+   └── closed, with the model's connection ◀────────┴─ stopped, too late, or no consumer left
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pipelines.runtime.errors import PagewireError
 from schemas.answer import Token
 
 WAITING = 256  # pieces that may wait while the broker confirms
-# Seconds between two batches: a visitor sees ten a second as a flow, and each costs the log and every reader of it. All
-# answers keep the same beat, so that their batches share requests to the log.
+# Seconds between two batches: ten a second look fluent, and each batch costs the log and its readers. All answers send
+# at the same moments, so that their batches share requests to the log.
 PACE = 0.1
 
 
 class StrategyFailed(Exception):
-    """The strategy, and not who publishes its pieces, failed. `failure` says how."""
+    """The strategy has failed, as opposed to the consumer of its pieces. `failure`: its error."""
 
     def __init__(self, failure: PagewireError) -> None:
         super().__init__(f"{failure.code}: {failure}")
@@ -33,13 +33,12 @@ class StrategyFailed(Exception):
 async def pumped(
     pieces: AsyncGenerator[Piece, None], stopped: asyncio.Event, seconds: float
 ) -> AsyncGenerator[list[Piece], None]:
-    """All pieces in order, the first at once, until `stopped` is set; those of a beat together. A fast model or a slow
-    bus makes larger tokens.
+    """Batches of pieces in order, the first at once, until `stopped` is set. Tokens of a batch are joined.
 
     Args:
-        seconds: the pieces may take.
+        seconds: time limit for all pieces.
 
-    Raises: StrategyFailed: what the pieces raise, or ModelSlow.
+    Raises: StrategyFailed: with the error of the pieces, or ModelSlow.
     """
     waiting: asyncio.Queue[Piece | None] = asyncio.Queue()
     room = asyncio.Semaphore(WAITING)

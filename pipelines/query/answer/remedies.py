@@ -1,15 +1,15 @@
-"""Remedies: what is tried again after a model's failure, and what is not.
+"""Remedies: decides whether and how to retry after a model's failure.
 
 | failure | then |
 | --- | --- |
-| rate limit | the same again after the time that the server asks for, while the visitor waits |
-| away, 5xx | once more: another instance may answer |
-| token limit before the first word | once more with four times the limit: it was still thinking |
-| context too long | once more with half of the sources and no history |
-| silent, cut off, slow, denied, refused | nothing: the pages are quoted instead |
-| nothing that its sources bear out | nothing: the pages are quoted instead |
-| tokens of the day or of the question spent | nothing: the pages are quoted instead |
-| content filter | nothing: the visitor gets the error; quoting would go around the filter |
+| rate limit | retry after the time that the server asks for, while the visitor waits |
+| away, 5xx | retry once: another instance may answer |
+| token limit before the first word | retry once with four times the limit: the model was still thinking |
+| context too long | retry once with half of the sources and without history |
+| silent, cut off, slow, denied, refused | no retry: the pages are quoted |
+| no sentence that its sources support | no retry: the pages are quoted |
+| tokens of the day or of the question spent | no retry: the pages are quoted |
+| content filter | no retry: the visitor gets the error, since quoting would bypass the filter |
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pipelines.query.ports import (
     ModelDown,
     ModelError,
     ModelSilent,
-    ModelThoughtOut,
+    ModelThoughtTooLong,
     RateLimited,
 )
 from pipelines.runtime.retry import doubled
@@ -43,11 +43,11 @@ class Remedy:
 
 
 def remedy(failures: Sequence[ModelError], seconds_left: float) -> Remedy | None:
-    """What to do about the last of the failures; None: give the model up.
+    """The remedy for the last failure; None: no retry.
 
     Args:
-        failures: of this answer, oldest first.
-        seconds_left: until the visitor has to get something else.
+        failures: failures of this answer, oldest first.
+        seconds_left: time left for the model.
     """
     last = failures[-1]
     before = sum(type(failure) is type(last) for failure in failures) - 1
@@ -59,7 +59,7 @@ def remedy(failures: Sequence[ModelError], seconds_left: float) -> Remedy | None
             pass  # the visitor has waited long enough
         case ModelDown() if before == 0:
             found = Remedy(DOWN_WAIT)
-        case ModelThoughtOut() if before == 0:
+        case ModelThoughtTooLong() if before == 0:
             found = Remedy(longer=True)
         case ContextTooLong() if before == 0:
             found = Remedy(shorter=True)

@@ -1,11 +1,10 @@
-"""Sift: a model's sentence is shown when it is complete; one that its citations do not bear out is marked or left out.
+"""Sift: shows a model's sentences when they are complete, and marks or omits those that the sources do not support.
 
     piece ─▶ entities ─▶ links ─▶ citations (cite) ─▶ held until the next sentence begins ─▶ Grounds ─▶ Token, Citation
                                                                       Doubt ─▶ the same and a note, or left out ─┘
 
-So at most a sentence is held back, and no visitor sees a figure that its source contradicts without the note, not even
-for a moment.
-The work is linear in what the model writes.
+At most one sentence is held back, and visitors never see a contradicted figure without the note.
+The work is linear in the length of the model's text.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ _MAY_END = re.compile(r"[.!?…؟۔。！？।\n]")
 class Sifter:
     """Takes the model's text piece by piece.
 
-    However it is cut, what comes out is the same, but where a later line makes another thing of those above it, such as
-    a term of a definition list.
+    The result does not depend on the pieces, except where a later line changes the meaning of the lines above it, such
+    as the term of a definition list.
 
-    `text` is the answer so far, `citations` point into it; `reasons` are the sentences in doubt, and why: `left_out`
-    those that are not in the text, `doubted` where in it the others are; `stated` all others, with the numbers that
-    they cite.
+    `text` is the answer so far, and `citations` point into it. `reasons`: the doubtful sentences with the reasons.
+    `left_out`: those that are not in the text. `doubted`: the places of the others. `stated`: all other sentences, with
+    the numbers that they cite.
 
     Args:
-        grounds: None: nothing is checked.
-        note: what marks a sentence that is not borne out, in the visitor's language; empty: it is left out.
+        grounds: the rules; None: no check.
+        note: the mark of a doubtful sentence, in the visitor's language; empty: it is left out.
     """
 
     def __init__(self, sources: Sequence[Source], grounds: Check | None, lang: str, note: str = "") -> None:
@@ -87,11 +86,11 @@ class Sifter:
         return self._take(self._links.feed(self._entities.feed(piece)))
 
     def finish(self, *, cut: bool = False) -> list[Token | Citation]:
-        """The events that only the end makes certain.
+        """The events that are final only at the end.
 
         Args:
-            cut: the text breaks off: what may have become a marker is none of it, and a sentence that has not ended is
-                left away, as the rest of it may have said the opposite; unless it is all there is.
+            cut: whether the text breaks off: then an unfinished marker is dropped, and so is an unfinished sentence,
+                whose rest may have said the opposite; unless it is the only one.
         """
         events = self._take(self._links.feed(self._entities.finish()) + self._links.finish())
         self._parser.finish(cut=cut)
@@ -114,7 +113,7 @@ class Sifter:
         return events
 
     def _settle(self, limit: int | None) -> list[Token | Citation]:
-        """Decide the sentences that are complete; all of them without a `limit`, where the parser's text is open."""
+        """Decide the complete sentences before `limit`, up to which the parser's text is final; default: all."""
         events: list[Token | Citation] = []
         while True:
             self._decide_whole(limit, events)
@@ -173,7 +172,7 @@ class Sifter:
             self._given += 1
 
     def _mark(self, said: str, start: int, end: int, doubt: Doubt, events: list[Token | Citation]) -> None:
-        """Show the sentence with the note behind it; of a table's row in its last cell."""
+        """Show the sentence with the note behind it; in a table's row, in its last cell."""
         until = end - 1 if said.endswith("|") else end
         self._show(self._parser.part(self._decided, until), self._decided, until, events)
         behind = self._length
@@ -201,7 +200,7 @@ class Sifter:
             events.append(Token(text=text))
 
     def _cite(self, citation: Citation, events: list[Token | Citation]) -> None:
-        """Where it is in what is shown; of a line of which something was left out, the rest."""
+        """The citation with its offsets in the shown text; of a line with omissions, the rest."""
         parts: list[tuple[int, int]] = []
         for begun, until, at in reversed(self._shown):
             if until <= citation.start:

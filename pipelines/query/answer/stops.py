@@ -1,10 +1,10 @@
-"""Stops: which answers their visitors do not want any more.
+"""Stops: the answers that their visitors have stopped.
 
     gateway ─▶ answer.stops ─▶ tail of every answer worker ─▶ the worker that writes this answer ends it
-                   ├─ read back at the start: a stop outlives its worker
+                   ├─ read back at the start, since a stop must survive a restart
                    └─ read back for a question that was asked long before the start
 
-Every worker receives every stop, since none knows who will write which answer, or who will have to write it again.
+Every worker reads every stop, since any worker may write an answer, or write it again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KEPT = 10_000  # stops in memory, about 1 MB; what is forgotten is read back
 
 
 class Stops:
-    """One per process: start it before the first question."""
+    """All stops. One per process: start it before the first question."""
 
     def __init__(self, log: LogReader, make_tail: MakeTail) -> None:
         self._log = log
@@ -62,9 +62,9 @@ class Stops:
 
     @asynccontextmanager
     async def watch(self, request: Question) -> AsyncIterator[asyncio.Event]:
-        """An event that is set as soon as the visitor wants no more; at once if that was said already.
+        """An event that is set when the visitor stops the answer, at once if the stop is already there.
 
-        Only on the request's own site: who learnt its id elsewhere has no say.
+        Only stops of the request's own site count, so that visitors of other sites cannot stop it.
 
         Raises: Retryable: the log cannot be read.
         """
@@ -102,7 +102,7 @@ class Stops:
 
 
 def _stop_in(record: Record) -> Stop | None:
-    """None for what is no stop: it must not keep others from stopping, nor a question from its answer."""
+    """The stop in a record; None for an unreadable record, which must not block other stops or answers."""
     try:
         return Stop.decode(record.value)
     except WireError as err:

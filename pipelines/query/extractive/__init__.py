@@ -1,1 +1,1 @@
-"""Answers without a model: what was found is weighed, and what is shown is quoted."""
+"""Answers without a model: ranks the units of the hits, and quotes the pages."""

@@ -1,8 +1,8 @@
-"""Assessment: what a search found is worth, without a model. The retrieve stage's door.
+"""Assessment: searches for a question and ranks the results, without a model. The retrieve stage calls it.
 
-looked   ─▶ hits of the question, or of it and the one before it (follow_ups)
-assessed ─▶ units of the hits and of what is near them, best first (ranking), part by part (parts)
-graded   ─▶ is there an answer in it (confidence)
+look_up    ─▶ hits of the question, or of the question with the one before it (follow_ups)
+assess     ─▶ units of the hits and of the chunks near them, best first (ranking), for each part (parts)
+answerable ─▶ whether they contain an answer (confidence)
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ Find = Callable[[str], Awaitable[Retrieval]]
 
 @dataclass(frozen=True)
 class Look:
-    """What a search found for a question, alone or (`followed`) with the one before it."""
+    """The result of a search, for the question alone or (`followed`) with the one before it."""
 
     asked: Rephrased
-    named: str  # the question, in the site's words too
+    named: str  # the search text: the question with the site's own terms
     found: Retrieval
     followed: FollowUpResult | None = None
 
@@ -53,7 +53,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Assessment:
-    """What a look is worth: chunks, best first, what was read around them, their units, and what each part has."""
+    """The ranked result: chunks, best first; chunks near them; their units; and the units of each part."""
 
     hits: list[Hit]
     near: list[Hit]
@@ -62,20 +62,20 @@ class Assessment:
     ranked: Sequence[Hit] = ()  # all chunks, best first
 
     def ordered(self, size: int) -> Assessment:
-        """With the best `size` chunks, by the units in them; among them those with the best unit of a part."""
+        """With the best `size` chunks by their units, including the chunk with the best unit of each part."""
         needed = [part.findings.units[0].hit for part in self.parts]
         ranked = self.findings.ordered(self.hits, len(self.hits))
         return replace(self, ranked=ranked, hits=self.findings.ordered(self.hits, size, needed))
 
     async def reread(self, question: str, reranker: Reranker, size: int) -> Assessment:
         """With the best `size` chunks, and the best units, in a reranker's order. Raises: Permanent."""
-        ranked = await reranked(question, self.hits, reranker, len(self.hits))
+        ranked = await rerank(question, self.hits, reranker, len(self.hits))
         findings = await self.findings.reread(question, reranker)
         return replace(self, ranked=ranked, hits=ranked[:size], findings=findings)
 
 
-async def looked(asked: Rephrased, find: Find, glossary: Glossary, chunks: SearchIndex) -> Look:
-    """Search for the question; for one that may lean on the one before it, with that one as well. Raises: Retryable."""
+async def look_up(asked: Rephrased, find: Find, glossary: Glossary, chunks: SearchIndex) -> Look:
+    """Search for the question. A possible follow-up is also searched with the question before it. Raises: Retryable."""
     today, lang = asked.request.asked_at.date(), asked.request.lang
 
     def named(question: str) -> str:
@@ -95,7 +95,7 @@ async def looked(asked: Rephrased, find: Find, glossary: Glossary, chunks: Searc
 
 
 async def _by_other_names(question: str, find: Find) -> tuple[str, Retrieval]:
-    """What is found, once more with other names of what no page has; the question with those that some page has."""
+    """The search text with other names of words that no page has, as far as some page has them; and its hits."""
     found = await find(question)
     langs = {hit.lang for hit in found.hits}
     names = other_names(question, langs, _known(found))
@@ -113,21 +113,21 @@ def _known(found: Retrieval) -> frozenset[str]:
     return frozenset(stem for stem, chunks in found.candidates.terms if chunks)
 
 
-async def assessed(look: Look, chunks: SearchIndex, flow: Flow, *, in_parts: bool) -> Assessment:
-    """Measure what was found.
+async def assess(look: Look, chunks: SearchIndex, flow: Flow, *, in_parts: bool) -> Assessment:
+    """Rank the units of the result.
 
     Args:
-        in_parts: whether a question that asks two things is weighed part by part.
+        in_parts: whether to rank separately for each part of a question that asks two things.
 
     Raises:
         Retryable.
     """
     found, hits = look.found, look.found.hits
     if look.keyword and any(hit.bm25 is not None for hit in hits):
-        hits = [hit for hit in hits if hit.bm25 is not None]  # by its words as they stand, where the index has them
+        hits = [hit for hit in hits if hit.bm25 is not None]  # only hits with the very words, if there are some
     near = same_revision(found.near, hits)
     if look.keyword:
-        # The whole text of the fields that matched, as it stands.
+        # All chunks of the fields that matched.
         fields = dict.fromkeys((hit.index, hit.page_key, hit.field) for hit in hits[: flow.hits])
         near += same_revision([chunk for place in fields for chunk in await chunks.field(*place)], hits)
     if found.vector is None:
@@ -137,7 +137,7 @@ async def assessed(look: Look, chunks: SearchIndex, flow: Flow, *, in_parts: boo
         findings = weigh(look.named, found.vector, hits, near, seen.terms, seen.total, found.common)
     else:
         findings, near = look.followed.findings, look.followed.near
-    # Of the visitor's own question: one that was put together with those before it is one question.
+    # Only the visitor's own question is split: a rewritten one has words of earlier questions.
     request, own = look.asked.request, look.asked.question
     split = in_parts and not look.keyword and own in request.question
     return Assessment(hits, near, findings, await by_part(parts(own, request.lang) if split else (), found, hits, near))
@@ -146,9 +146,9 @@ async def assessed(look: Look, chunks: SearchIndex, flow: Flow, *, in_parts: boo
 async def answerable(
     look: Look, weighed: Assessment, flow: Flow, *, writes: bool
 ) -> tuple[Grade, Gate | None, Sure | None]:
-    """Whether there is an answer in it: by the gate's figures, by how sure the units are, by the parts.
+    """Whether the result contains an answer: grade, the gate's figures, and the chances of unit and page.
 
-    All were fitted to the search's own order, which a reranker does not change.
+    The thresholds were fitted to the search's own order, so `weighed` is the assessment before a reranker.
 
     Args:
         writes: a model writes the answer.
@@ -178,14 +178,14 @@ async def answerable(
     return grade, gate, sure
 
 
-async def reranked(question: str, hits: Sequence[Hit], reranker: Reranker, kept: int) -> list[Hit]:
-    """The hits that answer best, by a model that reads them together with the question."""
+async def rerank(question: str, hits: Sequence[Hit], reranker: Reranker, kept: int) -> list[Hit]:
+    """The `kept` best hits, with the scores of a cross-encoder."""
     scores = await reranker.scores(question, [f"{hit.title}\n{hit.text}" for hit in hits])
     scored = [replace(hit, score=score) for hit, score in zip(hits, scores, strict=True)]
     return sorted(scored, key=lambda hit: (-hit.score, hit.place))[:kept]
 
 
 def same_revision(chunks: Iterable[Hit], hits: Iterable[Hit]) -> list[Hit]:
-    """A page may be saved between two looks at it: its revisions are never mixed."""
+    """The chunks that have the same revision as their page's hit: a save between two reads must not mix revisions."""
     revisions = {hit.page_key: hit.revision for hit in hits}
     return [chunk for chunk in chunks if chunk.revision == revisions.get(chunk.page_key)]

@@ -1,10 +1,10 @@
-"""Card: the place on a page that answers best, shown as it stands there. It asserts nothing.
+"""Card: shows the passage of a page that fits the question best, without claiming that it is the answer.
 
-    units of the page, best first ─▶ the list, table or paragraph of each, whole ─▶ as many as there is room for
-                                     (of a long one the lines around the unit)      in the page's order, … between them
+    units of the page, best first ─▶ the whole list, table or paragraph of each ─▶ as many as fit,
+                                     (the lines around the unit if it is long)     in the page's order, … between them
 
-What introduces a list, a table or code comes with it, and what a paragraph introduces with that. What is left out is
-marked, and other headings are named.
+A list, table or code block comes with the sentence that introduces it, and that sentence with its list. Omissions are
+marked with …, and headings below the lead-in's are named.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from schemas.query import Evidence, Source, SourceTable
 from text.markdown import cells, plain, valid
 from text.sentences import cut
 
-ROOM = 900  # characters of the whole card, unless the best block alone is longer
-BLOCK = 600  # characters of one block; of a longer one some lines are shown
+ROOM = 900  # characters of the card, unless the best block alone is longer
+BLOCK = 600  # characters of a block; of a longer one, some lines are shown
 MOST = 4  # blocks
-NEAR = 4.0  # of the score: what is less far behind the best may answer as well
-SHORT_TABLE = 2  # lines: of one row below a header nobody needs to be told which is meant
+NEAR = 4.0  # a unit may answer too if its score is at most so much below the best
+SHORT_TABLE = 2  # lines: the only row below a header needs no mark
 
 _BLOCK = re.compile(r"\S(?:.|\n(?![ \t]*(?:\n|\Z)))*")
 _FENCE = re.compile(r"`{3,}|~{3,}")
@@ -37,8 +37,8 @@ GAP = "…"
 class _Piece:
     """A block of a page, or some lines of it.
 
-    `start`, `end`: in the page's content. `quote`: the unit that it is shown for, as plain text; empty
-    of what only introduces the next one.
+    `start`, `end`: in the page's content. `quote`: its unit as plain text; empty for a sentence that only introduces
+    the next piece.
     """
 
     n: int
@@ -57,11 +57,13 @@ def card(
     tables: Sequence[SourceTable] = (),
     meant: Callable[[Evidence], bool] = lambda _: True,
 ) -> Quotation:
-    """What fits best on the page of the best unit.
+    """The card of the best unit's page.
 
     Args:
-        evidence: best first; some. lead_in: with the page's title. tables: whole; of those that are shown in part.
-        meant: whether a row is the one that is asked for; it is marked among the others.
+        evidence: units, best first; at least one.
+        lead_in: our words with the page's title.
+        tables: the whole tables of rows in the evidence.
+        meant: whether the question asks for this row, which is then shown in bold.
     """
     by_n = {each.n: each for each in sources}
     events: list[Token | Citation | WholeTable] = []
@@ -82,7 +84,7 @@ def card(
 def _pieces(
     unit: Evidence, sources: dict[int, Source], meant: Callable[[Evidence], bool]
 ) -> Iterator[tuple[tuple[int, int], _Piece]]:
-    """The block that a unit stands in, what introduces it, and what it introduces; each with its place in a source."""
+    """The unit's block, the sentence that introduces it, and the block that it introduces."""
     source = sources.get(unit.n)
     at = source.text.find(unit.text) if source is not None else -1
     if source is None or at < 0:
@@ -108,7 +110,7 @@ def _pieces(
 
 
 def _blocks(text: str) -> list[tuple[int, int]]:
-    """Where each begins and ends. Code is one block, whatever lines are empty in it."""
+    """(begin, end) of each block. Code is one block, even with empty lines in it."""
     blocks: list[tuple[int, int]] = []
     fence = ""
     for found in _BLOCK.finditer(text):
@@ -124,7 +126,7 @@ def _blocks(text: str) -> list[tuple[int, int]]:
 
 
 def _shown(block: str, unit: Evidence, room: int, lang: str, meant: Callable[[Evidence], bool]) -> str:
-    """The block, its row marked; of a longer one the lines around the unit, of a paragraph the unit."""
+    """The block with its row marked; of a long list or table the lines around the unit; of long prose the unit."""
     if "\n\n" in unit.text and unit.kind != "code":  # with the question before it
         return unit.text if len(unit.text) <= room else f"{cut(unit.text, room, lang)} {GAP}"
     lines = block.split("\n")
@@ -145,7 +147,7 @@ def _shown(block: str, unit: Evidence, room: int, lang: str, meant: Callable[[Ev
 
 
 def _table(lines: list[str], unit: Evidence, room: int, *, mark: bool) -> str:
-    """With its header, even where its rows begin in another passage; the unit's row in bold if it is the one meant."""
+    """The table with its header, which may be in another passage, and with the unit's row in bold if it is meant."""
     # A blank row is the header of columns without names.
     rows = [line for line in lines if line.strip(" \t|") and not _SEPARATOR.fullmatch(line.strip())]
     header = unit.header or f"|{'  |' * len(cells(unit.text))}"
@@ -166,7 +168,7 @@ def _table(lines: list[str], unit: Evidence, room: int, *, mark: bool) -> str:
 
 
 def _around(lines: Sequence[str], wanted: str, room: int) -> tuple[int, int]:
-    """From which line to which there is room, the wanted one in the middle."""
+    """(first, last) of the lines that fit, with the wanted line in the middle."""
     first = next((n for n, line in enumerate(lines) if line.strip() == wanted.strip() or wanted in line), 0)
     last, room = first + 1, room - len(lines[first])
     while True:
@@ -191,10 +193,10 @@ def _bold(row: str) -> str:
 def _written(
     pieces: Sequence[_Piece], above: tuple[str, ...], lead_in: str, tables: Sequence[SourceTable]
 ) -> Iterator[Token | Citation | WholeTable]:
-    """A block quotation, a citation for each piece.
+    """A block quotation with a citation for each piece.
 
     Args:
-        above: the headings that the lead-in names.
+        above: the headings in the lead-in.
     """
     yield Token(text=lead_in)
     at = len(lead_in)

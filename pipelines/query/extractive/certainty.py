@@ -1,12 +1,12 @@
-"""Certainty: whether a unit may be told as the answer, or only shown where it stands.
+"""Certainty: decides whether a unit is quoted as the answer, or only shown on a card.
 
-    "What does a library card cost?"   "| Library card | €12 a year |"      ─▶ said: a price, of a library card
-    "What does a cat's tax cost?"      "| First dog | €84 |"                 ─▶ shown: of no cat
-    "How heavy is the cargo bike?"     "| Cargo bike | €2,690 | 100 kg |"    ─▶ shown: nobody knows what 100 kg are
+    "What does a library card cost?"   "| Library card | €12 a year |"      ─▶ quoted: the price of a library card
+    "What does a cat's tax cost?"      "| First dog | €84 |"                 ─▶ card: the price of something else
+    "How heavy is the cargo bike?"     "| Cargo bike | €2,690 | 100 kg |"    ─▶ card: 100 kg may be the load
 
-Chosen for precision: the question asks for a kind of thing that a figure shows (prompts/wants.yaml), the unit holds
-such a figure, and all else that the question names is in the unit or above it. A sentence in the middle of a paragraph
-leans on the one before it, so it is only shown. Figures: docs/reference/quality.md.
+The rules favour precision: the question asks for a kind of figure (prompts/wants.yaml), the unit has such a figure, and
+all other words of the question are in the unit or in its headings. A sentence in the middle of a paragraph needs the
+sentence before it, so it is only shown. Figures: docs/reference/quality.md.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from text.markdown import cells, plain
 from text.measures import measures
 from text.words import stems, words
 
-LEAST = 0.5  # chance of the best unit, where it is known
-LONGEST = 12  # words of a question that say something: a longer one tells a story
-SHORT, SAME = 4, 0.85  # letters of a word that is in many others by chance, and how like it another must be
-ALIKE = 0.75  # of a longer word: "tax" is in "cat tax", but says nothing of cats
-READ = 2_000  # characters of a unit in which figures are looked for
+LEAST = 0.5  # least chance of the best unit, where the embedder has a profile
+LONGEST = 12  # content words of a question; a longer one tells a story
+SHORT, SAME = 4, 0.85  # letters of a short word, which many words contain by chance, and the likeness that it needs
+ALIKE = 0.75  # likeness that a longer word needs: "tax" is a part of "cat tax", but names no cat
+READ = 2_000  # characters of a unit to search for figures
 
 Want = Literal["price", "opening", "when", "duration", "contact"]
 WANTS: tuple[Want, ...] = ("duration", "contact", "price", "opening", "when")
@@ -40,8 +40,9 @@ def certain(question: str, lang: str, best: Evidence, source: Source, sure: Sure
     """Whether the best unit answers the question by itself.
 
     Args:
-        question: that was searched. lang: the visitor's.
-        source: which the unit stands in.
+        question: the search text.
+        lang: the visitor's language.
+        source: the unit's source.
     """
     if sure is not None and sure.unit is not None and sure.unit < LEAST:
         return False
@@ -52,10 +53,10 @@ def certain(question: str, lang: str, best: Evidence, source: Source, sure: Sure
         return False
     own = plain(best.text[:READ])
     found = figures(own, (source.lang.partition("-")[0], "en"))
-    # "Passport, aged 24 years or over: 70 euros" says an age, and of no length of time.
+    # "Passport, aged 24 years or over: 70 euros" has an age and no duration.
     if "duration" in wants and "price" not in wants and any(figure.family == "price" for figure in found):
         return False
-    # Hours stand in a table or a list; a date is a day that is not as the others.
+    # Opening hours are in tables and lists; hours with a date are an exception.
     dated = any(figure.kind == "date" for figure in found)
     if "opening" in wants and (best.kind not in ("row", "item") or dated):
         return False
@@ -69,22 +70,22 @@ def certain(question: str, lang: str, best: Evidence, source: Source, sure: Sure
 
 
 def languages(question: str, visitor: str, page: str) -> Sequence[str]:
-    """That a question may be in: the visitor's, those that its words are of, that of the page."""
+    """The languages that a question may be in: the visitor's, those of its words, the page's."""
     return tuple(dict.fromkeys((visitor.partition("-")[0], *sorted(spoken(question)), page.partition("-")[0])))
 
 
 def names_nothing(question: str, langs: Iterable[str]) -> bool:
-    """Whether a question asks for something, and says of nothing what: "what does it cost"."""
+    """Whether a question asks for a figure without naming a subject: "what does it cost"."""
     langs = tuple(langs)
     wants, subject = asked(question, langs)
     return bool(wants) and _unnamed(langs).issuperset(subject)
 
 
 def _whole_price(best: Evidence, text: str, question: str, langs: Sequence[str]) -> bool:
-    """Whether it says a price that holds on any day, and not only a part of one, as a surcharge is.
+    """Whether the text has the whole price for any day, and not only a part of it, such as a surcharge.
 
     Args:
-        langs: of the question, and last that of the text.
+        langs: the question's languages, and the text's language last.
     """
     said, wanted = f" {' '.join(words(f'{best.header} {text}'))} ", set(words(question))
     parts = {phrase for tag in langs for phrase in _phrases("parts").get(tag, ())}
@@ -97,25 +98,27 @@ def _whole_price(best: Evidence, text: str, question: str, langs: Sequence[str])
 
 
 def is_named(best: Evidence, subject: Iterable[str]) -> bool:
-    """Whether the unit itself names something that the question does, not only the headings above it: "An ID card takes
-    three weeks" below "ID cards and passports" is no answer about passports. Of a row or an item its name counts.
+    """Whether the unit itself, and not only its headings, names the question's subject.
+
+    "An ID card takes three weeks" below the heading "ID cards and passports" is no answer about passports. Of a row or
+    an item only its name counts.
 
     Args:
-        subject: what the question asks about (`asked`).
+        subject: words of the question's subject (`asked`).
     """
     called = Likeness(words(plain((_name(best) or best.text)[:READ])))
     return any(max(called.of(word).values(), default=0.0) >= _alike(word) for word in subject)
 
 
 def _name(best: Evidence) -> str:
-    """What a row or an item is called; empty where it has no name."""
+    """The name of a row (its first cell) or of an item (before a colon); empty where it has none."""
     if best.kind == "row":
         return next((cell for cell in cells(best.text) if cell), "")
     return best.text.partition(":")[0] if best.kind == "item" and ":" in best.text else ""
 
 
 def _is_narrower(best: Evidence, question: str) -> bool:
-    """Whether a row or an item is called more by what nobody asked about than by what was: "Parties for a child"."""
+    """Whether most words of a row's or item's name are not in the question: "Parties for a child"."""
     name = _name(best)
     empty = frozenset[str]().union(*stopwords().values())
     called = [word for word in dict.fromkeys(words(plain(name[:READ]))) if word not in empty]
@@ -124,15 +127,15 @@ def _is_narrower(best: Evidence, question: str) -> bool:
 
 
 def _unnamed(langs: Iterable[str]) -> set[str]:
-    """Words that are asked with and name nothing."""
+    """Words of questions that name no subject."""
     return {phrase for tag in langs for phrase in _phrases("unnamed").get(tag, ())}
 
 
 def asked(question: str, langs: Iterable[str]) -> tuple[list[Want], list[str]]:
-    """The kinds of things that a question asks for, and the words that say of what; none where it says "not".
+    """The kinds of figures that a question asks for, and the words of its subject; both empty for a negated question.
 
     Args:
-        langs: that it may be in.
+        langs: languages that the question may be in.
     """
     said, left = f" {' '.join(words(question))} ", list(dict.fromkeys(words(question)))
     empty = frozenset[str]().union(*stopwords().values())
@@ -141,7 +144,7 @@ def asked(question: str, langs: Iterable[str]) -> tuple[list[Want], list[str]]:
         if any(no in said for no in _denials(lang)):
             return [], []
         for want in WANTS:
-            # "Auf" is open at the end of a question alone, and a preposition before it.
+            # German "auf" means open only at the end of a question; elsewhere it is a preposition.
             phrases = (
                 (each, said.endswith if each in empty else said.__contains__) for each in _phrases(want).get(lang, ())
             )
@@ -149,13 +152,13 @@ def asked(question: str, langs: Iterable[str]) -> tuple[list[Want], list[str]]:
                 wants.append(want)
                 left = [word for word in left if not any(word in phrase.split() for phrase in found)]
     days = frozenset[str]().union(*(day_words(lang) for lang in langs))
-    if "opening" in wants:  # how long something is open is no length of time
+    if "opening" in wants:  # "how long is it open" asks for hours, not for a duration
         wants = [want for want in wants if want in ("opening", "when")]
     return list(dict.fromkeys(wants)), [word for word in left if word not in empty and word not in days]
 
 
 def holds(want: Want, text: str, lang: str) -> bool:
-    """Whether a text holds such a thing."""
+    """Whether a text has a figure of this kind."""
     found = figures(text, (lang.partition("-")[0], "en"))
     kinds, families = {figure.kind for figure in found}, {figure.family for figure in found}
     said = f" {' '.join(words(text))} "
@@ -172,8 +175,9 @@ def holds(want: Want, text: str, lang: str) -> bool:
 
 
 def covered(subject: Iterable[str], best: Evidence, title: str) -> bool:
-    """Whether all that is named stands in the unit or above it: in any form, in a compound, misspelled; figures as they
-    are.
+    """Whether the unit, its headings or the title have all words of the subject.
+
+    Inflected, compound and misspelled words count; numbers must be equal.
     """
     below = " ".join((*best.headings, best.intro, best.header, best.text))
     there = Likeness(words(below if _narrows(best.headings, title) else f"{title} {below}"))
@@ -181,25 +185,25 @@ def covered(subject: Iterable[str], best: Evidence, title: str) -> bool:
 
 
 def opening_words(lang: str) -> frozenset[str]:
-    """What says in a language that something is open."""
+    """The words for "open" in a language."""
     return frozenset(word for phrase in _phrases("opening").get(lang, ()) for word in phrase.split())
 
 
 def _narrows(headings: Iterable[str], title: str) -> bool:
-    """Whether a heading names one of several subjects of the title: "Pool opening hours" on "Pool and lido"."""
+    """Whether a heading names only a part of the title's subjects: "Pool opening hours" on the page "Pool and lido"."""
     empty = frozenset[str]().union(*stopwords().values())
     named, *below = (set(stems(" ".join(w for w in words(each) if w not in empty))) for each in (title, *headings))
     return any(0 < len(named & heading) < len(named) for heading in below)
 
 
 def _begins(unit: Evidence, source: Source) -> bool:
-    """Whether a paragraph begins with the unit."""
+    """Whether the unit is the first sentence of its paragraph."""
     before = source.text[: max(source.text.find(unit.text), 0)].rstrip(" ")
     return not before or before.endswith("\n")
 
 
 def _alike(word: str) -> float:
-    """How like it a word must be: "Ried" is not in "carried", and no number is another."""
+    """The likeness that another word needs to count as this one: "Ried" is not "carried"; numbers must be equal."""
     if re.search(r"\d", word):
         return 1.0
     return SAME if len(word) <= SHORT else ALIKE
@@ -207,21 +211,21 @@ def _alike(word: str) -> float:
 
 @cache
 def _phrases(name: str) -> Mapping[str, tuple[str, ...]]:
-    """By language, each as its words."""
+    """Language -> phrases, each as its words."""
     said = sentences("wants")[name]
     return {lang: tuple(" ".join(words(phrase)) for phrase in listed.split(",")) for lang, listed in said.items()}
 
 
 @cache
 def _denials(lang: str) -> tuple[str, ...]:
-    """What makes a question ask for the opposite, as it stands among words; of "isn't" only the ending."""
+    """The words of negation in a language, with spaces around them; for "isn't" only the ending."""
     listed = table("negations").get(lang, "").split()
     return tuple(("" if each == "n't" else " ") + " ".join(words(each)) + " " for each in listed)
 
 
 @cache
 def day_words(lang: str) -> frozenset[str]:
-    """What days are called in a language, and today and tomorrow: they name no subject."""
+    """The names of weekdays, and "today" and "tomorrow", in a language: they name no subject."""
     lists = sentences("days")
     said = " ".join(lists[name].get(lang, "") for name in ("today", "tomorrow", "after-tomorrow", "weekdays"))
     return frozenset(words(said)) | frozenset(measures(lang).weekdays)

@@ -1,16 +1,16 @@
-"""Confidence: is there anything to answer from, and how sure is the best unit? Decided from figures of the search,
-before the answer's model is asked.
+"""Confidence: estimates from figures of the search whether the hits contain an answer, and how sure the best unit is.
+The answer's model is called later.
 
     evidence ─▶ signals ─▶ quick score ─ sure ──────────────────────────────────────┬─ yes ─▶ 0 fine, 1 narrow it down
        │                       └ not sure ─▶ a few sentences embedded ─▶ full score ┴─ no ──▶ 2..5: by the figures
        └▶ three figures (distance D, entropy E, subject SQ) ─▶ grade by figures
 
-The grades 0 to 5 and the three figures are those of an earlier method, which graded by the figures alone. With today's
-embedders they say little (alone they find a third of the questions whose paragraph is missing), so they only say why a
-question cannot be answered. Whether it can, says a logistic regression over all that the search knows, with weights per
-embedder, fitted by `python -m bench gate --fit`. A question in another language than the pages shares no words with
-them, so it has weights of its own, on the vectors alone. Stop words tell languages apart: right for .998 of XQuAD's
-questions.
+The grades 0 to 5 and the three figures come from an earlier method, which used the figures alone. With today's
+embedders that method recognizes only a third of the questions whose paragraph is missing, so the figures only give the
+reason for a refusal. A logistic regression over all signals of the search decides whether there is an answer; each
+embedder has its own weights, fitted by `python -m bench gate --fit`. A question in another language shares no words
+with the pages, so separate weights use the vectors alone. Languages are recognized by stop words: right for .998 of
+XQuAD's questions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipelines.query.extractive.ranking import Findings, Spoken
+from pipelines.query.extractive.ranking import Findings, NearUnit
 from pipelines.query.search.fuse import idf, known_share
 from pipelines.query.search.ports import Candidate, GateProfile, Hit, SurenessProfile, Thresholds
 from pipelines.runtime.embedder import Embedder
@@ -32,48 +32,48 @@ from text.sentences import split
 from text.words import indexed, stems, words
 from text.world import world
 
-NEAREST = 10  # of the vectors' hits, whose distance is averaged
-READ = 5  # best hits that are looked into
+NEAREST = 10  # nearest hits by vector, whose distances are averaged
+READ = 5  # best hits whose text is read
 TOGETHER = 3  # best hits that may answer together
-SENTENCES = 4  # embedded where the quick score is not sure; eight find no more
-RARE = 0.1  # share of the chunks that have a term, at most, for it to be rare
-GRAM = 4  # characters: "bought" has no stem in common with "buying", but "won" and "winner" share letters
+SENTENCES = 4  # sentences to embed if the quick score is not sure; eight find no more
+RARE = 0.1  # share of the chunks that may have a rare term
+GRAM = 4  # characters of a gram: "won" and "winner" have different stems, but share letters
 FINE: Grade = 0
-UNCLEAR: Grade = 2  # from here on there is no answer
+UNCLEAR: Grade = 2  # the lowest grade without an answer
 NOT_SAID: Grade = 4
 NOTHING: Grade = 5
-PLACE = 0.45  # chance of a page that is shown where no model writes; it asserts nothing
-# Below these scores of the gate a question may be outside of what the site is about.
+PLACE = 0.45  # least chance of a page for a card, which asserts nothing
+# Below these scores of the gate a question may be outside of the site's subjects.
 FAR, FARTHEST = 0.5, 0.1
 NONE_SHARED, MOST_KNOWN = 0.05, 0.7
-ABOUT = 0.25  # chance that the best page answers: with less, nobody should say that the site has pages on the subject
-UNKNOWN = 0.5  # share of the question that the index knows; less, without a stop word we know, is another language
+ABOUT = 0.25  # least chance of the best page to name pages on the subject
+UNKNOWN = 0.5  # known share below which a question without known stop words is in another language
 
 
 @dataclass(frozen=True)
 class GateInput:
-    """What a search found for a question."""
+    """The results of a search that the gate reads."""
 
     question: str
-    dense: Sequence[Candidate]  # the vectors' hits, best first
+    dense: Sequence[Candidate]  # hits by vector, best first
     hits: Sequence[Hit]  # fused, best first
     terms: Sequence[tuple[str, int]]  # the question's stems, each with the number of chunks that have it
     total: int  # chunks in the index
     by_language: bool = False  # whether the terms are stems of their language
-    units: Sequence[Spoken] = ()  # nearest first, where the index holds their vectors
+    units: Sequence[NearUnit] = ()  # nearest first, where the index holds their vectors
 
     @cached_property
     def known(self) -> float:
-        """Share of the question that the index knows."""
+        """The question's known share."""
         return known_share(self.terms, self.total)
 
     @cached_property
     def weights(self) -> Mapping[str, float]:
-        """The question's stems and how much each says."""
+        """Stem of the question -> its inverse document frequency."""
         return {term: idf(having, self.total) for term, having in self.terms}
 
     def share(self, text: str, lang: str, *, rare: bool = False) -> float:
-        """How much of the question (of its rare words) is in a text of that language, 0..1."""
+        """The weighted share of the question's stems (of its rare stems) in a text of a language, 0..1."""
         least = idf(round(RARE * self.total), self.total) if rare else 0.0
         weights = {term: weight for term, weight in self.weights.items() if weight >= least}
         there = weights.keys() & set(indexed(text, lang) if self.by_language else stems(text))
@@ -86,13 +86,13 @@ async def judge(
     model: Embedder,
     threshold: float | None = None,
 ) -> tuple[Grade, Gate]:
-    """The grade, and how it came about.
+    """The grade, and the figures that led to it.
 
     Args:
-        threshold: least score of an answerable question, in place of the profile's.
+        threshold: least score of an answerable question, instead of the profile's.
 
     Raises:
-        Retryable, Permanent: of the model.
+        Retryable, Permanent: of the embedder.
     """
     at = profile.thresholds or Thresholds()
     trace = figures(found, at)
@@ -112,10 +112,10 @@ async def judge(
 
 
 def decided(answerable: bool, trace: Gate, at: Thresholds) -> Grade:
-    """The score says whether; the figures say why not."""
+    """The grade: the score decides whether there is an answer, the figures give the reason if not."""
     if answerable:
         return 1 if trace.entropy > at.spread else 0
-    return trace.by_figures if trace.by_figures >= 2 else 4  # near and clear, but no page says it
+    return trace.by_figures if trace.by_figures >= 2 else 4  # the figures look fine, but no page has the answer
 
 
 def foreign(found: GateInput) -> bool:
@@ -135,17 +135,17 @@ def in_another_language(question: str, lang: str, known: float) -> bool:
 
 
 def figures(found: GateInput, at: Thresholds) -> Gate:
-    """The three figures, and the grade that they give alone."""
+    """The three figures, and the grade by them alone."""
     cosines = [hit.cosine for hit in found.dense[:NEAREST] if hit.cosine is not None]
     distance = 1 - sum(cosines) / len(cosines) if cosines else 1.0
-    heard = spoken(found.question)
-    spread, said = entropy(found.hits), subject(found.question, {w for lang in heard for w in stopwords()[lang]})
+    langs = spoken(found.question)
+    spread, said = entropy(found.hits), subject(found.question, {w for lang in langs for w in stopwords()[lang]})
     by_figures = grade_by_figures(distance, spread, said, hits=len(found.hits), at=at)
     return Gate(distance=distance, entropy=spread, subject=said, by_figures=by_figures)
 
 
 def grade_by_figures(distance: float, entropy: float, subject: float, *, hits: int, at: Thresholds) -> Grade:
-    """The grade by distance, entropy and subject alone, as the earlier method had it."""
+    """The grade by distance, entropy and subject alone: the earlier method."""
     if not hits or distance > at.far:
         return 5 if not hits or entropy > at.scattered or subject < at.subject else 4
     if distance > at.near:
@@ -158,7 +158,7 @@ def grade_by_figures(distance: float, entropy: float, subject: float, *, hits: i
 
 
 def entropy(hits: Sequence[Hit]) -> float:
-    """Of the hits over pages (Shannon, 1948), divided by the most it can be with so many hits; 0 for one page."""
+    """The entropy of the hits over pages (Shannon, 1948), divided by its maximum for so many hits; 0 for one page."""
     counts = Counter(hit.page_key for hit in hits).values()
     if len(counts) < 2:
         return 0.0
@@ -167,13 +167,13 @@ def entropy(hits: Sequence[Hit]) -> float:
 
 
 def subject(question: str, empty: Collection[str]) -> float:
-    """Share of words that are no stop words."""
+    """The share of words that are no stop words."""
     said = words(question)
     return sum(word not in empty for word in said) / len(said) if said else 0.0
 
 
 def signals(found: GateInput) -> dict[str, float]:
-    """What the search says without a further look, each 0..1."""
+    """The signals of the quick score, each 0..1."""
     cosines = [hit.cosine for hit in found.dense if hit.cosine is not None and hit.field == "content"][:NEAREST]
     asked = _grams(found.question)
     leaders = found.hits[:READ]
@@ -190,7 +190,7 @@ def signals(found: GateInput) -> dict[str, float]:
 
 
 async def closer(found: GateInput, model: Embedder) -> dict[str, float]:
-    """What the sentences say that share most with the question: the best cosine, and cosine and words together."""
+    """The further signals of the full score, from the nearest sentences: best cosine, best cosine with shared words."""
     if found.units:
         near = found.units[:SENTENCES]
         both = [unit.cosine + found.share(unit.text, unit.lang) / 10 for unit in near]
@@ -204,7 +204,7 @@ async def closer(found: GateInput, model: Embedder) -> dict[str, float]:
 
 
 def sentences(found: GateInput) -> list[tuple[str, float]]:
-    """The sentences of the best hits worth a closer look, with the share of the question in them and their title."""
+    """(sentence, share of the question in it and its title) of the best hits' sentences that share most words."""
     pool: dict[str, tuple[float, float]] = {}
     for rank, hit in enumerate(found.hits[:READ]):
         for sentence in split(hit.text, hit.lang) if hit.field == "content" else ():
@@ -223,13 +223,13 @@ def _grams(text: str) -> set[str]:
 
 
 def outside(found: GateInput, gate: Gate | None, shared: float) -> bool:
-    """Whether a question is about what no page of this site is about, though some unit is near it.
+    """Whether a question's subject is on no page of this site, although some unit is near it.
 
-    Either it names a country or a large city that the site never names, or the site knows all its words and the best
-    unit has none of them.
+    Either it names a country or a large city that no page has, or the index knows its words and the best unit has none
+    of them.
 
     Args:
-        shared: of the question's words, in the best unit's sense.
+        shared: share of the question's words in the best unit and its headings.
     """
     if gate is None or gate.score is None or gate.score >= FAR:
         return False
@@ -267,11 +267,11 @@ def sureness(found: Findings, profile: SurenessProfile | None, *, foreign: bool 
 
 
 def graded(grade: Grade, sure: Sure, writes: bool, least: float | None = None) -> Grade:
-    """The gate's grade, corrected by what the units say.
+    """The gate's grade, corrected by the chances of unit and page.
 
     Args:
-        writes: a model writes, which may find what no unit says alone; it is only kept from nothing that is sure.
-        least: chance of a page that is shown where no model writes; default: ours.
+        writes: whether a model writes the answer. It may combine sources, so low chances do not worsen the grade.
+        least: least chance of a page for a card, without a model; default: PLACE.
     """
     if sure.page is None:
         return grade

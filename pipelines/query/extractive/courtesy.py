@@ -1,13 +1,12 @@
-"""Courtesy: what visitors say that needs no look at the website is recognised before anything is searched.
+"""Courtesy: recognizes greetings, thanks, insults and the like before a search, since they need none.
 
     "hiii :)"                            ─▶ greeting
     "thx, bye!"                          ─▶ thanks
     "asdkj qwpoe"                        ─▶ gibberish (text.plausible)
     "hi, when is the library open? ty"   ─▶ no courtesy; "when is the library open?" is searched
 
-An utterance is cut into clauses, and a clause counts when phrases of `prompts/courtesies.yaml` cover it to the last
-word. So a greeting of a thing that has the name of a greeting is the only mistake that can be made, and no page is
-kept from whoever asks for it.
+An utterance is cut into clauses. A clause is a courtesy if phrases of `prompts/courtesies.yaml` cover all its words, so
+a question about a page is taken for a courtesy only if it consists of nothing but such phrases.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from text.folding import normalized
 from text.language import stopwords
 from text.plausible import gibberish
 
-GREETING = 6  # words of a greeting, at most, that no comma divides from a question
-LONGEST = 14  # words of a clause that is an insult: longer ones tell something
-LONGEST_UTTERANCE = 500  # characters: longer ones are questions, and are searched as they stand
-# Somebody to talk to is asked for. It travels as a field of its own: earlier workers know no such kind.
+GREETING = 6  # words of a greeting without a comma before the question
+LONGEST = 14  # words of an insult; a longer clause tells something
+LONGEST_UTTERANCE = 500  # characters; a longer utterance is searched as it is
+# "person": the visitor wants to talk to a person. The message has a field of its own for it, which old workers ignore.
 Kind = Literal[CourtesyKind, "person"]
-# Of several kinds in one utterance the one that is answered: who thanks and leaves is told goodbye last.
+# Of several kinds in one utterance the one with the highest weight is answered.
 WEIGHTS: Mapping[Kind, int] = {
     "person": 7,
     "insult": 6,
@@ -42,14 +41,14 @@ WEIGHTS: Mapping[Kind, int] = {
     "greeting": 1,
     "gibberish": 0,
 }
-# What may stand before or after a question. "What, ..." begins a question, though it is a courtesy alone.
+# Kinds that are removed before or after a question.
 STRIPPED = frozenset[Kind]({"greeting", "thanks", "goodbye", "insult", "about"})
 
 Words = tuple[str, ...]
 
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _VOWEL_SIGNS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963"
-# A letter of a script without spaces, a word of another, or a picture; what else there is divides clauses or is blank.
+# A letter of a script without spaces, a word of another script, or a picture.
 _TOKEN = re.compile(
     rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[^\W_][{_VOWEL_SIGNS}]*)+(?:['’ʼ`´](?=[^\W_]))?|[\u2600-\u27bf\U0001f300-\U0001faff]"
 )
@@ -63,10 +62,10 @@ _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 
 @dataclass(frozen=True)
 class Utterance:
-    """What was understood of an utterance.
+    """An utterance, classified.
 
-    `kind`: None where something is asked. `question` is that, without the courtesies around it. `lang`: of the
-    courtesy; the visitor's own where it is said so in that, too.
+    `kind`: None for a question. `question`: the question without the courtesies around it. `lang`: language of the
+    courtesy; the visitor's own if the phrase exists in it too.
     """
 
     kind: Kind | None
@@ -78,8 +77,8 @@ class Utterance:
 class _Language:
     """The phrases of one language, each as its folded words.
 
-    `longest`: of each word that is in any of them, the words of the longest phrase that begins with it. `rude`: the
-    words that `abuse` begins with.
+    `longest`: word -> number of words in the longest phrase that begins with it, 0 for words that begin none. `rude`:
+    first words of `abuse`.
     """
 
     kinds: Mapping[Words, tuple[Kind, ...]]
@@ -91,7 +90,7 @@ class _Language:
     rude: frozenset[str]
 
     def says(self, words: Words) -> bool:
-        """Whether all the words are in some phrase."""
+        """Whether each word occurs in some phrase."""
         return all(word in self.longest for word in words)
 
 
@@ -109,11 +108,11 @@ class _Clause:
 
 
 def recognized(said: str, lang: str, *, conversing: bool = False) -> Utterance:
-    """What an utterance is, and what of it is to be searched.
+    """The kind of an utterance, and the question in it.
 
     Args:
-        lang: the visitor's.
-        conversing: something was said before; who says "ciao" then, leaves.
+        lang: the visitor's language.
+        conversing: whether the conversation has begun: then "ciao" is a goodbye.
     """
     if len(said) > LONGEST_UTTERANCE:
         return Utterance("gibberish" if gibberish(said) else None, lang, said)
@@ -132,7 +131,7 @@ def recognized(said: str, lang: str, *, conversing: bool = False) -> Utterance:
 
 
 def _clauses(said: str) -> list[tuple[_Token, ...]]:
-    """The words, clause by clause; those without a word are none."""
+    """The words of each clause; clauses without words are dropped."""
     borders = [0, *(stop.end() for stop in _BREAK.finditer(said)), len(said)]
     found, pictures = [], _pictures()
     for start, end in pairwise(borders):
@@ -141,7 +140,7 @@ def _clauses(said: str) -> list[tuple[_Token, ...]]:
             word = folded(match.group())
             if not word[:1].isalnum() and word not in pictures:
                 continue
-            if tokens and said[tokens[-1].end - 1] in "'’ʼ`´":  # "what's" is one word, as "whats" is
+            if tokens and said[tokens[-1].end - 1] in "'’ʼ`´":  # "what's" is one word, like "whats"
                 tokens[-1] = _Token(tokens[-1].word + word, tokens[-1].start, match.end())
             else:
                 tokens.append(_Token(word, match.start(), match.end()))
@@ -151,14 +150,14 @@ def _clauses(said: str) -> list[tuple[_Token, ...]]:
 
 
 def folded(word: str) -> str:
-    """Without case, accents and apostrophes; drawn-out letters once."""
+    """The word without case, accents and apostrophes, and with drawn-out letters once."""
     plain = _DROPPED.sub("", normalized("NFKD", word.casefold()))
     plain = unicodedata.normalize("NFC", plain).translate(_ARABIC)
     return _DOUBLED.sub(r"\1", plain) if _DRAWN_OUT.search(plain) else plain
 
 
 def _clause(tokens: tuple[_Token, ...], own: str, conversing: bool) -> _Clause:
-    """Args: own: the visitor's language, in which it is what it is there."""
+    """A clause with its kind: that in the visitor's language (`own`) if it has one there."""
     words = tuple(token.word for token in tokens)
     kinds: dict[str, Kind] = {}
     for lang, phrases in _phrases().items():
@@ -179,13 +178,13 @@ def _one(kinds: Sequence[Kind], conversing: bool) -> Kind:
 def _covered(
     words: Words, phrases: _Language, kinds: Mapping[Words, tuple[Kind, ...]], *, filled: bool = True
 ) -> frozenset[tuple[Kind, ...]]:
-    """The kinds of the phrases that the words are, filler left out; none where something is left over.
+    """The kinds of the phrases that cover all words; empty if no phrases do.
 
     Args:
-        words: that are in some phrase.
-        filled: whether filler may stand between them.
+        words: each occurs in some phrase.
+        filled: whether filler words may be between phrases.
     """
-    # best[i]: of the phrases of words[i:], as few as can be, or None
+    # best[i]: the kinds of phrases that cover words[i:], or None
     best: list[frozenset[tuple[Kind, ...]] | None] = [*([None] * len(words)), frozenset()]
     for start in range(len(words) - 1, -1, -1):
         for end in range(min(start + phrases.longest[words[start]], len(words)), start, -1):
@@ -200,7 +199,7 @@ def _covered(
 
 
 def _insult(words: Words, phrases: _Language) -> bool:
-    """Whether the chat is called names: addressed as such, or by nothing but such words."""
+    """Whether the words insult the chat: after an address, or by nothing but insults and names for the chat."""
     if len(words) > LONGEST or phrases.rude.isdisjoint(words):
         return False
     while len(words) > 1 and words[:1] in phrases.filler and not _begins(words, phrases.address):
@@ -224,17 +223,17 @@ def _empty() -> frozenset[str]:
 
 
 def _language(clauses: Sequence[_Clause], lang: str) -> str:
-    """The visitor's own where it is said so in that, else the one that most of it is in."""
-    heard_in = [clause.langs for clause in clauses if clause.langs]
+    """The visitor's language if all clauses exist in it, else the language of most clauses."""
+    languages = [clause.langs for clause in clauses if clause.langs]
     base = lang.partition("-")[0]
-    if all(base in langs for langs in heard_in):
+    if all(base in langs for langs in languages):
         return lang
-    counts = {one: sum(one in langs for langs in heard_in) for one in _phrases()}
+    counts = {one: sum(one in langs for langs in languages) for one in _phrases()}
     return max(counts, key=lambda one: (counts[one], one == base))
 
 
 def _between(said: str, clauses: Sequence[_Clause], first: int, last: int) -> str:
-    """The clauses from the first to the last that ask something, without a greeting that no comma divides from it."""
+    """The text from the first to the last clause of the question, without a greeting at its front."""
     start = _greeted(clauses[first])
     if first == 0 and start == clauses[0].tokens[0].start:
         start = 0
@@ -243,8 +242,9 @@ def _between(said: str, clauses: Sequence[_Clause], first: int, last: int) -> st
 
 
 def _greeted(clause: _Clause) -> int:
-    """Where the clause begins, after a greeting at its front; only where two words or more come after that, and they
-    say something: not in "good day to you".
+    """The offset of the clause behind a greeting at its front.
+
+    A greeting is only removed before two or more words that are not all stop words: not in "good day to you".
     """
     words = tuple(token.word for token in clause.tokens)
     if clause.kind is None:
@@ -260,7 +260,7 @@ def _greeted(clause: _Clause) -> int:
 
 @cache
 def _phrases() -> Mapping[str, _Language]:
-    """By language, in the order of the file."""
+    """Language -> its phrases, in the order of the file."""
     found = sentences("courtesies")
     pictures: dict[Words, tuple[Kind, ...]] = {(picture,): (kind,) for picture, kind in _pictures().items()}
     return {lang: _language_of(lang, found, pictures) for lang in found["greeting"]}
@@ -280,7 +280,7 @@ def _language_of(
     for kind in get_args(Kind):
         for words in listed(kind) if kind in found else ():
             kinds[words] = tuple(dict.fromkeys((*kinds.get(words, ()), kind)))
-    # One letter of a script without spaces is in many words.
+    # Without single letters of scripts without spaces, which are in many words.
     abuse = {words for words in (*listed("insult"), *listed("abuse")) if len("".join(words)) > 1}
     filler, target = frozenset(listed("filler")), frozenset(listed("target"))
     longest: dict[str, int] = {}
@@ -292,7 +292,7 @@ def _language_of(
 
 
 def _spellings(phrase: str, lang: str) -> Iterator[Words]:
-    """The words of a phrase, also as they are written without umlauts, and with drawn-out letters once."""
+    """The words of a phrase in each spelling: also without umlauts, and with doubled letters once."""
     umlauts = phrase.translate(_UMLAUTS) if lang == "de" else phrase
     for spelling in dict.fromkeys((phrase, umlauts)):
         for tokens in _clauses(spelling.strip()):
@@ -304,7 +304,7 @@ def _spellings(phrase: str, lang: str) -> Iterator[Words]:
 
 @cache
 def _pictures() -> Mapping[str, Kind]:
-    """What a picture says that is all that is said, or stands beside words."""
+    """Emoji -> the kind of courtesy that it is, alone or with words."""
     pairs = (entry.split() for entry in sentences("courtesies")["picture"]["en"].split(","))
     kinds: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
     return {folded(picture): kinds[kind] for picture, kind in pairs}

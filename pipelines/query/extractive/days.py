@@ -1,12 +1,12 @@
-"""Days: which day a question is about, and which rows of opening hours are that day's.
+"""Days: recognizes the day that a question is about, and the rows of opening hours for it.
 
     "is heut markt?"          on a Wednesday ─▶ asked_day ─▶ that Wednesday
     "Wed | 8:00 to 13:00"                    ─▶ matching_rows ─▶ yes
     "Mo-Fr: ab 9", "täglich außer montags"                   ─▶ yes
     "Saturdays", "first Wednesday in the month"              ─▶ no, no (it is the fourth)
 
-Names of weekdays and months come from Unicode's CLDR (babel), the other words from `prompts/days.yaml`. A row that
-names no day says nothing of any: it is the asker's business what to do with "closed on public holidays".
+Names of weekdays and months come from Unicode's CLDR (babel), the other words from `prompts/days.yaml`. A row without
+a day, such as "closed on public holidays", matches no day.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ class NamedDays:
     feasts: frozenset[int] = frozenset()  # places in FEASTS
 
     def on(self, day: date) -> bool:
-        """Whether it names this very date."""
+        """Whether the text names this date."""
         return any(_feast(feast, day.year) == day for feast in self.feasts) or any(
             (d, m) == (day.day, day.month) and y in (None, day.year) for d, m, y in self.dates
         )
 
     def holds(self, day: date) -> bool:
-        """Whether the day is one of them."""
+        """Whether the text's days include this day."""
         if self.on(day):
             return True
         if day.weekday() not in self.weekdays or (self.months and day.month not in self.months):
@@ -73,7 +73,7 @@ class NamedDays:
 
 @dataclass(frozen=True)
 class _Words:
-    """What days are called in one language; folded."""
+    """The names of days in one language; folded."""
 
     weekdays: Mapping[str, int]
     short: Mapping[str, int]  # abbreviations, as written: "Mo", "Sat"
@@ -85,18 +85,18 @@ class _Words:
     spaced: bool = True
 
     def has(self, name: str, text: str) -> bool:
-        """Whether a folded text holds one of a list's words."""
+        """Whether a folded text has a word of the list."""
         return _any(sorted(self.listed[name], key=len, reverse=True), self.spaced).search(text) is not None
 
 
 def asked_day(question: str, now: datetime, lang: str) -> date | None:
-    """The day that a question is about; None where it names none.
+    """The day that a question names; None without one.
 
-    A date or a weekday is the next one of its name, today's included.
+    A date or a weekday is the next one of its name, including today.
 
     Args:
-        now: where the site is.
-        lang: the visitor's, which the question need not be in.
+        now: in the site's time zone.
+        lang: the visitor's language; the question may be in another.
     """
     for each in dict.fromkeys((lang.partition("-")[0], *sorted(spoken(question)))):
         if (words := _words(each)) and (day := _asked(question, now.date(), words)):
@@ -105,7 +105,7 @@ def asked_day(question: str, now: datetime, lang: str) -> date | None:
 
 
 def with_feasts_dates(question: str, today: date, lang: str) -> str:
-    """A question as it is searched: behind a feast the date that pages may name instead."""
+    """The question with the date of a feast behind its name, since pages may have the date only."""
     tag = lang.partition("-")[0]
     for each in dict.fromkeys((tag, *sorted(spoken(question)))):
         if words := _words(each):
@@ -115,11 +115,11 @@ def with_feasts_dates(question: str, today: date, lang: str) -> str:
 
 
 def matching_rows(rows: Sequence[str], day: date, lang: str) -> list[int]:
-    """The numbers of the rows, list items or sentences that are about a day; where one names its date, only those.
+    """The indexes of the rows, list items or sentences about a day. If some name its date, only those.
 
     Args:
-        rows: as plain text.
-        lang: of the page.
+        rows: plain text.
+        lang: the page's language.
     """
     said = [said_days(row, lang) for row in rows]
     dated = [n for n, each in enumerate(said) if each.on(day)]
@@ -167,16 +167,16 @@ def _asked(question: str, today: date, words: _Words) -> date | None:
 
 
 def _small(folded: str, words: _Words) -> frozenset[int]:
-    """Weekdays that are written small and short."""
+    """Abbreviated weekdays in lower case."""
     return frozenset(words.small[word] for word in re.findall(r"\w+", folded) if word in words.small)
 
 
 def _weekdays(text: str, words: _Words) -> frozenset[int]:
-    """The weekdays named, with those between the ends of a range."""
+    """The weekdays in a text, including those within ranges."""
     folded = _folded(text)
     names = sorted(words.weekdays, key=len, reverse=True)
     places = [(m.start(), m.end(), words.weekdays[m.group()]) for m in _any(names, words.spaced).finditer(folded)]
-    # Folding keeps no places, so abbreviations, which have a case, are sought in a text of their own.
+    # Abbreviations depend on case, and folding moves offsets: they are searched in the unfolded text.
     if words.short:
         plain = _accentless(text)
         shorts = _any(sorted(words.short, key=len, reverse=True), words.spaced)
@@ -194,7 +194,7 @@ def _weekdays(text: str, words: _Words) -> frozenset[int]:
 
 
 def _apart(places: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
-    """In order, each stretch of the text once."""
+    """The matches in order, without overlaps."""
     reached = -1
     for start, end, weekday in sorted(places, key=lambda place: (place[0], -place[1])):
         if start >= reached:
@@ -203,7 +203,7 @@ def _apart(places: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int, i
 
 
 def _stands_for_a_day(text: str, place: tuple[int, int, int], starts: set[int], joined: re.Pattern[str]) -> bool:
-    """Whether "So" or "Sat" is a weekday: it is alone, or a time, a colon or another one comes next."""
+    """Whether "So" or "Sat" is a weekday: it is alone, or before a time, a colon or another weekday."""
     rest = text[place[1] :]
     if re.match(r"\.?\s*(?:[:|/–—-]|\d|$|[)\]])", rest):
         return True
@@ -212,7 +212,7 @@ def _stands_for_a_day(text: str, place: tuple[int, int, int], starts: set[int], 
 
 
 def _dated(words: _Words) -> re.Pattern[str]:
-    """Weekdays that belong to a date, which comes right after them."""
+    """Weekdays that belong to a date right behind them."""
     return _dated_of(tuple(words.weekdays), tuple(words.months))
 
 
@@ -243,7 +243,7 @@ def _joined_of(words: frozenset[str]) -> re.Pattern[str]:
 
 
 def _months(folded: str, words: _Words) -> frozenset[int]:
-    """The months between two that a range names: "May to September"."""
+    """The months of ranges such as "May to September"."""
     places = list(_any(sorted(words.months, key=len, reverse=True), words.spaced).finditer(folded))
     between: set[int] = set()
     for one, other in pairwise(places):
@@ -255,7 +255,7 @@ def _months(folded: str, words: _Words) -> frozenset[int]:
 
 
 def _dates(folded: str, words: _Words) -> Iterator[tuple[int, int, int | None]]:
-    """Days of a month that are named, each with its year where there is one."""
+    """The dates in a text, with their year if it is written."""
     for match in _NUMERIC.finditer(folded):
         day, month, year, iso_year, iso_month, iso_day = match.groups()
         parts = (
@@ -273,14 +273,14 @@ def _dates(folded: str, words: _Words) -> Iterator[tuple[int, int, int | None]]:
 
 
 def _feasts(folded: str, words: _Words) -> Iterator[int]:
-    """The feasts that are named."""
+    """The feasts in a text."""
     if words.feasts:
         names = sorted(words.feasts, key=len, reverse=True)
         yield from (words.feasts[match.group()] for match in _any(names, words.spaced).finditer(folded))
 
 
 def _feast(feast: int, year: int) -> date:
-    """When it is in a year. Easter as in the western churches."""
+    """A feast's date in a year. Easter is that of the western churches."""
     when = FEASTS[feast]
     if isinstance(when, int):
         sunday: date = easter(year)
@@ -309,7 +309,7 @@ def _written(names: Sequence[str], to: frozenset[str]) -> tuple[re.Pattern[str],
 
 
 def _nth(folded: str, words: _Words) -> Iterator[int]:
-    """Which of a month's weekdays are meant: an ordinal before a weekday."""
+    """The ordinals of weekdays in a month: "first Saturday"."""
     for match in _ordinals(tuple(words.ordinals), tuple(words.weekdays)).finditer(folded):
         yield words.ordinals[match[1]]
         if match[2]:
@@ -350,7 +350,7 @@ def _folded(text: str) -> str:
 
 @cache
 def _words(lang: str) -> _Words | None:
-    """None for a language that is not in days.yaml."""
+    """The words of a language; None if days.yaml does not have it."""
     lists = sentences("days")
     if lang not in lists["today"]:
         return None
@@ -370,7 +370,7 @@ def _words(lang: str) -> _Words | None:
                     short[plain] = n
     for n, forms in enumerate(lists["weekdays"].get(lang, "").split(",")):
         for form in map(_folded, forms.split()):
-            # What is as short as an abbreviation is taken for one: "sat" and "sun" are words, too.
+            # Names as short as abbreviations count as such: "sat" and "sun" are words too.
             if len(form) > 5 or lang in ("ar", "zh", "th", "pt"):
                 weekdays[form] = n
             else:

@@ -1,16 +1,15 @@
-"""Follow-ups without a model: whether a question goes on with the one before it, and what then answers it.
+"""Follow-ups without a model: decides whether a question leans on the one before it, and ranks the units for both.
 
-    "How much is the dog tax?"    "And the second?"          ─▶ it leans: both are searched for, and of the pages that
-                                                                were shown, what the second asks for is quoted
+    "How much is the dog tax?"    "And the second?"          ─▶ it leans: both questions are searched, and the units of
+                                                                the pages shown before get a bonus
     "How much is the dog tax?"    "When is the pool open?"   ─▶ it stands alone
 
-Two things tell. Its words: how it begins, what it names of its own (`Signs`, which the rephrase
-stage has read; of the questions further back they alone tell). And
-the units that both searches found: how much nearer to it than anything on the pages that were shown is what stands
-elsewhere. A question that leans is weighed twice, alone and with what it leans on; a unit is worth the mean, so that
-the topic chooses the page and the question's own words choose the unit.
+The decision uses the question's words (`Signs`, from the rephrase stage: how it begins, how much it names) and the
+units of both searches: how much nearer to the question the best unit elsewhere is than the best on the pages shown
+before. For questions further back only the words count. A unit's score for a leaning question is the mean of its scores
+for the question alone and with the one before it: the topic selects the page, the question's own words select the unit.
 
-Distances are in standard deviations of all units that were found, so that embedders need no figures of their own.
+Distances are in standard deviations over all found units, so that the figures hold for every embedder.
 """
 
 from __future__ import annotations
@@ -36,19 +35,19 @@ from text.words import stems, words
 LEANS = Calibration(
     bias=1.402, weights={"leans": 2.125, "opens": 1.129, "refers": 0.565, "named": -0.736, "apart": -0.794}
 )
-LEAST = 0.35  # chance from which it is taken to
-LEAST_UNSURE = 0.2  # ... where nothing is sure that is found for it alone
-SHOWN = 3.0  # of the score: a unit of a page that was shown fits so much better
-READ_ON = 24  # chunks from the beginning of a page that was shown, which a further question is most likely about
-NOWHERE = 3.0  # standard deviations, where only one side has units
-BACK = 3  # questions, at most, that are asked together with one that leans on them
-REFERRING = 3  # things a question may name that says "it", to lean on the one before
-NAMED = 2  # things a question may name that begins with "and", to lean on the one before
+LEAST = 0.35  # least chance for a question to lean ...
+LEAST_UNSURE = 0.2  # ... and the least one if the question alone has no sure answer
+SHOWN = 3.0  # bonus of a unit on a page shown before
+READ_ON = 24  # chunks to read from the beginning of a page shown before
+NOWHERE = 3.0  # standard deviations, if only one side has units
+BACK = 3  # earlier questions to put before a leaning one
+REFERRING = 3  # content words of a leaning question that has a pronoun, at most
+NAMED = 2  # content words of a leaning question that begins with "and", at most
 
 
 @dataclass(frozen=True)
 class _Marks:
-    """What gives a question away as a follow-up, in one language."""
+    """Words of one language by which a follow-up is recognized."""
 
     openers: tuple[str, ...]
     pronouns: frozenset[str]
@@ -56,10 +55,10 @@ class _Marks:
 
 
 def earlier(question: str, history: Sequence[Turn]) -> Earlier | None:
-    """What a question may lean on; None where nothing was asked before it.
+    """The question, pages and signs for a possible follow-up; None for the first question.
 
     Args:
-        history: without greetings and thanks.
+        history: turns without courtesies.
     """
     if not history:
         return None
@@ -68,29 +67,29 @@ def earlier(question: str, history: Sequence[Turn]) -> Earlier | None:
 
 
 def signs(question: str) -> Signs:
-    """What the words of a question tell, in all languages that it may be in."""
+    """The signs of a follow-up in a question's words, in all languages that it may be in."""
     said = words(question)
     langs = [lang for lang in spoken(question) if lang in _marks()]
-    heard = [_marks()[lang] for lang in langs]
+    found = [_marks()[lang] for lang in langs]
     empty = frozenset[str]().union(
         *stopwords().values(), *(marks.generic | marks.pronouns for marks in _marks().values())
     )
     return Signs(
         leans=any(_leans(said, lang) for lang in langs),
-        opens=any(_begins(some, marks) for marks in heard for some in (said, said[1:])),
-        refers=any(not marks.pronouns.isdisjoint(said) for marks in heard),
+        opens=any(_begins(some, marks) for marks in found for some in (said, said[1:])),
+        refers=any(not marks.pronouns.isdisjoint(said) for marks in found),
         named=sum(word not in empty for word in dict.fromkeys(said)),
     )
 
 
 def stands_alone(question: str, found: Signs) -> bool:
-    """Whether a question names what it is about: it is answered as if it came first.
+    """Whether a question names its subject, so that it needs no earlier question.
 
-    It leans at most where it begins as a follow-up or says "it" and names little, or names nothing but what it wants
-    ("opening hours?", "what is the fee").
+    A question may lean if it names little and begins like a follow-up or has a pronoun, or if it names nothing but the
+    kind of figure that it wants ("opening hours?", "what is the fee").
 
     Args:
-        found: its signs.
+        found: the question's signs.
     """
     if (
         found.leans
@@ -104,7 +103,7 @@ def stands_alone(question: str, found: Signs) -> bool:
 
 
 def continued(question: str, history: Sequence[Turn]) -> str:
-    """The question, after the earlier ones of its conversation that it leans on."""
+    """The question behind the earlier questions that it leans on, as one text."""
     asked = [question]
     for turn in reversed(history[-BACK:]):
         if not leans(asked[0]):
@@ -135,7 +134,7 @@ def _begins(said: Sequence[str], marks: _Marks) -> bool:
 
 @cache
 def _marks() -> Mapping[str, _Marks]:
-    """By language."""
+    """Language -> its words."""
     found = sentences("follow-ups")
     return {
         lang: _Marks(
@@ -149,16 +148,16 @@ def _marks() -> Mapping[str, _Marks]:
 
 @dataclass(frozen=True)
 class FollowUpResult:
-    """What two searches say of a question that leans: units in the order of their worth, and how sure that is."""
+    """The result for a leaning question, from two searches: its units, ranked for both questions."""
 
-    question: str  # with what it leans on
+    question: str  # behind the one that it leans on
     found: Retrieval
     near: list[Hit]
     findings: Findings
-    own: Findings  # in the same order, with the figures of the question's own words
+    own: Findings  # the same units in the same order, with the figures for the question alone
 
     def sure(self, profile: SurenessProfile | None) -> Sure | None:
-        """Of the unit by the question's own words, for it must say what is asked; of the page by both questions."""
+        """The chance of the unit for the question alone, which it must answer; that of the page for both questions."""
         unit, page = sureness(self.own, profile), sureness(self.findings, profile)
         if unit is None or page is None or unit.of == "unit":
             return unit
@@ -166,22 +165,24 @@ class FollowUpResult:
 
 
 def joined(earlier: str, question: str) -> str:
-    """Both questions as one."""
+    """Both questions as one text."""
     both = f"{earlier} {question}"
     return both if len(both) <= MAX_QUESTION else question
 
 
 def shown(found: Iterable[Retrieval], pages: Sequence[str]) -> list[str]:
-    """The pages that were shown before and that the visitor may still read: a search of today has found them."""
+    """The pages shown before that the visitor may still read, since this search has found them."""
     there = {each.page_key for one in found for each in (*one.candidates.dense, *one.candidates.keyword)}
     return [page for page in pages if page in there]
 
 
 def signals(signs: Signs, vector: Vector32, read: Iterable[Hit], pages: Collection[str]) -> dict[str, float]:
-    """What tells whether a question leans on the one before it, for `LEANS`.
+    """The features of `LEANS`.
 
     Args:
-        vector: of the question alone. read: all chunks that were read. pages: that were shown.
+        vector: vector of the question alone.
+        read: all chunks that were read.
+        pages: the pages shown before.
     """
     return {
         "leans": float(signs.leans),
@@ -193,7 +194,7 @@ def signals(signs: Signs, vector: Vector32, read: Iterable[Hit], pages: Collecti
 
 
 def sure_alone(question: str, alone: Retrieval) -> bool:
-    """Whether something is sure that is found for the question by itself; so it is where nobody can tell."""
+    """Whether the question alone has a sure unit or page; also True if this cannot be computed."""
     if alone.vector is None or alone.model is None:
         return True
     findings = weigh(question, alone.vector, alone.hits, alone.near, *_known(alone))
@@ -202,7 +203,7 @@ def sure_alone(question: str, alone: Retrieval) -> bool:
 
 
 def apart(vector: Vector32, read: Iterable[Hit], pages: Collection[str]) -> float:
-    """How much nearer the best unit elsewhere is than the best on the pages that were shown, in standard deviations."""
+    """How much nearer the best unit elsewhere is than the best on the pages shown before, in standard deviations."""
     units = [
         (hit.page_key in pages, unit.vector) for hit in {hit.place: hit for hit in read}.values() for unit in hit.units
     ]
@@ -218,7 +219,7 @@ def apart(vector: Vector32, read: Iterable[Hit], pages: Collection[str]) -> floa
 async def go_on(
     question: str, earlier: Earlier, alone: Retrieval, both: Retrieval, chunks: SearchIndex
 ) -> FollowUpResult | None:
-    """What answers the question together with the one before it; None where it stands alone. Raises: Retryable."""
+    """The result for the question with the one before it; None if it stands alone. Raises: Retryable."""
     if alone.vector is None or not both.hits:
         return None
     pages, around = await read_on(earlier, alone, both, chunks)
@@ -234,10 +235,10 @@ async def go_on(
 
 
 def names_another(question: str, hits: Sequence[Hit], read: Iterable[Hit], pages: Collection[str]) -> bool:
-    """Whether a question names a page that was not shown: "museum?" after one about the library.
+    """Whether a question names a page that was not shown before: "museum?" after one about the library.
 
-    All its words stand in the title of the page that is found for it alone, and not on those that were shown: "opening
-    hours?" goes on with whatever has some, though a page be called so.
+    All its words must be in the title of the first hit, and not all on the pages shown before: after the library,
+    "opening hours?" means the library's, even if a page is called "Opening hours".
     """
     empty = frozenset[str]().union(*stopwords().values())
     named = set(stems(" ".join(word for word in words(question) if word not in empty)))
@@ -250,14 +251,14 @@ def names_another(question: str, hits: Sequence[Hit], read: Iterable[Hit], pages
 async def read_on(
     earlier: Earlier, alone: Retrieval, both: Retrieval, chunks: SearchIndex
 ) -> tuple[list[str], list[Hit]]:
-    """The pages that were shown, and what of them no search has read. Raises: Retryable."""
+    """(pages shown before, their chunks that no search has read). Raises: Retryable."""
     if not both.hits:
         return [], []
     pages = shown((alone, both), earlier.pages)
     known = {hit.place for hit in (*both.hits, *both.near)}
     places: list[ChunkKey] = [(page, "content", n) for page in pages for n in range(READ_ON)]
     around = await chunks.chunks(both.hits[0].index, [place for place in places if place not in known])
-    # One that was refused, or whose answer nobody has told us of, was about what is found for it.
+    # If the question before has no pages (a refusal, or a lost answer), its first hit stands for them.
     return pages or [both.hits[0].page_key], around
 
 
@@ -268,10 +269,10 @@ def _known(found: Retrieval) -> tuple[Sequence[tuple[str, int]], int, bytes]:
 def follow(
     question: str, earlier: str, alone: Retrieval, both: Retrieval, around: Sequence[Hit], pages: Collection[str]
 ) -> FollowUpResult | None:
-    """What answers a question together with the one before it; None where it was searched by keywords alone.
+    """The result for a question with the one before it; None for a search by keywords alone.
 
     Args:
-        around: chunks of the pages that were shown.
+        around: chunks of the pages shown before.
     """
     if alone.vector is None or both.vector is None:
         return None

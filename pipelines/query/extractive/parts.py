@@ -1,13 +1,13 @@
-"""Parts: a question that asks two things is answered part by part, so that what is missing of it can be named.
+"""Parts: splits a question that asks two things, so that a missing answer to one of them can be named.
 
     "What does a parking permit cost, and where do I get it?"  ─▶  what it costs │ where I get it
-    "Was gehört in die Tonne und was nicht?"                   ─▶  one question: it says the other half of the first
+    "Was gehört in die Tonne und was nicht?"                   ─▶  one question: the second half only negates the first
 
-Seen by words alone (prompts/parts.yaml). Who splits what belongs together answers neither half: what is not surely two
-questions stays one, and so does what asks three things or more.
+The rules use words alone (prompts/parts.yaml). A wrong split would answer neither half, so a question stays whole
+unless it surely has two parts; so does one with three parts or more.
 
-Each part's evidence is weighed by itself, in what the whole question has found. The second is seldom complete without
-the first ("and where do I get it?"): it inherits the first one's words, and the whole question's sense.
+Units are ranked for each part, among the hits of the whole question. The second part is seldom complete by itself ("and
+where do I get it?"): the first part is its topic, and a share of the whole question's vector is added to its own.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from text.sentences import split as split_sentences
 from text.words import words
 
 PARTS = 2
-WHOLE = 0.5  # of the whole question's vector, in the second part's
+WHOLE = 0.5  # share of the whole question's vector in the second part's
 LEAST = 2  # words of a part
-LONGEST = 1_000  # characters of a question that is looked at: longer ones ask for more than two things
-AHEAD = 2  # words that may stand before a part's question word: "bis zu welchem Tag"
-SIGNS = frozenset("+&;")  # that join parts in every language
+LONGEST = 1_000  # characters of a question to split; a longer one asks more than two things
+AHEAD = 2  # words that may precede a part's question word: "bis zu welchem Tag"
+SIGNS = frozenset("+&;")  # signs that join parts in every language
 COMMAS = frozenset(",،")
 
 _TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[+&;]")
@@ -44,7 +44,7 @@ _AROUND = " \t\n,،.;:?!？。؟…-–—+&"
 
 @dataclass(frozen=True)
 class _Marks:
-    """What gives away where a part begins, in one language."""
+    """Words of one language by which the beginning of a part is recognized."""
 
     joints: frozenset[str]
     asking: frozenset[str]
@@ -53,7 +53,7 @@ class _Marks:
     subjects: frozenset[str]
 
     def begins(self, said: Sequence[str]) -> bool:
-        """Whether a question begins with these words."""
+        """Whether these words begin a question."""
         for n in range(min(AHEAD + 1, len(said))):
             if said[n] in self.asking or (n + 1 < len(said) and said[n] in self.verbs and said[n + 1] in self.subjects):
                 return True
@@ -62,33 +62,33 @@ class _Marks:
         return False
 
     def asks(self, said: Sequence[str]) -> bool:
-        """Whether there is a question somewhere in these words."""
+        """Whether these words contain a question."""
         return not self.asking.isdisjoint(said) or (bool(said) and said[0] in self.verbs) or self.begins(said)
 
 
 @dataclass(frozen=True)
 class AskedPart:
-    """A part and what was found for it."""
+    """A part of a question and its ranked units."""
 
     question: str
-    findings: Findings  # some
+    findings: Findings  # not empty
     sure: Sure | None
 
     @property
     def answered(self) -> bool:
-        """Whether its best unit surely answers it."""
+        """Whether the best unit surely answers the part."""
         return self.sure is not None and self.sure.of == "unit"
 
     def cited(self, sources: Sequence[Source]) -> Part:
-        """As it is handed on, with the numbers of the sources."""
+        """The part for the stage's message, with the numbers of the sources."""
         return Part(question=self.question, evidence=self.findings.cited(sources), sure=self.sure)
 
 
 def parts(question: str, lang: str) -> tuple[str, ...]:
-    """The two parts, in their order; none where there are not surely two.
+    """The two parts, in their order; empty unless there are surely two.
 
     Args:
-        lang: the question's, a tag.
+        lang: language tag of the question.
     """
     if len(question) > LONGEST:
         return ()
@@ -100,7 +100,7 @@ def parts(question: str, lang: str) -> tuple[str, ...]:
 
 
 async def by_part(pieces: Sequence[str], found: Retrieval, hits: Sequence[Hit], near: Sequence[Hit]) -> list[AskedPart]:
-    """Each part with what was found, weighed for it. Raises: Retryable: the embedder is away."""
+    """Each part with the units ranked for it. Raises: Retryable: the embedder is away."""
     if not pieces or found.model is None or found.vector is None:
         return []
     vectors = await asyncio.gather(*map(found.model.query, pieces))
@@ -117,7 +117,7 @@ async def by_part(pieces: Sequence[str], found: Retrieval, hits: Sequence[Hit], 
             near_topic = findings.preferring(weighed[0].findings.units[0].hit.page_key)
         if not findings.units:
             return []
-        # That it stands on the first part's page makes nothing surer which was the best anyway.
+        # The bonus of the first part's page must not raise the chance of a unit that is best without it.
         surely = findings if findings.units[0].place == near_topic.units[0].place else near_topic
         weighed.append(AskedPart(piece, near_topic, sureness(surely, found.model.profile.sureness)))
     return weighed
@@ -132,7 +132,7 @@ def _parted(question: str, lang: str, marks: _Marks) -> tuple[str, ...]:
             if by_comma:
                 return ()  # "who knows, when ...", or three things
             pieces.append(piece)
-        else:  # what only tells something belongs to the question beside it
+        else:  # a piece without a question belongs to the piece before
             pieces[-1] = question[question.index(pieces[-1]) : end].strip(_AROUND)
         start, by_comma = begin, comma
     if len(pieces) != PARTS or any(len(words(piece)) < LEAST for piece in pieces):
@@ -148,7 +148,7 @@ def _parted(question: str, lang: str, marks: _Marks) -> tuple[str, ...]:
 
 
 def _cuts(question: str, lang: str, marks: _Marks) -> Iterator[tuple[int, int, bool]]:
-    """Where a part may end, where the next one begins, and whether a comma alone says so."""
+    """(end of a part, beginning of the next, whether only a comma separates them)."""
     starts = {sentence.start for sentence in split_sentences(question, lang)[1:]}
     tokens = list(_TOKEN.finditer(question))
     said = [token.group().casefold() for token in tokens]
@@ -175,7 +175,7 @@ def _negations(lang: str) -> frozenset[str]:
 
 @cache
 def _marks() -> Mapping[str, _Marks]:
-    """By language."""
+    """Language -> its words."""
     found = {
         name: {lang: frozenset(said.split()) for lang, said in by.items()} for name, by in sentences("parts").items()
     }

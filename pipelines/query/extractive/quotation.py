@@ -1,10 +1,9 @@
-"""Quotation: what is told as an answer where no model writes: the unit that answers, and what fits as well.
+"""Quotation: quotes the unit that surely answers, with the units that fit as well. Otherwise there is a card (card.py).
 
-    evidence, best first ─▶ the best, with its list's neighbours that fit as well: "The website says:"
+    evidence, best first ─▶ the best unit, with those of its list or table that fit as well: "The website says:"
 
-Of a table the rows that fit, below its header; a row of … stands for those that are left out, and … for steps of a
-numbered list between two. The decisive words come first, and one page is quoted, unless a question asks for two things:
-who wants more follows the citation. What is not surely an answer is shown where it stands (card.py).
+Of a table it quotes the rows that fit, below the header; a row of … stands for omitted rows, and … for omitted steps of
+a numbered list. The best unit comes first. Only one page is quoted, unless a question asks two things.
 """
 
 from __future__ import annotations
@@ -20,24 +19,24 @@ from schemas.query import Evidence, SourceTable
 from text.markdown import cells, plain, valid
 from text.sentences import cut
 
-ROOM = 300  # characters quoted where the unit is sure, unless the best unit alone is longer
+ROOM = 300  # characters to quote, unless the best unit alone is longer
 LONGEST = 600  # characters of one unit
-CLOSE = 2.0  # of the score: a unit that is less far behind the best fits as well
-SIBLINGS = 4.0  # ... of the same list or table
+CLOSE = 2.0  # a unit fits as well as the best one if its score is at most so much lower ...
+SIBLINGS = 4.0  # ... or so much, in the same list or table
 MOST = 4  # units
-SEVERAL = 3  # rows: of a table of which so many fit as well, none is left out ...
+SEVERAL = 3  # rows: a table of which so many fit is quoted whole ...
 SHORT_TABLE = 450  # ... unless its rows have more characters
-DATED = 500  # characters of a unit, and of its table's header, in which days are looked for
-THAT_DAY = 4.0  # of the score: what is about the day that was asked about fits so much better
+DATED = 500  # characters of a unit, and of its table's header, to search for days
+THAT_DAY = 4.0  # bonus of a unit about the question's day
 
 _STEP = re.compile(r"[ \t]*(\d{1,3})[.)][ \t]")  # of a numbered list
-# Of a definition, of an item in one; behind the beginning of a line they are words: "9 - 12".
+# Marks of definitions and items. Only at the beginning of a line: elsewhere they are text, such as "9 - 12".
 _MARK = re.compile(r"^(?:[ \t]*+(?::|[-*+•]|\d{1,3}[.)])[ \t]++)+", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Quotation:
-    """As events to stream."""
+    """A quotation or a card, as events to stream."""
 
     events: tuple[Token | Citation | WholeTable, ...]
     certainty: Certainty = "said"
@@ -52,17 +51,17 @@ class Quotation:
 
 
 def answering(evidence: Sequence[Evidence], lead_in: str, tables: Sequence[SourceTable] = ()) -> Quotation:
-    """The best unit, and what fits as well."""
+    """The best unit and the units that fit as well."""
     return Quotation(tuple(_written(chosen(evidence), lead_in, tables)))
 
 
 @dataclass(frozen=True)
 class Unsure:
-    """A part of a question that nothing is sure to answer."""
+    """A part of a question without a sure answer."""
 
     said: str  # our own words about it
     evidence: Sequence[Evidence]
-    shown: bool  # what comes closest is quoted all the same
+    shown: bool  # whether to quote the closest unit all the same
 
 
 def by_part(
@@ -71,13 +70,13 @@ def by_part(
     """One quotation for each part of a question.
 
     Args:
-        sure: what fits each part that is surely answered.
+        sure: the evidence of each part with a sure answer.
     """
     picked = _of_parts(sure)
     events = list(_written(picked, lead_in, tables))
     for part in unsure:
         if part.evidence and any(_overlap(part.evidence[0], each) for each in picked):
-            continue  # it has been quoted for the other part
+            continue  # the other part has quoted it
         said = f"\n\n{part.said}"
         at = sum(len(event.text) for event in events if isinstance(event, Token))
         events += _written(part.evidence[:1], said, tables, at) if part.shown else [Token(text=said)]
@@ -85,31 +84,29 @@ def by_part(
 
 
 def _of_parts(parts: Sequence[Sequence[Evidence]]) -> list[Evidence]:
-    """The best of each part, then what is of the same lists and tables."""
-    beside = [
+    """The best unit of each part, then the units of the same lists and tables."""
+    siblings = [
         each
         for evidence in parts
         for each in _chosen(evidence, ROOM // len(parts))[1:]
         if each.kind != "prose" and _together(each, evidence[0])
     ]
-    return _fitting([*(evidence[0] for evidence in parts), *beside], LONGEST, MOST * len(parts))
+    return _fitting([*(evidence[0] for evidence in parts), *siblings], LONGEST, MOST * len(parts))
 
 
-def unread(evidence: Sequence[Evidence], told: str) -> list[Evidence]:
-    """Best first, what does not stand in an answer that the visitor has read."""
-    read = plain(told)
+def unread(evidence: Sequence[Evidence], answer: str) -> list[Evidence]:
+    """The units that are not in an answer that the visitor has read."""
+    read = plain(answer)
     return [each for each in evidence if plain(each.text) not in read]
 
 
-def for_follow_up(evidence: Sequence[Evidence], told: str) -> tuple[list[Evidence], bool]:
-    """Best first, what answers a further question: what the visitor has read does not come again.
+def for_follow_up(evidence: Sequence[Evidence], answer: str) -> tuple[list[Evidence], bool]:
+    """(evidence for a follow-up, whether its best unit alone would repeat the answer before).
 
-    But for the best of it where nothing new is as good: of several rows that were shown, it is the one that is meant;
-    of a sentence that was all, what stands around it comes with it.
-
-    Returns: that, and whether to quote the best alone would be the same answer once more.
+    Units of the answer before are left out. If the best unit is one of them, it stays: of several shown rows, the
+    visitor means this one; a single sentence is shown again with the units around it.
     """
-    others = unread(evidence, told)
+    others = unread(evidence, answer)
     if others and others[0] is evidence[0]:
         return others, False
     best = evidence[0]
@@ -120,12 +117,11 @@ def for_follow_up(evidence: Sequence[Evidence], told: str) -> tuple[list[Evidenc
 
 
 def on_day(evidence: Sequence[Evidence], day: date, lang: str, there: Container[int]) -> tuple[list[Evidence], bool]:
-    """Best first, where the question is about a day: what is about that day before what is about others.
-
-    Returns: that, and whether anything is.
+    """(evidence with the units about a day first, whether there are some).
 
     Args:
-        lang: of the pages. there: numbers of the sources that may be lifted: those of the best page.
+        lang: the pages' language.
+        there: numbers of the best page's sources; only their units move forward.
     """
     rows = [plain(f"{each.header[:DATED]}\n{each.text[:DATED]}") for each in evidence]
     matching = set(matching_rows(rows, day, lang))
@@ -138,7 +134,7 @@ def on_day(evidence: Sequence[Evidence], day: date, lang: str, there: Container[
 
 
 def chosen(evidence: Sequence[Evidence]) -> list[Evidence]:
-    """What to quote where the best unit is sure, best first."""
+    """The units to quote, best first."""
     return _chosen(evidence, ROOM)
 
 
@@ -153,8 +149,10 @@ def _chosen(evidence: Sequence[Evidence], room: int) -> list[Evidence]:
 
 
 def _whole(taken: list[Evidence], evidence: Sequence[Evidence]) -> list[Evidence]:
-    """With all of a short table or list of which several are quoted: some days of seven read as if they were all; and
-    with the steps between two of a numbered list, which are no use without them.
+    """The units with omissions filled in, where a reader would miss them.
+
+    A short table or list is quoted whole if several of its units are: five days of opening hours look like all seven.
+    Steps of a numbered list are quoted without gaps.
     """
     best = taken[0]
     if _step(best):
@@ -170,7 +168,7 @@ def _whole(taken: list[Evidence], evidence: Sequence[Evidence]) -> list[Evidence
 
 
 def _with_steps_between(taken: list[Evidence], evidence: Sequence[Evidence]) -> list[Evidence]:
-    """Those of the best one's list, if they are found and there is room for them."""
+    """The units with the steps between them, if the evidence has these and they fit."""
     places = [each.start for each in taken if _together(each, taken[0])]
     between = [
         each
@@ -181,13 +179,13 @@ def _with_steps_between(taken: list[Evidence], evidence: Sequence[Evidence]) -> 
 
 
 def _step(unit: Evidence) -> int:
-    """Its number in a numbered list; 0: it is in none."""
+    """The unit's number in a numbered list; 0 elsewhere."""
     found = _STEP.match(unit.text) if unit.kind == "item" and not unit.header else None
     return int(found[1]) if found else 0
 
 
 def _fitting(evidence: Sequence[Evidence], room: int, most: int = MOST) -> list[Evidence]:
-    """The first, and as many of the others as there is room for; nothing twice."""
+    """The first unit, and as many of the others as fit, without duplicates."""
     taken: list[Evidence] = []
     for each in evidence:
         if len(taken) == most:
@@ -210,11 +208,11 @@ def _together(one: Evidence, other: Evidence) -> bool:
 def _written(
     picked: Sequence[Evidence], lead_in: str, tables: Sequence[SourceTable], at: int = 0
 ) -> Iterator[Token | Citation | WholeTable]:
-    """A block quotation per list, table or sentence; the best one's first, its own units in reading order.
+    """A block quotation for each list, table or sentence: that of the best unit first, units in reading order.
 
     Args:
-        tables: whole; of those that are quoted in part.
-        at: characters of the answer before it.
+        tables: the whole tables of quoted rows.
+        at: characters of the answer before the quotation.
     """
     if not picked:
         return
@@ -224,7 +222,7 @@ def _written(
     blocks: dict[tuple[int, int], list[Evidence]] = {}
     for each in picked:
         blocks.setdefault((each.n, each.block), []).append(each)
-    before = 0  # source
+    before = 0  # number of the source quoted last
     for units in sorted(blocks.values(), key=lambda units: rank[id(units[0])]):
         begin = "\n>\n> " if units[0].n == before else "\n\n> "
         before = units[0].n
@@ -236,7 +234,7 @@ def _written(
             defines = unit.kind == "item" and unit.header
             joint = _above(unit) if last is None else "\n>\n> " if defines and last.header != unit.header else "\n> "
             if last is not None and _step(unit) > _step(last) + 1:
-                joint = "\n>\n> …\n>\n> "  # a list of its own, that goes on with this number
+                joint = "\n>\n> …\n>\n> "  # Markdown begins a new list, with this number
             joint += _term(unit, last) if defines else ""
             text = _quoted(unit).replace("\n", "\n> ")
             yield Token(text=joint + text)
@@ -255,12 +253,12 @@ def _written(
 
 
 def _rows(table: str) -> int:
-    """Below its header."""
+    """The number of rows below the header."""
     return len(table.splitlines()) - (2 if "\n| --- |" in table else 0)
 
 
 def _above(unit: Evidence) -> str:
-    """What must be read before its list or table: the sentence that introduces it, or the heading; a table's header."""
+    """The text above a list or table: the sentence that introduces it, or its heading; then a table's header."""
     if unit.kind == "prose":
         return ""
     introduced = unit.intro or (f"**{unit.headings[-1]}**" if unit.headings else "")
@@ -269,7 +267,7 @@ def _above(unit: Evidence) -> str:
 
 
 def _header(unit: Evidence) -> str:
-    """Of a row, its table's; a blank one where it has none, since only with one a row is a table."""
+    """The header of a row's table. Without one it is blank, since Markdown needs a header row."""
     if unit.kind != "row":
         return ""
     width = len(cells(unit.header or unit.text))
@@ -277,7 +275,7 @@ def _header(unit: Evidence) -> str:
 
 
 def _term(unit: Evidence, last: Evidence | None) -> str:
-    """What stands before a definition: its term, unless that was quoted with the one before, and the mark."""
+    """The text before a definition: its term, unless the definition before has the same, and the mark."""
     if last and last.header == unit.header:
         return ": "
     return f"{unit.header}\n: ".replace("\n", "\n> ")

@@ -1,10 +1,10 @@
-"""Quote: without a model, what the pages say in their own words. The answer stage's door.
+"""Quote: answers without a model, in the pages' own words. The answer stage calls it.
 
-    evidence ─▶ what is about the day that was asked about first ─▶ certain? ─ yes ─▶ quotation: "The website says:"
-                                                                             └ no ──▶ card: "On this page:"
+    evidence ─▶ units about the question's day first ─▶ certain? ─ yes ─▶ quotation: "The website says:"
+                                                                 └ no ──▶ card: "On this page:"
 
-The evidence was measured with the search. Where there is none (an index made before units, sources that a strategy has
-found since), the units of the sources are compared with the question by their words.
+The retrieve stage has ranked the evidence. Sources without evidence (an old index, or sources that a strategy has found
+later) are ranked here, by the words that their units share with the question.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from text.markdown import escaped, plain
 from text.units import units
 from text.words import stems
 
-QUOTABLE = ("content", "description")  # a title says that its page is about the question, but answers nothing
-READ = 5  # sources that are compared by words
-MOST = 200  # units of these
-SHARED, RANK = 6.0, 0.5  # of the score: all words of the question shared, each place of the source's rank
+QUOTABLE = ("content", "description")  # fields; a title answers nothing
+READ = 5  # sources to compare by words
+MOST = 200  # units of these sources
+SHARED, RANK = 6.0, 0.5  # weights of the score: share of the question's words, rank of the source
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class OwnWords:
 
     Args:
         lead_in: before a quotation.
-        closest: before a page's title and what stands on it.
-        missing: before the part of a question that nothing is sure to answer.
+        closest: before a card, with the page's title.
+        missing: before a part of a question without an answer.
     """
 
     lead_in: str
@@ -60,22 +60,22 @@ class OwnWords:
     missing: str
 
     def on(self, day: date, lang: str) -> OwnWords:
-        """Below the day that the question is about."""
+        """These words below the name of the question's day."""
         written = f"**{_written(day, lang)}**\n\n"
         return OwnWords(written + self.lead_in, written + self.closest, self.missing)
 
 
 def quote(retrieved: Retrieved, now: datetime, own: OwnWords) -> Quotation:
-    """What is shown of the evidence; nothing where there is nothing to quote.
+    """A quotation or a card; empty without evidence.
 
     Args:
-        now: where the site is.
+        now: in the site's time zone.
     """
     request = retrieved.request
     evidence = list(retrieved.evidence) or by_words(retrieved.question, retrieved.sources)
     if not evidence:
         return Quotation(())
-    questions, words = dict.fromkeys((request.question, retrieved.question)), own  # its own day before the topic's
+    questions, words = dict.fromkeys((request.question, retrieved.question)), own  # the visitor's own words first
     if day := next((day for each in questions if (day := asked_day(each, now, request.lang))), None):
         evidence, found = on_day(evidence, day, _language(evidence, retrieved), _on_page(evidence, retrieved))
         words = own.on(day, request.lang) if found else own
@@ -83,7 +83,7 @@ def quote(retrieved: Retrieved, now: datetime, own: OwnWords) -> Quotation:
     leans = goes_on or (bool(request.history) and signs(retrieved.question).refers)
     sure = not leans and _certain(retrieved.question, evidence, retrieved.sure, retrieved)
     if request.replaced and (others := unread(evidence, request.replaced)):
-        evidence, sure = others, False  # what was sure has been read, and was not what was wanted
+        evidence, sure = others, False  # the visitor asks again, so the former answer was not the wanted one
     elif request.history and goes_on:
         evidence, _ = for_follow_up(evidence, request.history[-1].answer)
     parts = [] if request.replaced else [_dated(part, now, retrieved) for part in retrieved.parts]
@@ -92,7 +92,7 @@ def quote(retrieved: Retrieved, now: datetime, own: OwnWords) -> Quotation:
         return by_part([part.evidence for part in answered], words.lead_in, unsure, retrieved.tables)
     if not sure or parts:
         about = _subjects(evidence, questions, retrieved)
-        # Prose that names a weekday is seldom about this one.
+        # Prose that names a weekday is seldom about this day.
         dated = words if evidence[0].kind in ("row", "item") and about(evidence[0]) is not None else own
         lead_in = _linked(dated.closest, evidence[0], retrieved)
         return card(evidence, retrieved.sources, lead_in, retrieved.tables, _meant(evidence, day, about, retrieved))
@@ -104,8 +104,10 @@ def quote(retrieved: Retrieved, now: datetime, own: OwnWords) -> Quotation:
 def _subjects(
     evidence: Sequence[Evidence], questions: Iterable[str], retrieved: Retrieved
 ) -> Callable[[Evidence], list[str] | None]:
-    """Finds what of a question a unit is about, by words; None: something that is named stands neither in it nor above
-    it. "Is the library open on Friday?" is not answered by the pool's Friday."""
+    """A function from a unit to the subject that it covers; None if the unit and its headings lack some word of it.
+
+    "Is the library open on Friday?" is not answered by the pool's Friday.
+    """
     page = _language(evidence, retrieved)
     subjects = [asked(each, languages(each, retrieved.request.lang, page))[1] for each in questions]
     titles = {source.n: source.title for source in retrieved.sources}
@@ -118,7 +120,7 @@ def _meant(
     about: Callable[[Evidence], list[str] | None],
     retrieved: Retrieved,
 ) -> Callable[[Evidence], bool]:
-    """Tells whether a row is called what is asked for, or is about the day that is."""
+    """A function that decides whether the question asks for a row, by its name or by its day."""
     page = _language(evidence, retrieved)
     of_day = matching_rows([plain(each.text[:DATED]) for each in evidence], day, page) if day is not None else ()
     days = {(evidence[n].n, evidence[n].start) for n in of_day}
@@ -131,7 +133,7 @@ def _meant(
 
 
 def by_words(question: str, sources: Sequence[Source]) -> list[Evidence]:
-    """The units of sources that nothing has measured, best first: by the words that they share with the question."""
+    """Evidence from sources without any: their units, best first by the words shared with the question."""
     read = ([source for source in sources if source.field in QUOTABLE] or list(sources))[:READ]
     every = ((rank, unit) for rank, source in enumerate(read) for unit in units(source.text, source.lang))
     found = list(islice(every, MOST))
@@ -160,7 +162,7 @@ def by_words(question: str, sources: Sequence[Source]) -> list[Evidence]:
 
 
 def _certain(question: str, evidence: Sequence[Evidence], sure: Sure | None, retrieved: Retrieved) -> bool:
-    """Whether the best unit may be told as the answer."""
+    """Whether the best unit is quoted as the answer."""
     if not evidence or not retrieved.evidence:
         return False
     source = next(source for source in retrieved.sources if source.n == evidence[0].n)
@@ -172,13 +174,13 @@ def _unsure(part: Part, answered: Sequence[Part], own: OwnWords, retrieved: Retr
     if not part.evidence or (part.sure is not None and part.sure.of == "nothing"):
         return Unsure(f"{own.missing} {asked}", part.evidence, shown=False)
     best = part.evidence[0]
-    quoted = any(best.n == other.evidence[0].n for other in answered)  # its page needs no link of its own
+    quoted = any(best.n == other.evidence[0].n for other in answered)  # the quotation already links the page
     closest = own.closest if quoted else _linked(own.closest, best, retrieved)
     return Unsure(f"{asked}: {closest}", part.evidence, shown=True)
 
 
 def _dated(part: Part, now: datetime, retrieved: Retrieved) -> Part:
-    """Where it is about a day, with what is about that day first."""
+    """The part with the units about its day first, if it names one."""
     day = asked_day(part.question, now, retrieved.request.lang) if part.evidence else None
     if day is None:
         return part
@@ -187,20 +189,20 @@ def _dated(part: Part, now: datetime, retrieved: Retrieved) -> Part:
 
 
 def _linked(closest: str, best: Evidence, retrieved: Retrieved) -> str:
-    """With the page, and the headings above what is shown of it."""
+    """The lead-in with a link to the page and the headings above the unit."""
     [(title, url)] = candidates(source for source in retrieved.sources if source.n == best.n) or [("", "")]
     path = [escaped(heading) for heading in best.headings if heading.casefold() != title.casefold()]
     return " › ".join((f"{closest} [{title}](<{url}>)" if url else closest, *path))
 
 
 def _on_page(evidence: Sequence[Evidence], retrieved: Retrieved) -> frozenset[int]:
-    """The numbers of the sources of the best one's page."""
+    """The numbers of the sources from the best unit's page."""
     url = next(source.url for source in retrieved.sources if source.n == evidence[0].n)
     return frozenset(source.n for source in retrieved.sources if source.url == url)
 
 
 def _language(evidence: Sequence[Evidence], retrieved: Retrieved) -> str:
-    """Of the page that the best one is on."""
+    """The language of the best unit's page."""
     return next(source.lang for source in retrieved.sources if source.n == evidence[0].n)
 
 

@@ -1,11 +1,11 @@
-"""Ranking: the units of what was found, measured against the question once. The order of the pages, the gate and the
-quotation all read this.
+"""Ranking: scores the units of the hits by their likeness to the question. The order of the pages, the gate and the
+quotation use these scores.
 
-    hits and their neighbours ─▶ units ─▶ cosine of the sense, words shared, standing of the chunk ─▶ best first
-                                                                          │└▶ how sure of the unit, of the page
-                                                                          └▶ (reranker) ─▶ the best read again
+    hits and their neighbours ─▶ units ─▶ score: cosine, shared words, the chunk's standing ─▶ best first
+                                                                          │└▶ chances of the best unit and its page
+                                                                          └▶ (reranker) ─▶ the best units again
 
-A unit's vector was made with its page (text.units), so nothing but the question is embedded here. Figures, and how the
+Ingest has embedded the units with their page (text.units), so only the question is embedded here. Figures, and how the
 weights were chosen: docs/reference/quality.md.
 """
 
@@ -35,27 +35,27 @@ from text.words import indexed, words
 
 Vectors = NDArray[np.float32]  # a row a text
 
-TOP = 10  # of the best units that tell how sure the best one is
-REREAD = 24  # of the best units, where a reranker reads them again
-KEPT = 24  # units handed on, and all of the lists and tables that
-LEADING = 4  # of the best are part of
-APART = 1.0  # standard deviations of the fused score that a chunk's distance from its hit costs
+TOP = 10  # best units from which the signals are computed
+REREAD = 24  # best units that a reranker reads
+KEPT = 24  # units of the evidence, besides all units of the lists and tables of ...
+LEADING = 4  # ... so many best units
+APART = 1.0  # penalty for each chunk between a neighbour and its hit, in standard deviations of the fused score
 FAR = 2  # chunks from a hit
-LEAST = -1e9  # of a chunk without units
-SAME = 3.0  # of the score: what a part of a question gains on the page that the part before it was found on
-AS_WELL = 2.0  # of the score: a unit that is less far behind the best fits as well
-SCATTERED = 3  # pages with units that fit as well as the best: nobody can tell which of them is meant
-ASKED = 64  # words of a question that are looked for in the units; whoever asks says what it is about in fewer
-OPENING = 0.9  # how like each other words are that say when something is open
-TOPIC = 0.5  # what a word counts that was said of the topic alone, before the part of a question that is measured
+LEAST = -1e9  # score of a chunk without units
+SAME = 3.0  # bonus of a unit on the page where the question's first part was found
+AS_WELL = 2.0  # a unit fits as well as the best one if its score is at most so much lower
+SCATTERED = 3  # pages with units that fit as well as the best: the question does not say which one it means
+ASKED = 64  # words of a question to compare with the units
+OPENING = 0.9  # likeness of different words for "open"
+TOPIC = 0.5  # weight of a word of the topic, which the question's first part or an earlier question has named
 
-# Of the sum by which units are ordered: fitted on the tuned part of the everyday questions, five times over.
+# Weights of the score: fitted with five-fold cross-validation on the tuning part of the everyday questions.
 COSINE, SHARED, STANDING, PAGE, LISTED = 80.0, 3.0, 0.45, 0.45, 0.5
 APART_COSINE = 22.0  # in place of COSINE, where it is known what all vectors of the model have in common: wider spread
 
 
-class Spoken(NamedTuple):
-    """A unit near the question: no sentence needs to be embedded where these are known."""
+class NearUnit(NamedTuple):
+    """A unit with its cosine to the question. With these the gate need not embed sentences."""
 
     text: str  # with its page's title
     lang: str
@@ -64,15 +64,15 @@ class Spoken(NamedTuple):
 
 @dataclass(frozen=True)
 class Weighed:
-    """A unit and how well it fits the question."""
+    """A unit with its scores for the question."""
 
     hit: Hit
     unit: HitUnit
-    cosine: float  # without what all vectors of the model have in common, where that is known
-    near: float  # the cosine as it is
-    shared: float  # of the question's words, in the unit's sense, 0..1
+    cosine: float  # of the centred vectors, if the model's profile has their common direction
+    near: float  # of the vectors as they are
+    shared: float  # share of the question's words in the unit and its headings, 0..1
     standing: float  # of its chunk, in standard deviations of the search's hits
-    page: float  # the same, of the page's best hit
+    page: float  # standing of the page's best hit
     score: float
 
     @property
@@ -82,19 +82,22 @@ class Weighed:
 
 @dataclass(frozen=True)
 class TermWeights:
-    """The question's words that say something, and how much each says."""
+    """The question's content words and their weights."""
 
     terms: Mapping[str, float]
-    unknown: frozenset[str] = frozenset()  # to the index: perhaps misspelled
+    unknown: frozenset[str] = frozenset()  # words that the index does not have, perhaps misspelled
 
     @classmethod
     def of(
         cls, question: str, known: Iterable[tuple[str, int]], total: int, langs: Iterable[str], topic: str = ""
     ) -> TermWeights:
-        """
+        """Weights by inverse document frequency.
+
         Args:
-            known: the question's stems and in how many of `total` chunks each is. langs: of the pages.
-            topic: what the question is about besides, in other words: they weigh less.
+            known: (stem of the question, number of chunks with it).
+            total: chunks in the index.
+            langs: the pages' languages.
+            topic: further words of the subject, which weigh less.
         """
         terms, read = dict(known), list(dict.fromkeys(langs))
         empty = frozenset[str]().union(*stopwords().values())
@@ -110,7 +113,7 @@ class TermWeights:
         return cls({word: much.get(word, 1.0) * idf(chunks, total) for word, chunks in having.items()}, unknown)
 
     def share(self, likest: Mapping[str, float]) -> float:
-        """How much of the question is there. `likest`: of each of its words, how like the likest word there is."""
+        """The weighted share of the question's words. `likest`: word of the question -> its best likeness in a text."""
         total = sum(self.terms.values()) or 1.0
         return sum(weight * likest.get(word, 0.0) for word, weight in self.terms.items()) / total
 
@@ -125,10 +128,10 @@ class Findings:
     common: float = 0.0
 
     def signals(self, background: Background | None = None) -> dict[str, float]:
-        """What tells how sure the best unit and its page are.
+        """Features of the regressions that estimate the chances of the best unit and its page.
 
         Args:
-            background: of the embedder: what is compared with where the site has little.
+            background: typical scores of the embedder, for sites with few units.
         """
         if not self.units:
             return {}
@@ -159,29 +162,29 @@ class Findings:
         }
 
     @cached_property
-    def nearest(self) -> list[Spoken]:
-        """For the gate."""
+    def nearest(self) -> list[NearUnit]:
+        """The nearest units, for the gate."""
         near = heapq.nlargest(TOP, self.units, key=lambda each: each.near)
-        return [Spoken(f"{each.hit.title} {each.unit.text}", each.hit.lang, each.near) for each in near]
+        return [NearUnit(f"{each.hit.title} {each.unit.text}", each.hit.lang, each.near) for each in near]
 
     @property
     def scattered(self) -> bool:
-        """Whether what fits best stands on many pages at once; translations are one page."""
+        """Whether many pages have units that fit as well as the best one. Translations count as one page."""
         well = (each for each in self.units if each.score >= self.units[0].score - AS_WELL)
         return len({each.hit.page_id for each in well}) >= SCATTERED
 
     def preferring(self, page_key: str) -> Findings:
-        """The same, with what is on a page before what fits as well elsewhere."""
+        """The findings with a bonus for the units of a page."""
         raised = (replace(each, score=each.score + SAME * (each.hit.page_key == page_key)) for each in self.units)
         return replace(self, units=_best_first(raised))
 
     def ordered(self, hits: Sequence[Hit], size: int, needed: Sequence[Hit] = ()) -> list[Hit]:
-        """The best `size` chunks: those first whose page has the best unit, of a page those with its best units.
+        """The best `size` chunks, ordered by their page's best unit and then by their own best unit.
 
-        A chunk that was only read as a neighbour may be among them. The scores stay those of the hits, in their order.
+        Neighbours of hits may be among them. The n-th chunk gets the score of the n-th hit.
 
         Args:
-            needed: what must be among them.
+            needed: chunks that must be among them.
         """
         page: dict[str, float] = {}
         chunk: dict[ChunkKey, float] = {}
@@ -189,7 +192,7 @@ class Findings:
             page.setdefault(each.hit.page_key, each.score)
             chunk.setdefault(each.hit.place, each.score)
         found = {hit.place: hit for hit in (*hits, *(each.hit for each in self.units[:TOP]))}
-        # Stable: without units they stay as they were.
+        # A stable sort keeps the search's order of chunks without units.
         best = sorted(found.values(), key=lambda hit: (-page.get(hit.page_key, LEAST), -chunk.get(hit.place, LEAST)))
         lacking = {hit.place: hit for hit in needed if hit.place not in {each.place for each in best[:size]}}
         best = [*best[:1], *lacking.values(), *(hit for hit in best[1:] if hit.place not in lacking)]
@@ -198,9 +201,9 @@ class Findings:
         return [replace(hit, score=score) for hit, score in zip(best, filled, strict=True)][:size]
 
     async def reread(self, question: str, reranker: Reranker) -> Findings:
-        """The same with the best units in a reranker's order; each takes the score of the one whose place it takes.
+        """The findings with the best units in a reranker's order.
 
-        So whoever compares scores finds them as far apart as they were fitted to be.
+        The n-th unit gets the score of the former n-th unit, so that thresholds for differences of scores still hold.
 
         Raises:
             Permanent.
@@ -212,17 +215,17 @@ class Findings:
         return replace(self, units=(*read, *rest))
 
     def cited(self, sources: Sequence[Source]) -> tuple[Evidence, ...]:
-        """The best units that stand in one of the sources, each with its number."""
+        """The best units whose text is in a source, with the source's number."""
         sizes = Counter((each.hit.page_key, each.unit.block) for each in self.units)
         best = {(each.hit.page_key, each.unit.block) for each in self.units[:LEADING]}
-        told = []
+        evidence = []
         for rank, each in enumerate(self.units):
             unit, block = each.unit, (each.hit.page_key, each.unit.block)
             if unit.kind == "heading" or asks(unit.text) or (rank >= KEPT and block not in best):
                 continue
             source = next((s for s in sources if s.url == each.hit.url and unit.text in s.text), None)
             if source is not None:
-                told.append(
+                evidence.append(
                     Evidence(
                         n=source.n,
                         start=unit.start,
@@ -236,7 +239,7 @@ class Findings:
                         score=each.score,
                     )
                 )
-        return tuple(told)
+        return tuple(evidence)
 
 
 def weigh(
@@ -250,7 +253,7 @@ def weigh(
     *,
     topic: str = "",
 ) -> Findings:
-    """Measure every unit of the hits and of what is near them.
+    """Score every unit of the hits and of the chunks near them.
 
     Args:
         vector: of the question.
@@ -279,7 +282,7 @@ def weigh(
     weighed = []
     measured = zip(units, cosines.tolist(), near_cosines.tolist(), there, strict=True)
     for (hit, unit), cosine, as_it_is, context in measured:
-        at = own.get(hit.place, _beside(hit, hits))
+        at = own.get(hit.place, _neighbour_standing(hit, hits))
         shared = weights.share(_likest(like, context))
         page = pages.get(hit.page_key, at)
         score = by_cosine * cosine + SHARED * shared + STANDING * at + PAGE * page
@@ -293,17 +296,17 @@ def _best_first(weighed: Iterable[Weighed]) -> list[Weighed]:
 
 
 def _read(each: Weighed) -> str:
-    """What a reranker reads of a unit: with the headings above it, what introduces it, a table's header."""
+    """The unit's text for a reranker, with title, headings, introduction and table header."""
     unit = each.unit
     parts = (each.hit.title, *unit.headings, unit.intro, unit.header, unit.text)
     return "\n".join(part for part in parts if part)
 
 
 def apart(vectors: Vectors, common: bytes) -> Vectors:
-    """Rows of length 1 without the direction that they all have in common, of length 1 again.
+    """Unit vectors without their common direction, again of length 1.
 
-    A model's vectors lie in a narrow cone (Mu and Viswanath, All-but-the-Top, 2018): two of the bundled embedder have
-    a cosine of .75 and more whatever they say, and what is left tells texts apart better.
+    A model's vectors lie in a narrow cone (Mu and Viswanath, All-but-the-Top, 2018): any two vectors of the bundled
+    embedder have a cosine of at least .75. Without the common direction, cosines tell texts apart better.
     """
     shared = expand(common, 1)[0]
     rest = vectors - np.outer(vectors @ shared, shared)
@@ -318,9 +321,9 @@ def _said(unit: HitUnit) -> str:
 def _like(
     weights: TermWeights, there: Iterable[frozenset[str]], langs: Iterable[str]
 ) -> Mapping[str, Mapping[str, float]]:
-    """Of each word of the units that is like some of the question's, how like each of those.
+    """Word of a unit -> word of the question -> likeness.
 
-    "Open" and "opening hours" are one thing.
+    Different words for "open" are alike.
     """
     opening = frozenset[str]().union(*map(opening_words, langs))
     others = Likeness(frozenset[str]().union(*there))
@@ -335,7 +338,7 @@ def _like(
 
 
 def _likest(like: Mapping[str, Mapping[str, float]], there: frozenset[str]) -> dict[str, float]:
-    """Of each of the question's words, how like it the likest word there is; nothing of those that none is like."""
+    """Word of the question -> its best likeness among these words; words without a like one are left out."""
     likest: dict[str, float] = {}
     for other in like.keys() & there:
         for word, how in like[other].items():
@@ -343,11 +346,11 @@ def _likest(like: Mapping[str, Mapping[str, float]], there: frozenset[str]) -> d
     return likest
 
 
-def _beside(chunk: Hit, hits: Sequence[Hit]) -> float:
-    """A neighbour stands as its nearest hit does, less for each chunk between them."""
-    beside = [
+def _neighbour_standing(chunk: Hit, hits: Sequence[Hit]) -> float:
+    """The standing of a neighbour: that of its nearest hit, minus a penalty for the distance."""
+    standings = [
         standing(hit.score) - APART * (abs(hit.ord - chunk.ord) if hit.field == "content" else chunk.ord + 1)
         for hit in hits
         if hit.page_key == chunk.page_key
     ]
-    return max(beside, default=-FAR)
+    return max(standings, default=-FAR)

@@ -1,13 +1,12 @@
-"""Replies: what a visitor reads when the gate lets no answer through, and what they may ask instead.
-Nothing is invented.
+"""Replies: the text for a question without an answer, and narrower questions to ask instead. Nothing is made up.
 
-    grade 2..5 ─▶ a sentence in the visitor's language ─▶ the pages that come closest ─▶ how to reach somebody
+    grade 2..5 ─▶ a sentence in the visitor's language ─▶ the nearest pages ─▶ the site's contact
     courtesy ──▶ a sentence in the visitor's language
-    grade 1 (an answer, but on many pages), grade 3 (several things may be meant), a word or two alone
-        ─▶ pages about as near as the nearest ─▶ their titles; headings, where a title says no more than the question
+    grade 1 (an answer from many pages), grade 3 (several subjects), a question of a word or two
+        ─▶ pages nearly as near as the nearest ─▶ their titles; headings, if a title says no more than the question
 
-No answer's model is asked; the translator may be, to say the sentence in a language that we have no words in.
-Strategies that search for themselves run whatever the gate says, and end here when they, too, find nothing.
+The answer's model is not called; the translator may be, for languages in which we have no sentence. Strategies that
+search themselves ignore the grade, and end here if they find nothing.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ from text.markdown import plain
 from text.words import count_words, stems, words
 
 CANDIDATES = 3  # pages
-TELLING, SAME = 6, 0.85  # letters of a word that a page may share below its title, and how like it that must be
+TELLING, SAME = 6, 0.85  # letters of a word to compare with a page's text, and the likeness that it needs
 UNCLEAR: Grade = 2
 NOTHING = "nothing-found"
 NAMES = {UNCLEAR: "unclear", 3: "several", 4: "not-answered", 5: NOTHING}
 
 _SPECIAL = re.compile(r"([\\\[\]`*_<>])")
 TOPICS = 4
-FEWEST = 2  # one alone is no choice
-NEAR = 0.6  # of the best source's score, for a page to be about as near
-SHORT = 2  # words of a question that says only what it is about
-HEADINGS = 3  # of one page
-LONGEST = 80  # characters of a topic: more is no topic
-CERTAIN = 0.6  # chance that the best unit answers: whoever got that answer is not asked what was meant
+FEWEST = 2  # topics of a choice
+NEAR = 0.6  # share of the best source's score that a page needs to count as near
+SHORT = 2  # words of a question that only names a subject
+HEADINGS = 3  # headings of one page
+LONGEST = 80  # characters of a topic
+CERTAIN = 0.6  # chance of the best unit from which the visitor gets no further suggestions
 FINE: Grade = 0
 BROAD: frozenset[Grade] = frozenset({1, 3})
 
@@ -45,17 +44,17 @@ _JOINTS = (" | ", " – ", " — ", " - ", " · ", " • ", " :: ")
 
 
 def refused(grade: Grade) -> bool:
-    """Whether the gate says that there is nothing to answer from."""
+    """Whether the grade means that there is no answer."""
     return grade in NAMES
 
 
 def reply(retrieved: Retrieved, phrases: Phrases, contact: str = "") -> str:
-    """Markdown: what is missing, that more pages are on their way, and links to the nearest ones.
+    """Markdown: the reason, a note during an import, and links to the nearest pages.
 
-    For grades that are not `refused`: nothing was found.
+    For grades that are not `refused`, the reason is that nothing was found.
 
     Args:
-        contact: the site's own text how to reach somebody.
+        contact: the site's own text with its contact.
     """
     lang = retrieved.request.lang
     pages = [f"- [{title}](<{url}>)" for title, url in candidates(_named(retrieved)) if refused(retrieved.grade)]
@@ -92,7 +91,7 @@ def _named(retrieved: Retrieved) -> list[Source]:
 
 
 def candidates(sources: Iterable[Source]) -> list[tuple[str, str]]:
-    """Title, as Markdown, and address of the pages that come closest, each once."""
+    """(title as Markdown, address) of the nearest pages, each once."""
     pages = {source.url: " ".join(source.title.split()) or source.url for source in sources if _linkable(source.url)}
     return [(_SPECIAL.sub(r"\\\1", title), url) for url, title in pages.items()][:CANDIDATES]
 
@@ -102,9 +101,9 @@ def _linkable(url: str) -> bool:
 
 
 def narrower(retrieved: Retrieved) -> tuple[QuestionMeaning, ...]:
-    """Questions that ask for less, the nearest first; none where the question is narrow, or there is no choice."""
+    """Narrower questions, the nearest first; empty if the question is narrow, or if there is only one."""
     request = retrieved.request
-    # The rewritten question is in the site's language; what was asked first needs no rewriting to be understood.
+    # The rewritten question is in the site's language; the first question of a conversation needs no rewriting.
     question = retrieved.question if request.history else request.question
     short = count_words(question) <= SHORT or _names_one_thing(question)
     sure = retrieved.sure
@@ -122,7 +121,7 @@ def narrower(retrieved: Retrieved) -> tuple[QuestionMeaning, ...]:
 
 
 def _names_one_thing(question: str) -> bool:
-    """Whether a question says so little that it may be about many: "how do I register"."""
+    """Whether a question names so little that it fits many subjects: "how do I register"."""
     empty = frozenset[str]().union(*stopwords().values())
     return len(question) <= LONGEST and sum(word not in empty for word in set(words(question))) <= 1
 
@@ -141,7 +140,7 @@ def _labels(retrieved: Retrieved, question: str) -> Iterator[str]:
 
 
 def _near(sources: Iterable[Source]) -> list[Source]:
-    """The best source of each page that is about as near as the nearest."""
+    """The best source of each page that is nearly as near as the nearest page."""
     best: dict[str, Source] = {}
     for source in sources:
         if source.page_id not in best or source.score > best[source.page_id].score:
@@ -151,7 +150,7 @@ def _near(sources: Iterable[Source]) -> list[Source]:
 
 
 def bare(titles: Sequence[str]) -> list[str]:
-    """Titles without the site's name, which all of them end with."""
+    """The titles without the site's name, if all of them end with it."""
     first = titles[0] if titles else ""
     tails = sorted(
         (first[i:] for joint in _JOINTS for i in range(1, len(first)) if first.startswith(joint, i)), key=len

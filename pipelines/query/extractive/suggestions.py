@@ -1,6 +1,6 @@
-"""Suggestions: questions to begin a chat with, out of a site's own pages.
+"""Suggestions: proposes questions to begin a chat with, from a site's own pages.
 
-beginnings of pages ─▶ their questions (FAQ), then headings that want something ─▶ asked, one by one
+beginnings of pages ─▶ questions on them (FAQ), then headings that ask for a figure ─▶ tried, one by one
                                                           (pipelines/conversations/suggestions.py)
 """
 
@@ -21,7 +21,7 @@ READ = 40  # blocks of a page
 
 @dataclass(frozen=True)
 class PageText:
-    """How a page begins. `text`: Markdown."""
+    """The beginning of a page. `text`: Markdown."""
 
     page_id: str
     title: str
@@ -37,7 +37,7 @@ class Proposal:
 
 
 def proposals(pages: Sequence[PageText], lang: str) -> list[Proposal]:
-    """Questions that stand on the pages first, then headings; the first of each page before the second of any."""
+    """Questions of the pages first, then headings; the first one of each page before the second of any page."""
     titles = bare([" ".join(page.title.split()) for page in pages])
     found: list[tuple[int, int, int, Proposal]] = []
     for number, (page, title) in enumerate(zip(pages, titles, strict=True)):
@@ -47,7 +47,7 @@ def proposals(pages: Sequence[PageText], lang: str) -> list[Proposal]:
 
 
 def _of_page(text: str, title: str, lang: str) -> Iterator[tuple[int, str]]:
-    """Rank and question."""
+    """(rank, question) of each proposal."""
     for _, block in zip(range(READ), blocks(text), strict=False):
         said = plain(text[block.start : block.end])
         if len(said) > LONGEST:

@@ -1,8 +1,8 @@
-"""Tables: whoever is shown a row may want to see the whole table, as it stands on the page.
+"""Tables: the whole tables of quoted rows, so that visitors can open them.
 
-    row that may be quoted ─▶ the chunks around it ─▶ lines above and below that are rows ─▶ the table, if all is there
+    row that may be quoted ─▶ the chunks around it ─▶ rows above and below ─▶ the table, if it is complete
 
-A table that is longer than what is read around the row is not handed on: half a table would pass for a whole one.
+A table that is longer than the chunks around its row is left out: half a table would look like a whole one.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pipelines.query.extractive.ranking import KEPT, Findings, Weighed
 from pipelines.query.search.ports import ChunkKey, Hit, SearchIndex
 from schemas.query import Source, SourceTable
 
-AROUND = 5  # chunks on each side of the row's
+AROUND = 5  # chunks to read before and after the row's chunk
 MOST = 3  # tables of an answer
-LONGEST = 8_000  # characters of one
+LONGEST = 8_000  # characters of a table
 
 _ROW = re.compile(r"[ \t]*\|")
 
@@ -24,10 +24,10 @@ _ROW = re.compile(r"[ \t]*\|")
 async def whole_tables(
     found: Iterable[Findings], near: Iterable[Hit], sources: Sequence[Source], chunks: SearchIndex
 ) -> tuple[SourceTable, ...]:
-    """Of the rows that may be quoted, the tables that they are of.
+    """The tables of the rows that may be quoted.
 
     Args:
-        near: chunks that have been read already.
+        near: chunks that are already read.
 
     Raises:
         Retryable: the index is away.
@@ -60,7 +60,7 @@ def _around(hit: Hit) -> list[ChunkKey]:
 
 
 def _table(row: Weighed, known: Mapping[ChunkKey, Hit]) -> str | None:
-    """The table that a row is of; None if it is not surely all there."""
+    """The row's table; None if it may be incomplete."""
     text, at, begins, ends = _text_around(row.hit, known)
     start = text.find(row.unit.text, at)
     while start >= 0:
@@ -75,29 +75,29 @@ def _table(row: Weighed, known: Mapping[ChunkKey, Hit]) -> str | None:
 
 
 def _text_around(hit: Hit, known: Mapping[ChunkKey, Hit]) -> tuple[str, int, bool, bool]:
-    """The text of the chunks that touch, where the hit's begins in it, whether it begins and ends as the page does."""
+    """(text of the adjoining chunks, offset of the hit, whether it is the page's beginning, whether it is its end)."""
 
-    def beside(ord_: int) -> tuple[str, bool]:
-        """The text of that chunk, if it goes on there, and whether the page surely does not."""
+    def adjoining(ord_: int) -> tuple[str, bool]:
+        """(text of that chunk or "", whether the page surely has no such chunk)."""
         chunk = known.get((hit.page_key, hit.field, ord_))
         if chunk is None or chunk.shown != hit.shown:
             return "", abs(ord_ - hit.ord) <= AROUND
         return (chunk.text, False) if chunk.revision == hit.revision else ("", False)
 
     before, after = "", hit.text
-    first, (piece, begins) = hit.ord, beside(hit.ord - 1)
+    first, (piece, begins) = hit.ord, adjoining(hit.ord - 1)
     while piece:
         first, before = first - 1, piece + before
-        piece, begins = beside(first - 1)
-    last, (piece, ends) = hit.ord, beside(hit.ord + 1)
+        piece, begins = adjoining(first - 1)
+    last, (piece, ends) = hit.ord, adjoining(hit.ord + 1)
     while piece:
         last, after = last + 1, after + piece
-        piece, ends = beside(last + 1)
+        piece, ends = adjoining(last + 1)
     return before + after, len(before), begins, ends
 
 
 def _begin(text: str, at: int) -> int:
-    """Where the rows begin that the one at `at` goes on with."""
+    """The offset of the first row of the table with the row at `at`."""
     begin = text.rfind("\n", 0, at) + 1
     while begin and _ROW.match(text, above := text.rfind("\n", 0, begin - 1) + 1):
         begin = above
@@ -105,7 +105,7 @@ def _begin(text: str, at: int) -> int:
 
 
 def _end(text: str, at: int) -> int:
-    """Where the rows end that go on with the one at `at`."""
+    """The offset behind the last row of the table with the row at `at`."""
     end = at
     while True:
         line = text.find("\n", end)

@@ -1,4 +1,4 @@
-"""Wording: a question in the words that a search does best with.
+"""Wording: rewrites a question for the search.
 
 "Wo ist denn eigentlich die bib?" ─▶ without particles ─▶ "Wo ist die bib?"
 ─▶ no page has "bib", some page has "Bibliothek" ─▶ "Wo ist die bib? Bibliothek"
@@ -17,7 +17,7 @@ MOST = 8  # names that are added to it
 
 
 def without_particles(question: str, lang: str) -> str:
-    """Without words that only colour a question (prompts/particles.yaml), if enough others are left."""
+    """The question without particles (prompts/particles.yaml), if enough other words are left."""
     particles = _particles(lang.partition("-")[0])
     kept = sum(word not in particles for word in words(question))
     if not particles or kept < FEWEST:
@@ -30,7 +30,7 @@ def without_particles(question: str, lang: str) -> str:
 
 
 def other_names(question: str, langs: Collection[str], known: Collection[str]) -> list[str]:
-    """The whole names of short names in the question that the index does not have (prompts/short-names.yaml).
+    """The full names of short names that the index does not have (prompts/short-names.yaml).
 
     Args:
         langs: the pages' languages.
@@ -42,7 +42,7 @@ def other_names(question: str, langs: Collection[str], known: Collection[str]) -
 
 
 def is_known(name: str, langs: Iterable[str], known: Collection[str]) -> bool:
-    """Whether the index has a name, in one of the languages. Of a compound the whole word counts."""
+    """Whether the index has a name in one of the languages. A compound counts as a whole."""
     return any(all(word[0] in known for word in stems_of_words(name, lang)) for lang in langs)
 
 

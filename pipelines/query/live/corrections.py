@@ -33,46 +33,46 @@ MAX_CORRECTIONS = 500  # of a site, in force; each is compared with each questio
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredCorrection:
     """A correction in force."""
 
     id: str
     at: datetime
-    said: Correction
+    correction: Correction
 
 
 @dataclass(frozen=True)
 class CorrectionSet:
     """The corrections of a site, the newest first."""
 
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[StoredCorrection, ...] = ()
 
     @cached_property
-    def asked(self) -> tuple[tuple[str, Kept], ...]:
-        return tuple((question, one) for one in self.kept for question in one.said.questions)
+    def asked(self) -> tuple[tuple[str, StoredCorrection], ...]:
+        return tuple((question, one) for one in self.kept for question in one.correction.questions)
 
     @cached_property
     def compared(self) -> bool:
         """Whether one of them answers more than its own words."""
-        return any(one.said.reach != "same" for one in self.kept if one.said.questions)
+        return any(one.correction.reach != "same" for one in self.kept if one.correction.questions)
 
     @cached_property
-    def in_words(self) -> Mapping[tuple[str, ...], Sequence[Kept]]:
+    def in_words(self) -> Mapping[tuple[str, ...], Sequence[StoredCorrection]]:
         """The corrections of each question, by its words, the newest first."""
-        found: dict[tuple[str, ...], list[Kept]] = {}
+        found: dict[tuple[str, ...], list[StoredCorrection]] = {}
         for question, one in self.asked:
             found.setdefault(asked_words(question), []).append(one)
         return found
 
     @cached_property
-    def synonyms(self) -> tuple[Kept, ...]:
-        return tuple(one for one in self.kept if one.said.kind == "synonym")
+    def synonyms(self) -> tuple[StoredCorrection, ...]:
+        return tuple(one for one in self.kept if one.correction.kind == "synonym")
 
     def understood(self, text: str) -> tuple[str, ...]:
         if not self.synonyms:
             return ()
         holds = holding(text)
-        return tuple(one.id for one in self.synonyms if _holds(one.said, holds))
+        return tuple(one.id for one in self.synonyms if _holds(one.correction, holds))
 
 
 NONE = CorrectionSet()
@@ -103,7 +103,7 @@ def correction_set(live: Iterable[TextVersion]) -> CorrectionSet:
         if version.kind != "corrections" or version.text is None:
             continue
         try:
-            found.append(Kept(version.name, version.at, read_correction(version.text)))
+            found.append(StoredCorrection(version.name, version.at, read_correction(version.text)))
         except PromptError as err:
             log.warning("a correction is passed over", site=version.site, id=version.name, reason=str(err))
     return CorrectionSet(tuple(sorted(found, key=lambda one: (one.at, one.id), reverse=True)))
@@ -129,7 +129,7 @@ def correction_key(correction: Correction) -> tuple[str, ...]:
 
 def correction_id(correction: Correction, known: CorrectionSet) -> str:
     """The id of the known one about the same, else a new one, which is the same whenever it is asked for."""
-    key, taken = correction_key(correction), {one.id: correction_key(one.said) for one in known.kept}
+    key, taken = correction_key(correction), {one.id: correction_key(one.correction) for one in known.kept}
     if (same := next((id for id, other in taken.items() if other == key), None)) is not None:
         return same
     made = (sha256(repr((key, n)).encode()).hexdigest()[:12] for n in count())

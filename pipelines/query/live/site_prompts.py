@@ -17,7 +17,7 @@ import structlog
 
 from pipelines.query.live.corrections import read_correction, with_synonyms
 from pipelines.query.live.glossary import Glossary, read_glossary
-from pipelines.query.ports import PromptNotTried
+from pipelines.query.ports import BadTrialPrompt
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.settings import Site, SitesSettings
 from prompts.loader import Prompt, PromptError, load, tried
@@ -128,7 +128,7 @@ class SitePrompts:
         return self._live.get(site) or self.filed(site)
 
     def asked(self, request: Question, name: str) -> Prompt:
-        """A prompt for a question: what its trial has in its place, else what its site says. Raises: PromptNotTried."""
+        """A prompt for a question: what its trial has in its place, else what its site says. Raises: BadTrialPrompt."""
         trial = request.trial
         if name == "answer" and trial is not None and trial.short:
             name = "short"
@@ -138,7 +138,7 @@ class SitePrompts:
         try:
             return tried(trial.prompt, own)
         except PromptError as err:
-            raise PromptNotTried(str(err)) from err
+            raise BadTrialPrompt(str(err)) from err
 
     def filed(self, site: str) -> PromptSet:
         """What is said where nothing was changed since the start."""

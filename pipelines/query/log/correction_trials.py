@@ -102,7 +102,11 @@ class CorrectionTrials:
             for theirs, other in (await self._corrector.alike(site, others, question, vector, model))[:1]:
                 wins = theirs > like  # of equally near ones the newer one is used, which is this
                 rival = Rival(
-                    id=other.id, kind=other.said.kind, names=other.said.names, question=question.text, wins=wins
+                    id=other.id,
+                    kind=other.correction.kind,
+                    names=other.correction.names,
+                    question=question.text,
+                    wins=wins,
                 )
                 found.setdefault((other.id, wins), rival)
         return tuple(found.values())[:RIVALS]
@@ -135,7 +139,7 @@ def _understood(
 ) -> CorrectionTrial:
     """Of a synonym: the questions that it would be understood in."""
     answered = [one for one in asked if is_understood(correction, one.text)]
-    circle = synonym_circle((correction, *(one.said for one in others.synonyms)), glossary)
+    circle = synonym_circle((correction, *(one.correction for one in others.synonyms)), glossary)
     return CorrectionTrial(
         id=id,
         correction=correction,

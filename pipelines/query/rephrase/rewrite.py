@@ -113,7 +113,7 @@ async def rewrite(
 ) -> tuple[str | None, Usage]:
     """The question as the model puts it, None without a rewriter, or when it fails; and what was spent on it.
 
-    Raises: PromptNotTried.
+    Raises: BadTrialPrompt.
     """
     if rewriter is None:
         return None, Usage()

@@ -1,1 +1,1 @@
-"""The retrieve stage: what is found, and whether it answers."""
+"""The retrieve stage: searches for a question, and decides whether the hits contain an answer."""

@@ -1,10 +1,10 @@
-"""Alike: whether two questions ask the same, by their meaning and by their words.
+"""Alike: the likeness of two questions, by their meaning and by their words.
 
     "What does a library card cost?"   "How much is a library card?"   ─▶ alike: a price, of a library card
     "What does a library card cost?"   "What does a parking card cost?"  ─▶ not: of another card
     "What does a library card cost?"   "Where do I get a library card?"  ─▶ not: something else is wanted
 
-Meaning alone takes the second and the third for the first, words alone miss most of what is asked in other words.
+Meaning alone confuses all three; words alone miss most paraphrases.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from schemas.correction import Reach
 from text.language import spoken
 from text.likeness import Likeness
 
-# Least likeness of a question that a correction answers: docs/decisions/040-corrections.md.
+# Reach of a correction -> least likeness of a question that it answers: docs/decisions/040-corrections.md.
 LEAST: Mapping[Reach, float] = {"same": 1.0, "alike": 0.77, "wide": 0.62}
 ASKED = 64  # words that are compared; a question says what it is about in fewer
 MEANING = 0.5  # of the likeness; the rest are the words
@@ -27,7 +27,7 @@ MEANING = 0.5  # of the likeness; the rest are the words
 
 @dataclass(frozen=True)
 class AskedQuestion:
-    """A question, as it is compared."""
+    """A question with the parts that are compared."""
 
     text: str
     lang: str
@@ -38,12 +38,12 @@ class AskedQuestion:
 
     @cached_property
     def wants(self) -> frozenset[str]:
-        """The kinds of things that it asks for: a price, a time, ..."""
+        """The kinds of things that the question asks for: a price, a time, ..."""
         return frozenset(self._asked[0])
 
     @cached_property
     def subject(self) -> Sequence[str]:
-        """The words that say what it is about: "car" is one, though it is French for "because"."""
+        """The words that name the subject. "car" is one, although it is a stop word in French."""
         said = telling(self.text, self._langs)
         foreign = [word for word in said if word not in telling(self.text) and len(word) > 1]
         return ([*self._asked[1], *foreign] or said)[:ASKED]
@@ -66,11 +66,11 @@ class AskedQuestion:
 
 
 def alike(one: AskedQuestion, other: AskedQuestion, cosine: float, reach: Reach = "alike") -> float:
-    """How like each other two questions are, 0..1; 1: they are in the same words.
+    """The likeness of two questions, 0..1; 1 for the same words.
 
     Args:
-        cosine: of their vectors, without what all vectors of the model have in common.
-        reach: `wide` also compares questions that want different things of the same subject.
+        cosine: of their centred vectors.
+        reach: with `wide`, questions that want different things of the same subject are alike too.
     """
     if one.words == other.words:
         return 1.0
@@ -85,7 +85,7 @@ def _same_thing(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def _share(words: Sequence[str], there: Likeness) -> float:
-    """How much of the words is there, in any form."""
-    # No misspelling is forgiven: "abmelden" is like "anmelden", and the opposite.
+    """The share of the words that are there, in any form."""
+    # Misspellings do not match: "abmelden" is close to "anmelden", but its opposite.
     found = sum(max(there.of(word, misspelled=False).values(), default=0.0) for word in words)
     return found / len(words) if words else 0.0

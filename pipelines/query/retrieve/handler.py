@@ -10,7 +10,7 @@ import structlog
 
 from pipelines.query.giving_up import in_time
 from pipelines.query.live.site_prompts import SitePrompts
-from pipelines.query.ports import IndexNotTried, RerankerNotTried
+from pipelines.query.ports import NoTrialIndex, NoTrialReranker
 from pipelines.query.retrieve.corrected import Corrector
 from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.search.ports import Reranker, SearchIndex
@@ -35,11 +35,11 @@ def retrieve_handler(
     site_prompts: SitePrompts | None = None,
     corrector: Corrector | None = None,
 ) -> Handler:
-    """A question gets the passages that may answer it.
+    """A handler that sends each question on with its sources.
 
     Args:
-        site_prompts: which know the glossaries that were changed while the system runs.
-        corrector: finds what editors have corrected; default: nothing.
+        site_prompts: has the live glossaries.
+        corrector: finds editors' corrections; default: none.
     """
 
     async def handle(record: Record, sender: Sender) -> None:
@@ -49,7 +49,7 @@ def retrieve_handler(
         writing = writes and tuned.strategy != "quote"
         reader = reranker if tuned.rerank is not False else None
         if trial is not None and trial.rerank and reader is None:
-            raise RerankerNotTried("no reranker is configured here")
+            raise NoTrialReranker("no reranker is configured here")
         site = asked.request.site
         glossary = site_prompts.of(site).searched_by(settings.site(site)) if site_prompts is not None else None
         how: dict[str, Any] = {"writes": writing, "glossary": glossary, "corrector": corrector}
@@ -59,8 +59,8 @@ def retrieve_handler(
             other = await searcher.on(site, trial.index)
             try:
                 found = await retrieve(asked, other, chunks, settings, reader, **how)
-            except IndexUnfit as err:  # what is wrong with it is no trouble of the site, whose live index is another
-                raise IndexNotTried(str(err)) from err
+            except IndexUnfit as err:  # a fault of this index does not concern the site's live index
+                raise NoTrialIndex(str(err)) from err
             found = found.model_copy(update={"index": trial.index})
         await sender.send(RETRIEVED, asked.request.conversation_id, found)
         took = {name: round(ms) for name, ms in found.timings_ms.items()}

@@ -1,9 +1,9 @@
-"""The original way to sources: the best hits of each field by vector, each with its neighbours, and nothing fused.
+"""The original retriever: the best hits of each field by vector, each with its neighbours, without fusion.
 
-    question ─▶ kNN in five fields, floors ─▶ hits by cosine ─▶ two chunks before and two after ─▶ a source each
-    question of one or two words ─▶ keywords ─▶ the whole text of the fields that were hit
+    question ─▶ kNN in five fields, floors ─▶ hits by cosine ─▶ two chunks before and two after ─▶ one source for each
+    question of one or two words ─▶ keywords ─▶ the whole text of the fields with a hit
 
-No unit is weighed and no page is preferred for its language: the model reads what is nearest.
+Units are not ranked, and no page is preferred for its language: the model reads the nearest chunks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from schemas.query import Gate, Grade, Rephrased, Source
 
 @dataclass(frozen=True)
 class Original:
-    """What was found in the original way."""
+    """The result of the original retriever."""
 
     found: Retrieval
     sources: tuple[Source, ...]
@@ -52,9 +52,9 @@ async def original(asked: Rephrased, searcher: Searcher, chunks: SearchIndex, fl
 
 
 def _widened(hits: Sequence[Hit], near: Sequence[Hit], around: int) -> list[Source]:
-    """A source for each hit, in their order: its text with that of the chunks before and after it.
+    """A source for each hit, in the order of the hits: the hit with the chunks before and after it.
 
-    None reaches from one place of an attachment into another: its link opens what it quotes.
+    A source of an attachment stays within one place (such as a PDF's page), since its link opens that place.
     """
     there = {chunk.place: chunk for chunk in (*near, *hits)}
     sources = []

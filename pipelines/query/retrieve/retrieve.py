@@ -1,9 +1,9 @@
-"""Retrieve: the sources an answer may read, and whether there is an answer in them.
+"""Retrieve: finds the sources of an answer, and decides whether they contain one.
 
-query.rephrased ─┬─▶ look ─▶ assess ─▶ (reread) ─▶ grade ─▶ widen ──────────────────────┬─▶ query.retrieved
-                 │   hits    units      reranker    gate     neighbours, whole tables   │
-                 ├─▶ corrected: an editor has said what the answer is, or where it stands
-                 └─▶ the original way (original.py), or none ───────────────────────────┘
+query.rephrased ─┬─▶ look up ─▶ assess ─▶ (rerank) ─▶ grade ─▶ widen ───────────────────┬─▶ query.retrieved
+                 │   hits       units                 gate     neighbours, whole tables │
+                 ├─▶ corrected: an editor's answer, or an editor's page as first hit ───┤
+                 └─▶ the original retriever (original.py), or none ─────────────────────┘
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
-from pipelines.query.extractive.assessment import Assessment, Find, Look, answerable, assessed, looked, same_revision
+from pipelines.query.extractive.assessment import Assessment, Find, Look, answerable, assess, look_up, same_revision
 from pipelines.query.extractive.confidence import FINE, UNCLEAR
 from pipelines.query.extractive.tables import whole_tables
 from pipelines.query.flow import Flow
 from pipelines.query.live.glossary import Glossary
-from pipelines.query.retrieve.corrected import Corrector, Found, corrected
+from pipelines.query.retrieve.corrected import Corrector, MatchedCorrection, corrected
 from pipelines.query.retrieve.original import original
 from pipelines.query.search.ports import Hit, LabelledIndex, Reranker, SearchIndex
 from pipelines.query.search.search import Retrieval, Searcher
@@ -40,15 +40,15 @@ from schemas.query import (
     SourceTable,
 )
 
-RERANKED, KEPT = 20, 5  # hits read by the reranker, and left of them
-LOOKED_INTO = 30  # hits whose units are measured
-KINDS: Mapping[Retriever, SearchKind] = {"vectors": "vector", "keywords": "keyword"}  # of the others it is hybrid
+RERANKED, KEPT = 20, 5  # hits that the reranker reads, and hits that it keeps
+LOOKED_INTO = 30  # hits whose units are ranked
+KINDS: Mapping[Retriever, SearchKind] = {"vectors": "vector", "keywords": "keyword"}  # else hybrid
 
 T = TypeVar("T")
 
 
-class _Laps:
-    """Milliseconds of the steps."""
+class _Timings:
+    """Milliseconds of each step."""
 
     def __init__(self, before: Mapping[str, float]) -> None:
         self.ms = dict(before)
@@ -71,52 +71,52 @@ async def retrieve(
     glossary: Glossary | None = None,
     corrector: Corrector | None = None,
 ) -> Retrieved:
-    """Search, judge and widen; of a courtesy nothing is searched, nor where an editor has said what the answer is.
+    """Search, assess and widen. A courtesy, and a question with an editor's answer, need no search.
 
     Args:
-        writes: whether a model writes the answer: it may find in the sources what no unit says by itself.
-        glossary: by which a question is searched; default: as the site's setting has it.
-        corrector: finds what editors have corrected; default: nothing.
+        writes: whether a model writes the answer: it may combine sources, where no single unit answers.
+        glossary: for the search text; default: the site's setting.
+        corrector: finds editors' corrections; default: none.
 
     Raises:
         UnknownSite, Retryable. Permanent: of the reranker.
     """
-    laps, request = _Laps(asked.timings_ms), asked.request
+    timings, request = _Timings(asked.timings_ms), asked.request
     if request.labels:
         searcher, chunks = searcher.within(request.labels), LabelledIndex(chunks, request.labels)
     if asked.courtesy is not None:
-        pages = await _pages_alone(asked, searcher, laps)
-        return _retrieved(asked, laps, courtesy=asked.courtesy, grade=FINE, sources=(), found=pages)
-    said: Found | None = None
+        pages = await _pages_alone(asked, searcher, timings)
+        return _retrieved(asked, timings, courtesy=asked.courtesy, grade=FINE, sources=(), found=pages)
+    correction: MatchedCorrection | None = None
     understood: tuple[str, ...] = ()
     if corrector is not None:
-        said = await laps.of("corrections", corrector.of(asked, searcher))
+        correction = await timings.of("corrections", corrector.of(asked, searcher))
         understood = corrector.understood(request.site, asked.question)
-        if said is not None and said.decides:
-            pages = await _pages_alone(asked, searcher, laps)
-            right = corrected(said, ())
-            return _retrieved(asked, laps, grade=FINE, sources=said.sources, corrected=right, found=pages)
+        if correction is not None and correction.needs_no_search:
+            pages = await _pages_alone(asked, searcher, timings)
+            right = corrected(correction, ())
+            return _retrieved(asked, timings, grade=FINE, sources=correction.sources, corrected=right, found=pages)
     flow = settings.flow_of(request.site, request.under)
     if flow.retriever == "none":
-        return _retrieved(asked, laps, grade=FINE, sources=())
+        return _retrieved(asked, timings, grade=FINE, sources=())
     if flow.retriever == "original":
-        return await _by_original(asked, searcher, chunks, flow, laps)
+        return await _by_original(asked, searcher, chunks, flow, timings)
     words = settings.site(request.site).glossary if glossary is None else glossary
-    look = await laps.of("search", looked(asked, _find(asked, searcher, flow, reranker), words, chunks))
+    look = await timings.of("search", look_up(asked, _find(asked, searcher, flow, reranker), words, chunks))
     others = look.found.hits
-    look = said.first(look) if said is not None else look
-    found = await laps.of("evidence", assessed(look, chunks, flow, in_parts=reranker is None and not writes))
-    best = await laps.of("rerank" if reranker else "evidence", _ordered(look, found, flow, reranker))
-    grade, gate, sure = await laps.of("gate", answerable(look, found, flow, writes=writes))
-    if said is not None:
-        grade, gate, best = FINE, None, _with_others(best, others, said, flow.hits)
+    look = correction.in_place_of(look) if correction is not None else look
+    found = await timings.of("evidence", assess(look, chunks, flow, in_parts=reranker is None and not writes))
+    best = await timings.of("rerank" if reranker else "evidence", _ordered(look, found, flow, reranker))
+    grade, gate, sure = await timings.of("gate", answerable(look, found, flow, writes=writes))
+    if correction is not None:
+        grade, gate, best = FINE, None, _with_others(best, others, correction, flow.hits)
     whole = grade < UNCLEAR and not writes
-    sources, tables = await laps.of("widen", _read(best, look, chunks, flow, settings.chunker.size, whole=whole))
+    sources, tables = await timings.of("widen", _read(best, look, chunks, flow, settings.chunker.size, whole=whole))
     evidence = best.findings.cited(sources)
     alone = look.found.vector if look.named == look.asked.question and look.followed is None else None
     return _retrieved(
         look.asked.model_copy(update={"request": _spoken_to(request, sources, evidence)}),
-        laps,
+        timings,
         grade=grade,
         sources=sources,
         gate=gate,
@@ -124,27 +124,29 @@ async def retrieve(
         sure=sure,
         parts=tuple(part.cited(sources) for part in found.parts),
         tables=tables,
-        corrected=corrected(said, understood),
+        corrected=corrected(correction, understood),
         vector=_vector(request, look.found),
-        found=_pages(best.ranked) if request.trial else await _pages_alone(look.asked, searcher, laps, alone),
+        found=_pages(best.ranked) if request.trial else await _pages_alone(look.asked, searcher, timings, alone),
     )
 
 
-async def _by_original(asked: Rephrased, searcher: Searcher, chunks: SearchIndex, flow: Flow, laps: _Laps) -> Retrieved:
-    made = await laps.of("search", original(asked, searcher, chunks, flow))
+async def _by_original(
+    asked: Rephrased, searcher: Searcher, chunks: SearchIndex, flow: Flow, timings: _Timings
+) -> Retrieved:
+    made = await timings.of("search", original(asked, searcher, chunks, flow))
     request = _spoken_to(asked.request, made.sources, ())
     return _retrieved(
         asked.model_copy(update={"request": request}),
-        laps,
+        timings,
         grade=made.grade,
         sources=made.sources,
         gate=made.gate,
         vector=_vector(request, made.found),
-        found=_pages(made.found.hits) if request.trial else await _pages_alone(asked, searcher, laps),
+        found=_pages(made.found.hits) if request.trial else await _pages_alone(asked, searcher, timings),
     )
 
 
-def _retrieved(asked: Rephrased, laps: _Laps, **what: Any) -> Retrieved:
+def _retrieved(asked: Rephrased, timings: _Timings, **what: Any) -> Retrieved:
     return Retrieved(
         request=asked.request,
         question=asked.question,
@@ -152,7 +154,7 @@ def _retrieved(asked: Rephrased, laps: _Laps, **what: Any) -> Retrieved:
         person=asked.person,
         calls=asked.calls,
         usage=asked.usage,
-        timings_ms=laps.ms,
+        timings_ms=timings.ms,
         **what,
     )
 
@@ -178,22 +180,22 @@ async def _ordered(look: Look, found: Assessment, flow: Flow, reranker: Reranker
     return await found.reread(look.asked.question, reranker, look.asked.request.under.hits or KEPT)
 
 
-def _with_others(best: Assessment, others: Sequence[Hit], said: Found, size: int) -> Assessment:
-    """The page that an editor has named, and behind it half as much of what was found besides."""
+def _with_others(best: Assessment, others: Sequence[Hit], correction: MatchedCorrection, size: int) -> Assessment:
+    """The hits of the corrected page, followed by hits of the search, half of `size` each."""
     own = best.hits[: size - size // 2]
-    behind = [hit for hit in others if hit.page_id != said.hits[0].page_id]
+    behind = [hit for hit in others if hit.page_id != correction.hits[0].page_id]
     hits = [*own, *behind][:size]
-    return replace(best, hits=hits, ranked=[*own, *behind], near=[hit for hit in said.hits if hit not in own])
+    return replace(best, hits=hits, ranked=[*own, *behind], near=[hit for hit in correction.hits if hit not in own])
 
 
 async def _read(
     best: Assessment, look: Look, chunks: SearchIndex, flow: Flow, size: int, *, whole: bool
 ) -> tuple[tuple[Source, ...], tuple[SourceTable, ...]]:
-    """Sources of the best hits and of what is near them; what else stands around is read if there is room for it.
+    """Sources of the best hits and the chunks near them. If there is room, further neighbours are read.
 
     Args:
         size: characters of a chunk, at most.
-        whole: whether the tables are read, too, of whose rows some may be quoted.
+        whole: whether to read the whole tables of rows that may be quoted.
     """
     hits, room = best.hits[: flow.hits], flow.context_chars
     near = same_revision(best.near, hits)
@@ -213,12 +215,12 @@ async def _read(
 
 
 async def _pages_alone(
-    asked: Rephrased, searcher: Searcher, laps: _Laps, vector: Vector32 | None = None
+    asked: Rephrased, searcher: Searcher, timings: _Timings, vector: Vector32 | None = None
 ) -> tuple[FoundPage, ...]:
-    """The pages that the search alone finds, where whoever asks wants them: without what makes an answer of it.
+    """The pages that a plain search finds, for requests that ask for them (`ranked`).
 
     Args:
-        vector: of the question as it is searched, where it is known: embedding it is what a search spends most on.
+        vector: of the search text, if it is already embedded: embedding takes most of a search's time.
     """
     request = asked.request
     if not request.ranked or request.trial is not None:
@@ -226,23 +228,23 @@ async def _pages_alone(
     kind: SearchKind = "keyword" if asked.mode == "keyword" else "hybrid"
     size, groups = request.ranked, request.groups
     found = searcher.pages(request.site, asked.question, kind=kind, size=size, groups=groups, vector=vector)
-    return tuple(FoundPage(page_id=page.page_id, lang=page.lang) for page in await laps.of(RANKING, found))
+    return tuple(FoundPage(page_id=page.page_id, lang=page.lang) for page in await timings.of(RANKING, found))
 
 
 def _pages(hits: Iterable[Hit]) -> tuple[FoundPage, ...]:
-    """The pages of the hits, each at its best one's place."""
+    """The pages of the hits, in the order of each page's best hit."""
     pages = dict.fromkeys((hit.page_id, hit.lang) for hit in hits)
     return tuple(FoundPage(page_id=page, lang=lang) for page, lang in pages)
 
 
 def _spoken_to(request: Question, sources: Sequence[Source], evidence: Sequence[Evidence]) -> Question:
-    """Where nobody can tell the question's language, our own words are in that of what would be quoted."""
+    """The request, with the language of the best evidence where the question's language was only guessed."""
     best = {source.n: source.lang for source in sources}.get(evidence[0].n if evidence else 1)
     return request.model_copy(update={"lang": best}) if request.guessed and best else request
 
 
 def _vector(request: Question, found: Retrieval) -> QuestionVector | None:
-    """What the question was searched by, for the question log: made once, it groups questions by meaning later."""
+    """The question's vector for the question log, which later groups questions by meaning."""
     if request.logged_as is None or found.vector is None or found.model is None:
         return None
     return QuestionVector.of(found.model.fingerprint, found.vector)

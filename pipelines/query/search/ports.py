@@ -257,7 +257,7 @@ class SearchIndex(Protocol):
     async def field(self, index: str, page_key: str, field: FieldName) -> list[Hit]: ...
 
 
-# An index of a site, by its name, that is not live, for trials (wiring.index_search). Raises: Retryable; IndexNotTried:
+# An index of a site, by its name, that is not live, for trials (wiring.index_search). Raises: Retryable; NoTrialIndex:
 # the site has none of this name, or its model is not there.
 OtherIndexes = Callable[[str, str], Awaitable[tuple[SearchIndex, SearchEmbedders]]]
 

@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 from cachetools import LRUCache
 
 from pipelines.query.flow import Flow
-from pipelines.query.ports import IndexNotTried
+from pipelines.query.ports import NoTrialIndex
 from pipelines.query.search.fuse import fuse, known_share, standing
 from pipelines.query.search.ports import (
     Candidate,
@@ -190,9 +190,9 @@ class Searcher:
         self._embedded: LRUCache[tuple[str, str], ChunkVectors] = LRUCache(EMBEDDED)  # by model and text
 
     async def on(self, site: str, name: str) -> Searcher:
-        """The same search on another index of the site, with that one's model. Raises: IndexNotTried, Retryable."""
+        """The same search on another index of the site, with that one's model. Raises: NoTrialIndex, Retryable."""
         if self._others is None:
-            raise IndexNotTried("no index but the live one can be searched here")
+            raise NoTrialIndex("no index but the live one can be searched here")
         index, models = await self._others(site, name)
         return Searcher(index, models, self._settings)
 

@@ -139,7 +139,7 @@ def _connected(chunk: Hit, taken: Mapping[ChunkKey, _Piece], hits: Sequence[Hit]
 
 
 def _distance(hit: Hit, neighbour: Hit) -> int | None:
-    """SearchIndex between the two; None if the hit does not want that field, or what stands at another place."""
+    """The distance in chunks; None for a field that the hit does not want, or another place of an attachment."""
     if hit.page_key != neighbour.page_key or hit.shown != neighbour.shown:
         return None
     if hit.field == neighbour.field:

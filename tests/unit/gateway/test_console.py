@@ -109,7 +109,9 @@ async def test_over_tls_the_cookie_is_for_tls_alone(app: FastAPI) -> None:
 @pytest.mark.parametrize("key", ["", "nonsense", "ä\x00", INGEST_TOWN, CHAT_ANYWHERE])
 async def test_other_keys_do_not(stranger: httpx.AsyncClient, key: str) -> None:
     answer = await sign_in(stranger, key)
-    assert said(page_of(answer, 403), "[role=alert]") == ["This key is not known here, or may not look at the console."]
+    assert said(page_of(answer, 403), "[role=alert]") == [
+        "This key is not valid here, or has no access to the console."
+    ]
     assert "set-cookie" not in answer.headers
 
 
@@ -231,7 +233,7 @@ async def test_the_first_page_says_how_it_is(operator: httpx.AsyncClient, fakes:
         ["Thu 7 May", "1", "1", "0", "0", "0"],
     ]
     facts = dict(zip(said(page, ".facts dt"), said(page, ".facts dd"), strict=True))
-    assert (facts["Pages"], facts["the same, 95 of 100"]) == ("64", "12.6 s")
+    assert (facts["Pages"], facts["From save to searchable, 95th percentile"]) == ("64", "12.6 s")
     assert said(page, "section:has(#stages) tbody tr")[1] == "chunk bulk 1,234 31.5 1 0 0"
     fakes.status.found = STATUS.model_copy(update={"kafka": False, "problems": (), "sites": ()})
     assert said(page_of(await operator.get("/console/")), ".wrong")[0] == "Kafka does not answer."
@@ -240,8 +242,8 @@ async def test_the_first_page_says_how_it_is(operator: httpx.AsyncClient, fakes:
 async def test_whoever_has_one_site_sees_what_is_wrong_there(webmaster: httpx.AsyncClient, fakes: FakePorts) -> None:
     await fill(fakes)
     page = page_of(await webmaster.get("/console/"))
-    assert said(page, ".well") == ["No faults are known. Whether answers help, only people can say."]
-    assert "1 of 2 votes of the last two weeks say “helpful” (6 questions)." in one(page, "main").get_text()
+    assert said(page, ".well") == ["There are no known faults. Feedback shows whether answers help."]
+    assert "1 of 2 ratings of the last two weeks are “helpful” (6 questions)." in one(page, "main").get_text()
     assert said(page, "header nav > p") == ["For editors", "For operators"]
     assert page.select("#stages") == []
     [town, other] = STATUS.sites
@@ -263,9 +265,9 @@ async def test_a_key_of_a_site_sees_that_site_only(webmaster: httpx.AsyncClient,
     await fill(fakes, "other")
     page = page_of(await webmaster.get("/console/questions"))
     assert page.select("select#site") == []
-    assert said(page, ".empty") == ["Nobody has asked anything yet."]
+    assert said(page, ".empty") == ["There are no questions yet."]
     for path in ("/console/questions?site=other", f"/console/questions/{CARD}?site=other"):
-        assert said(page_of(await webmaster.get(path), 403), "h1") == ["This key may not see that"]
+        assert said(page_of(await webmaster.get(path), 403), "h1") == ["This key has no access to this page"]
 
 
 async def test_an_operator_sees_all_sites(operator: httpx.AsyncClient, fakes: FakePorts) -> None:
@@ -347,7 +349,7 @@ async def test_days_are_those_of_the_site(operator: httpx.AsyncClient, fakes: Fa
 async def test_a_filter_that_means_nothing_is_named(operator: httpx.AsyncClient, query: str, named: str) -> None:
     for more in ("", "&format=csv"):
         page = page_of(await operator.get(f"/console/questions?{query}{more}"), 422)
-        assert said(page, "[role=alert]") == [f"This filter cannot be understood: {named}."]
+        assert said(page, "[role=alert]") == [f"Please check these filters: {named}."]
 
 
 async def test_long_lists_come_in_pages(
@@ -370,11 +372,11 @@ async def test_one_question_is_shown_whole(operator: httpx.AsyncClient, fakes: F
     assert said(page, "h1") == ["What does a library card cost for adults?"]
     facts = dict(zip(said(page, ".facts dt"), said(page, ".facts dd"), strict=True))
     assert facts["Tokens"] == "1,834 read, 87 written"
-    assert facts["Grade of the gate"] == "0, the pages answer it"
+    assert facts["Grade of the gate"] == "0, the pages contain the answer"
     assert facts["Chance that it can be answered"] == "0.913, at least 0.350 is needed"
     assert facts["Chance that the best sentence answers"] == "0.871"
     assert str(page.select(".scroll th a")[0]["href"]) == "/console/page?site=town&id=library&of=en"
-    assert facts["Noteworthy"] == "Sentences left out, since the sources do not bear them out: 1"
+    assert facts["Noteworthy"] == "Sentences left out because the sources do not support them: 1"
     times = [" ".join(row.get_text(" ").split()) for row in page.select("table:has(.total) tbody tr")]
     assert times == ["rephrase 212 ms", "retrieve 96 ms", "answer 1,830 ms", "Until the first word 640 ms"]
     hits = [" ".join(row.get_text(" ").split()) for row in page.select(".machine .scroll tbody tr")]
@@ -396,15 +398,15 @@ async def test_one_question_is_shown_whole(operator: httpx.AsyncClient, fakes: F
         "2. answer · gpt-oss-20b",
         "3. judge · model-down",
         "The gate’s signals",
-        "The signals of sureness",
-        "Make a case of this question",
+        "Signals of the answer’s certainty",
+        "Create a case from this question",
         "Erase this conversation",
     ]
     prompts = said(page, "pre")
     assert EVIL in prompts[4]  # as text
     assert not page.select("pre *")
     assert len(prompts) == 7
-    assert "Characters that are not kept: 1,204" in said(page, "details .hint")
+    assert "Characters not stored: 1,204" in said(page, "details .hint")
     assert said(page, "main > section:has(.samples) a[lang]") == ["Town library", "Fees and charges", EVIL]
     one(page, ".machine").decompose()
     words = one(page, "main").get_text().casefold()
@@ -429,11 +431,11 @@ async def test_a_question_shows_what_a_judge_finds_of_its_answer(operator: httpx
         page = page_of(await operator.get(f"/console/questions/{CARD}?site=town"))
         return dict(zip(said(page, ".facts dt"), said(page, ".facts dd"), strict=True))
 
-    faithful = "Share of its claims that the sources bear out: 0.50"
-    relevant = "Share of its sources that it needed: 1.00"
+    faithful = "Share of its claims that the sources support: 0.50"
+    relevant = "Share of the sources that the answer needed: 1.00"
     assert (await found())["Judged by small"] == faithful + relevant
     facts = await found(faithfulness=None, unjudged="judge-unreadable")
-    assert facts["Judged by small"] == relevant + "Something was not judged, with the code judge-unreadable."
+    assert facts["Judged by small"] == relevant + "Not judged completely (code judge-unreadable)."
     other = page_of(await operator.get(f"/console/questions/{SAUNA}?site=town"))
     assert not [name for name in said(other, ".facts dt") if name.startswith("Judged")]
 
@@ -503,7 +505,7 @@ async def test_a_page_that_lacks_words_says_which_and_is_marked_in_the_list(
     assert said(page_of(await operator.get("/console/page?site=town")), "main ul .badge") == ["words missing"]
     page = page_of(await operator.get("/console/page?site=town&id=library&ui=de"))
     facts = dict(zip(said(page, ".facts dt"), said(page, ".facts dd"), strict=True))
-    assert facts["Wörter"] == "1.000 von 1.300, die Besucher sehen, sind zu finden"
+    assert facts["Wörter"] == "1.000 von 1.300 sichtbaren Wörtern sind auffindbar"
     assert said(page, ".facts dd p") == ["Formular: 200", "Menü: 100", "of tomorrow: 1"]
 
 
@@ -513,7 +515,7 @@ async def test_pages_that_another_version_has_read_are_counted(operator: httpx.A
     assert "another version" not in (await operator.get("/console/?site=town")).text
     sites = tuple(one.model_copy(update={"outdated": 1_234}) for one in STATUS.sites)
     fakes.status.found = STATUS.model_copy(update={"sites": sites})
-    assert "perhaps otherwise than now: 1,234" in (await operator.get("/console/?site=town")).text
+    assert "1,234; a rebuild from" in (await operator.get("/console/?site=town")).text
 
 
 async def test_a_page_for_a_group_is_read_by_keys_that_have_it(
@@ -523,7 +525,7 @@ async def test_a_page_for_a_group_is_read_by_keys_that_have_it(
     fakes.indexed.groups[page_key("town", "en", "library")] = frozenset({"staff"})
     page = page_of(await webmaster.get("/console/page?id=library"))
     assert page.select(".seen") == []
-    assert said(page, "section .none") == ["Parts for access groups that this key does not have: 3"]
+    assert said(page, "section .none") == ["Parts hidden from this key by access groups: 3"]
 
 
 @pytest.mark.parametrize(
@@ -531,9 +533,10 @@ async def test_a_page_for_a_group_is_read_by_keys_that_have_it(
     [
         (
             "queued",
-            "The newest change is accepted and will be searchable soon. Visitors still find what was there before.",
+            "The newest change was accepted and will be searchable soon. "
+            "Until then visitors find the page as it was before.",
         ),
-        ("failed", "The newest change could not be worked on. Visitors still find what was there before."),
+        ("failed", "The newest change could not be processed. Visitors find the page as it was before."),
         ("deleted", "Visitors do not find this page any more."),
     ],
 )
@@ -578,7 +581,7 @@ async def test_dead_letters_are_listed_and_shown(operator: httpx.AsyncClient, le
     assert EVIL in page.get_text()
     page = page_of(await operator.get("/console/dlq?all=true"))
     assert said(page, ".rows .badge") == ["dropped", "open", "open", "open"]
-    assert said(page_of(await operator.get("/console/dlq?stage=nowhere")), ".empty") == ["There are none."]
+    assert said(page_of(await operator.get("/console/dlq?stage=nowhere")), ".empty") == ["There are no dead letters."]
     page_of(await operator.get("/console/dlq?topic=nowhere"), 422)
     page = page_of(await operator.get("/console/dlq/cms.changes/0/1"))
     assert said(page, ".redrive h2") == ["Send it again"]
@@ -620,7 +623,7 @@ async def test_gaps_name_what_was_missed_and_the_pages_near_it(webmaster: httpx.
     sauna = page.select(".rows li")[0]
     assert f"/console/questions/{SAUNA}?site=town" in str(sauna)
     assert "Visitors were shown pages, but no answer." in sauna.get_text()
-    assert {"missed: 1", "asked: 1"} <= set(said(sauna, ".meta span"))
+    assert {"without a good answer: 1", "asked: 1"} <= set(said(sauna, ".meta span"))
     near = one(sauna, "a.cites")
     assert (near.get_text(), parse_qs(urlsplit(str(near["href"])).query)["id"]) == ("Indoor pool", ["pool"])
     everything = page_of(await webmaster.get("/console/gaps?days=7&show=asked"))
@@ -636,7 +639,7 @@ async def test_gaps_that_are_still_being_grouped_are_looked_at_again(
     monkeypatch.setattr("gateway.console.questions.GAPS_WAIT", 0.0)
     answer = await operator.get("/console/gaps")
     assert answer.headers["refresh"] == "5"
-    assert "are being grouped since" in page_of(answer, 202).get_text()
+    assert "has been in progress since" in page_of(answer, 202).get_text()
 
 
 async def test_the_language_is_the_browsers_until_one_is_chosen(operator: httpx.AsyncClient) -> None:
@@ -653,7 +656,7 @@ async def test_a_service_that_is_away_is_said_on_a_page(operator: httpx.AsyncCli
     fakes.outcomes.error = Retryable("Elasticsearch is away")
     answer = await operator.get("/console/questions")
     page = page_of(answer, 503)
-    assert said(page, "h1") == ["A service is away"]
+    assert said(page, "h1") == ["A service is not available"]
     assert said(page, ".facts dd") == ["Elasticsearch is away", answer.headers["x-trace-id"]]
 
 

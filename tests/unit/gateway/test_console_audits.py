@@ -45,7 +45,7 @@ async def over(client: httpx.AsyncClient) -> httpx.Response:
 async def test_an_audit_is_begun_watched_and_read(
     webmaster: httpx.AsyncClient, fakes: FakePorts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert said(page_of(await webmaster.get(AUDIT)), ".empty") == ["This site was not audited from here yet."]
+    assert said(page_of(await webmaster.get(AUDIT)), ".empty") == ["No audit of this website was started here yet."]
     fakes.audits.holds = asyncio.Event()
     found = Finding(kind="missing", page_key="town:en:fees", detail=EVIL, revision_expected=2, revision_found=None)
     made = fakes.audits._report("town", "pagewire-town-000001", {"missing": 2})
@@ -55,7 +55,7 @@ async def test_an_audit_is_begun_watched_and_read(
     answer = await webmaster.get(AUDIT)
     assert answer.headers["refresh"] == "3"
     page = page_of(answer)
-    assert said(page, "h2 .badge") == ["at work"]
+    assert said(page, "h2 .badge") == ["running"]
     assert page.select("main form") == []
     page_of(await send(webmaster, "audit"), 409)
     fakes.audits.holds.set()
@@ -69,13 +69,13 @@ async def test_an_audit_is_begun_watched_and_read(
 async def test_a_repair_is_begun_when_it_is_meant(webmaster: httpx.AsyncClient, fakes: FakePorts) -> None:
     await send(webmaster, "audit")
     page = page_of(await over(webmaster))
-    assert said(page, "main form button") == ["Repair", "Audit it now"]
+    assert said(page, "main form button") == ["Repair", "Audit now"]
     page_of(await send(webmaster, "repair", force="yes"), 422)
     await send(webmaster, "repair", force="yes", sure="yes")
     page = page_of(await over(webmaster))
-    assert said(page, "[role=status]") == ["✓ The index holds exactly what the log says."]
+    assert said(page, "[role=status]") == ["✓ The index matches the change log exactly."]
     facts = dict(zip(said(page, ".facts dt"), said(page, ".facts dd"), strict=True))
-    assert (facts["Pages that were not right"], facts["Changes sent again"]) == ("2", "1")
+    assert (facts["Pages with differences"], facts["Changes sent again"]) == ("2", "1")
     assert [(entry.via, entry.action, entry.site, entry.target) for entry in fakes.audit_log.kept] == [
         ("console", "index.repair", "town", "force")
     ]

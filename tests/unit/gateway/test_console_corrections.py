@@ -77,13 +77,13 @@ async def test_a_logged_question_is_put_right_in_two_steps(editor: httpx.AsyncCl
     assert form_of(form)["questions"]
     shown = page_of(await send(editor, form, other="library-fees", text=f"12 {EVIL}"))
     assert not corrections(fakes)
-    assert any("would be answered by it" in each for each in said(shown, "section h2"))
+    assert any("would get this correction" in each for each in said(shown, "section h2"))
     assert said(shown, "section .samples li")
     done = await send(editor, shown)
     assert (done.status_code, done.headers["location"]) == (303, f"{LIST}&done=kept")
     assert [kept.by for kept in corrections(fakes)] == ["editor"]
     listed = page_of(await editor.get(done.headers["location"]))
-    assert said(listed, "[role=status]") == ["✓ It is put right, and counts within ten seconds."]
+    assert said(listed, "[role=status]") == ["✓ Saved. The correction is used within ten seconds."]
     assert said(listed, ".rows .seen") == [f"12 {EVIL}"]
     assert not listed.select("main script")
 
@@ -100,7 +100,7 @@ async def test_what_was_not_shown_is_not_kept(editor: httpx.AsyncClient, fakes: 
 @pytest.mark.parametrize(
     ("kind", "changes", "says"),
     [
-        ("refusal", {"questions": "What is it?", "text": "No."}, "says nothing of what is asked about"),
+        ("refusal", {"questions": "What is it?", "text": "No."}, "names no subject"),
         ("page", {"questions": "Where is the cinema?", "other": "nowhere"}, "no page 'nowhere'"),
         ("page", {"questions": "Where is the cinema?"}, "needs page"),
         ("synonym", {"word": "cinema", "means": "cinema"}, "in a circle: cinema"),
@@ -132,7 +132,7 @@ async def test_a_correction_is_changed_undone_and_taken_back(editor: httpx.Async
     assert page_of(await editor.get(LIST)).select(".empty")
     page = page_of(await editor.get(link))
     assert len(page.select(".rows > li")) == 4
-    assert "taken back" in said(page, "[role=status]")[0]
+    assert "removed" in said(page, "[role=status]")[0]
 
 
 async def test_what_is_out_of_force_is_named_first(editor: httpx.AsyncClient, fakes: FakePorts) -> None:

@@ -76,7 +76,7 @@ async def test_a_run_is_stopped_from_its_page(editor: httpx.AsyncClient, fakes: 
     token = str(one(page_of(await editor.get(NEW)), "main input[name=token]")["value"])
     await editor.post(NEW, data={"content": DATASET, "token": token, "do": "start"})
     again = page_of(await editor.get(RUN))  # a reload shows it at work
-    assert said(again, ".badge")[0] == "at work"
+    assert said(again, ".badge")[0] == "running"
     await editor.post("/console/evaluations/run/stop?site=town", data={"token": token})
     assert said(page_of(await over(editor)), ".badge")[0] == "stopped"
     assert noted(fakes)[1:] == [("console", "evaluations.stop", "town", "", "done")]

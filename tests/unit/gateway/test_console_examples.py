@@ -56,7 +56,7 @@ async def test_examples_are_listed_with_what_they_are_for(editor: httpx.AsyncCli
     rows = page.select(".rows > li")
     assert said(rows[0], ".question") == ["Wann ist das Bad offen? → Täglich ab 9. → Und mit Hund?"]
     assert said(rows[0], ".badge") == ["rewriting a question"]
-    assert said(rows[1], ".badge") == ["a good answer", "says that the pages do not have it"]
+    assert said(rows[1], ".badge") == ["a good answer", "says that the pages do not contain it"]
     assert f"No dogs. {EVIL}" in rows[1].get_text()
     assert said(page, ".hint")[0] == "1 to 3 of 3, the newest first"
 
@@ -69,7 +69,7 @@ async def test_examples_are_found(editor: httpx.AsyncClient, query: str, found: 
     page = page_of(await editor.get(f"{LIST}?{query}"))
     assert questions(page) == [EXAMPLES[n].question for n in found]
     if not found:
-        assert said(page, ".empty") == ["No example fits this filter."]
+        assert said(page, ".empty") == ["No example matches this filter."]
 
 
 async def test_many_come_in_pages(editor: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +94,7 @@ async def test_an_example_of_a_rewriting_is_added(editor: httpx.AsyncClient, fak
     assert (kept.kind, kept.lang, kept.question, kept.output) == ("rephrase", "en", *list(REWRITTEN.values())[1:])
     assert [(turn.question, turn.answer) for turn in kept.history] == [("Is the pool open?", "Yes.")]
     assert said(page_of(await editor.get(done.headers["location"])), "[role=status]") == [
-        "✓ The example is kept, and used within seconds."
+        "✓ The example is saved and used within seconds."
     ]
     [entry] = fakes.audit_log.kept
     assert (entry.who, entry.via, entry.action, entry.site, entry.target) == (
@@ -141,7 +141,7 @@ async def test_others_like_it_are_shown_before_it_is_added(editor: httpx.AsyncCl
     card = {"lang": "en", "question": "what is a library card", "output": "It costs 12 euros."}
     page = page_of(await send(editor, f"{NEW}answer", **card), 409)
     assert questions(page) == ["What is a library card?"]
-    assert said(page, ".rows .badge")[-1] == "asks the same; the newer one is used"
+    assert said(page, ".rows .badge")[-1] == "asks the same; the newer example is used"
     assert one(page, "#output").get_text() == card["output"]
     assert len(fakes.examples.kept) == len(EXAMPLES)
     assert (await send(editor, f"{NEW}answer", **card, sure="yes")).status_code == 303

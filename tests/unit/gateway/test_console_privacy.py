@@ -52,11 +52,11 @@ async def test_who_keeps_less_sees_what_goes_and_when_before_it_is_so(
     done = await send(webmaster, PRIVACY, form_of(page))
     assert (done.status_code, done.headers["location"]) == (303, f"{PRIVACY}?site=town&done=changed")
     page = page_of(await webmaster.get(done.headers["location"]))
-    assert said(page, "[role=status]") == ["✓ It is changed, and in force within ten seconds."]
+    assert said(page, "[role=status]") == ["✓ Saved. The rules are in force within ten seconds."]
     assert said(page, ".rows strong") == ["Version 1"]
     listed = page_of(await webmaster.get("/console/sites"))
     facts = dict(zip(said(listed, ".facts dt"), said(listed, ".facts dd"), strict=True))
-    assert facts["Kept for"].startswith("conversations 30 days")
+    assert facts["Stored for"].startswith("conversations 30 days")
     assert listed.select(f"main a[href='{PRIVACY}?site=town']")
     assert [(entry.action, entry.via, entry.who) for entry in fakes.audit_log.kept] == [
         ("privacy.put", "console", "webmaster")
@@ -87,11 +87,11 @@ async def test_what_models_read_is_logged_from_now_on(webmaster: httpx.AsyncClie
     form = form_of(page_of(await webmaster.get(PRIVACY)))
     assert form["log_prompts"] == "off"
     page = page_of(await send(webmaster, PRIVACY, form | {"log_prompts": "on"}))
-    assert "with what models read and wrote" in said(page, "main form.filter strong")[0]
+    assert "with input and output of models" in said(page, "main form.filter strong")[0]
     assert (await send(webmaster, PRIVACY, form_of(page))).status_code == 303
     assert form_of(page_of(await webmaster.get(PRIVACY)))["log_prompts"] == "on"
     listed = page_of(await webmaster.get("/console/sites"))
-    assert any(each.endswith("; with what models read and wrote") for each in said(listed, ".facts dd"))
+    assert any(each.endswith("; with input and output of models") for each in said(listed, ".facts dd"))
     assert [(entry.action, entry.via, entry.who) for entry in fakes.audit_log.kept] == [
         ("privacy.put", "console", "webmaster")
     ]

@@ -39,8 +39,8 @@ async def test_who_may_do_everything_on_a_site_sees_it(
     assert page.select("header nav a[aria-current]")[0].get_text() == "Sites"
     assert said(page, "section h2") == ["town Town & Sons chat on"]
     facts = dict(zip(said(page, ".facts dt"), said(page, ".facts dd"), strict=True))
-    assert facts["Question log"] == "on, with the questions’ words (masked)"
-    assert facts["Kept for"] == "conversations 90 days after their last question, the question log 365 days"
+    assert facts["Question log"] == "on, with the questions’ text (masked)"
+    assert facts["Stored for"] == "conversations 90 days after their last question, the question log 365 days"
     page_of(await webmaster.get(f"{SITES}?site=other"), 403)
     assert (await sign_in(stranger, ADMIN)).status_code == 303
     assert len(page_of(await stranger.get(SITES)).select("section h2")) == 2
@@ -58,7 +58,7 @@ async def test_the_chat_goes_off_when_it_is_meant_and_comes_back(
     page = page_of(await webmaster.get(done.headers["location"]))
     assert said(page, "[role=status]")[0].startswith("✓ The chat of town is off.")
     assert said(page, "section h2 .badge") == ["chat off"]
-    assert "by webmaster" in dict(zip(said(page, ".facts dt"), said(page, ".facts dd"), strict=True))["Switched last"]
+    assert "by webmaster" in dict(zip(said(page, ".facts dt"), said(page, ".facts dd"), strict=True))["Last switched"]
     ask = ("/v1/sites/town/chat", {"question": "When?"})
     assert (await webmaster.post(ask[0], json=ask[1], headers=bearer(CHAT_ANYWHERE))).status_code == 403
     assert said(page, "main form button") == ["Switch the chat on again"]

@@ -53,7 +53,7 @@ async def change(client: httpx.AsyncClient, text: str, note: str = "") -> httpx.
 async def test_what_changes_is_shown_before_it_is_changed(editor: httpx.AsyncClient, fakes: FakePorts) -> None:
     page = page_of(await editor.get(f"{LEAD_IN}?site=town"))
     assert form_of(page)["text"] == OURS_SAID
-    assert said(page, ".empty") == ["It was never changed here."]
+    assert said(page, ".empty") == ["This text was never changed here."]
     form = form_of(page) | {"text": f"We write {EVIL}:", "note": "shorter"}
     page = page_of(await send(editor, LEAD_IN, form | {"sure": "yes"}))  # nothing was shown yet
     assert said(page, "pre .removed") == [f"-{OURS_SAID}"]
@@ -67,7 +67,7 @@ async def test_what_changes_is_shown_before_it_is_changed(editor: httpx.AsyncCli
     [kept] = fakes.texts.kept.values()
     assert (kept.text, kept.note, kept.by) == (f"We write {EVIL}:", "shorter", "editor")
     page = page_of(await editor.get(done.headers["location"]))
-    assert said(page, "[role=status]") == ["✓ It is changed, and said within ten seconds."]
+    assert said(page, "[role=status]") == ["✓ Saved. The text is used within ten seconds."]
     assert said(page, ".badge")[:1] == ["changed here, version 1"]
     assert [entry.action for entry in fakes.audit_log.kept] == ["texts.put"]
     assert fakes.audit_log.kept[0].via == "console"
@@ -101,7 +101,7 @@ async def test_every_version_comes_back(editor: httpx.AsyncClient, fakes: FakePo
     page = page_of(await editor.get(f"{LEAD_IN}?site=town"))
     rows = page.select(".rows > li")
     assert [said(row, "strong")[0] for row in rows] == ["Version 2", "Version 1"]
-    assert said(rows[0], ".badge") == ["said now"]
+    assert said(rows[0], ".badge") == ["in use"]
     assert "because A" in rows[1].get_text()
     back = one(rows[1], "form")
     path = str(back["action"]).partition("?")[0]
@@ -109,7 +109,7 @@ async def test_every_version_comes_back(editor: httpx.AsyncClient, fakes: FakePo
     page_of(await send(editor, path, {"over": "1", "sure": "yes"}), 409)
     assert (await send(editor, path, {"over": "2", "sure": "yes"})).headers["location"].endswith("done=restored")
     page = page_of(await editor.get(f"{LEAD_IN}?site=town"))
-    assert "words of version 1" in page.select(".rows > li")[0].get_text()
+    assert "text of version 1" in page.select(".rows > li")[0].get_text()
     assert form_of(page)["text"] == "A"
     done = await send(editor, f"{LEAD_IN}/remove", {"over": "3", "sure": "yes"})
     assert done.headers["location"].endswith("done=removed")
@@ -194,7 +194,7 @@ async def test_settings_are_changed_with_what_is_in_force_beside_them(
 ) -> None:
     page = page_of(await editor.get(f"{SETTINGS}?site=town"))
     assert form_of(page)["text"].startswith("strategy: plain\nflow: pagewire\nhits: ")
-    assert set(said(page, ".facts dd")) == {"as pagewire.yaml has it"}
+    assert set(said(page, ".facts dd")) == {"from pagewire.yaml"}
     page = page_of(await send(editor, SETTINGS, form_of(page) | {"text": f"hits: '{EVIL}'"}), 422)
     assert "hits: Input should be a valid integer" in said(page, "[role=alert]")[0]
     page = page_of(await send(editor, SETTINGS, form_of(page) | {"text": "hits: 4\nthink: false"}))
@@ -202,10 +202,10 @@ async def test_settings_are_changed_with_what_is_in_force_beside_them(
     done = await send(editor, SETTINGS, form_of(page))
     assert done.status_code == 303, done.text
     page = page_of(await editor.get(done.headers["location"]))
-    assert [each for each in said(page, ".facts dd") if each != "as pagewire.yaml has it"] == ["4", "false"]
+    assert [each for each in said(page, ".facts dd") if each != "from pagewire.yaml"] == ["4", "false"]
     listed = page_of(await editor.get("/console/texts?site=town&ui=de"))
     assert listed.select("main a[href='/console/texts/settings/answers?site=town']")
-    assert said(listed, ".facts dd").count("wie in pagewire.yaml") == 19
+    assert said(listed, ".facts dd").count("aus pagewire.yaml") == 19
 
 
 async def test_a_bad_glossary_is_refused_with_what_is_wrong(editor: httpx.AsyncClient, fakes: FakePorts) -> None:

@@ -42,25 +42,25 @@ async def test_words_are_shown_with_where_they_come_from(stranger: httpx.AsyncCl
     rows = {said(row, "dt")[0]: said(row, "dd") for row in page.select(".said > div")}
     assert rows["Before a quotation"] == [
         f"en the website’s own History We write {EVIL}:",
-        "de-AT as Pagewire brings it History Auf der Website steht:",
+        "de-AT default of Pagewire History Auf der Website steht:",
         f"fi in English, unless a model translates it: the website’s own History We write {EVIL}:",
     ]
     links = [str(link["href"]) for link in page.select(".said a") if "lead-in" in str(link["href"])]
     assert links == [f"/console/texts/canned/lead-in.{lang}?site=town" for lang in ("en", "de", "fi")]
     assert f"History Ask us. {EVIL}" in said(page, ".said dd")
-    assert rows["Greeting"][0].startswith("en as Pagewire brings it ")
+    assert rows["Greeting"][0].startswith("en default of Pagewire ")
     # What every site should say comes first, and is flagged while it is empty.
     first = page.select("main > section")[0]
     assert said(first, "h3") == [
         "The website’s name in the chat",
-        "Whom to ask where no page answers",
+        "Contact where no page answers",
         "Questions to begin with",
     ]
     assert said(first, ".empty-setting .badge") == ["still empty"] * 5  # contact in two languages, questions in three
     assert "timeout" in rows
     terms = [said(row, "th, td") for row in page.select("tbody tr")]
     assert terms == [["Fundbüro", "en lost property, wallet"], ["Bad", "the same in every language"]]
-    assert "rephrase as Pagewire brings it" in said(page, "summary")
+    assert "rephrase default of Pagewire" in said(page, "summary")
     assert page.select("main form[method=post]") == page.select("script") == []
 
 

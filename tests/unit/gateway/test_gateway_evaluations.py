@@ -132,7 +132,7 @@ async def test_an_editor_takes_a_run_away(stranger: httpx.AsyncClient, fakes: Fa
     assert done.headers["location"] == f"{SCREEN}?site=town&done=removed"
     assert fakes.runs.kept == {}
     assert [(entry.action, entry.via) for entry in fakes.audit_log.kept][-1] == ("evaluations.remove", "console")
-    assert said(page_of(await stranger.get(done.headers["location"])), "[role=status]") == ["✓ The run is taken away."]
+    assert said(page_of(await stranger.get(done.headers["location"])), "[role=status]") == ["✓ The run is deleted."]
 
 
 def test_a_share_is_a_bar_with_its_interval() -> None:

@@ -75,7 +75,7 @@ async def test_the_site_is_shown_as_it_is_now_or_as_its_file_has_it_where_nobody
     for error, strategy in ((None, "react"), (ElasticsearchDown("away"), "plain")):
         fakes.texts.error = error
         page = page_of(await webmaster.get(PLAYGROUND))
-        assert said(page, "#strategy1 option")[0] == f"as the site has it: {strategy}"
+        assert said(page, "#strategy1 option")[0] == f"as the website: {strategy}"
 
 
 async def test_one_question_in_one_column_is_asked_as_it_is_for_visitors(
@@ -85,7 +85,7 @@ async def test_one_question_in_one_column_is_asked_as_it_is_for_visitors(
     assert page.select("header nav a[aria-current]")[0].get_text() == "Playground"
     assert said(page, "fieldset legend") == ["Column A"]
     assert one(page, "#groups1")["value"] == "staff, board"
-    assert said(page, "#strategy1 option")[:2] == ["as the site has it: plain", "quotations from the pages"]
+    assert said(page, "#strategy1 option")[:2] == ["as the website: plain", "quotations from the pages"]
     assert page.select(".trials") == []
     page = await post(webmaster, **ASKED, columns="1", groups1="staff, board")
     [asked] = fakes.answers.asked
@@ -142,7 +142,7 @@ async def test_it_shows_how_the_answer_came_about(webmaster: httpx.AsyncClient) 
     assert said(column, ".seen sup") == ["2"]
     text = column.get_text()
     assert "What does a library card of the library cost?" in text
-    assert "0, the pages answer it" in text
+    assert "0, the pages contain the answer" in text
     facts = dict(zip(said(column, ".facts dt"), said(column, ".facts dd"), strict=True))
     assert facts["Chance that it can be answered"] == "0.913, at least 0.350 is needed"
     assert said(column, ".hits .cited a") == ["Town library"]
@@ -160,7 +160,7 @@ async def test_what_differs_from_the_first_column_is_marked(webmaster: httpx.Asy
     first, same, other = page.select(".trial")
     marked = "h3:has(.badge)"
     assert (said(first, marked), said(same, marked)) == ([], [])
-    assert said(other, marked) == ["What a visitor would read differs from A", "What the model read differs from A"]
+    assert said(other, marked) == ["Answer for visitors differs from A", "Input of the model differs from A"]
     assert said(other, "h2") == ["C · quotations from the pages page shown"]
 
 
@@ -186,14 +186,14 @@ async def test_a_column_that_fails_says_why(webmaster: httpx.AsyncClient, fakes:
         ({"strategy2": "magic"}, "B: Strategy"),
         ({"temperature1": "3", "examples2": "many"}, "A: Temperature, B: Examples in the prompt"),
         ({"lang1": "?"}, "A: Language of the answer"),
-        ({"answered1": "Yes."}, "A: What was said before"),
+        ({"answered1": "Yes."}, "A: Conversation so far"),
     ],
 )
 async def test_what_cannot_be_tried_is_named(
     webmaster: httpx.AsyncClient, fakes: FakePorts, form: dict[str, str], named: str
 ) -> None:
     page = await post(webmaster, 422, **ASKED | {"columns": "2"} | form)
-    assert said(page, "[role=alert]") == [f"This cannot be tried: {named}."]
+    assert said(page, "[role=alert]") == [f"Please check: {named}."]
     assert len(page.select("fieldset")) == 2
     assert fakes.answers.asked == []
 
@@ -289,9 +289,9 @@ async def test_an_index_that_is_not_live_is_searched(webmaster: httpx.AsyncClien
     await fakes.rebuilds.promote("town", 3)
     page = page_of(await webmaster.get(PLAYGROUND))
     assert said(page, "#index1 option") == [
-        "the live one, as for visitors",
+        "the live index, as for visitors",
         "pagewire-town-000004 (candidate)",
-        "pagewire-town-000002 (the one before)",
+        "pagewire-town-000002 (previous)",
     ]
     page = await post(webmaster, **ASKED, columns="2", index2="pagewire-town-000004")
     assert [question.trial for question in fakes.answers.asked] == [Trial(), Trial(index="pagewire-town-000004")]
@@ -340,12 +340,12 @@ async def test_what_cannot_be_chosen_is_not_offered(stranger: httpx.AsyncClient,
     assert (await sign_in(stranger, ADMIN)).status_code == 303
     page = page_of(await stranger.get(PLAYGROUND))
     assert page.select("#groups1") == []  # the admin key has none
-    assert said(page, "#model1 option") == ["as it is set", "usual", "small"]
+    assert said(page, "#model1 option") == ["as configured", "usual", "small"]
     edge = app.state.edge
     app.state.edge = replace(edge, settings=edge.settings.model_copy(update={"llm_model": None}))
     page = page_of(await stranger.get(PLAYGROUND))
     assert page.select("#model1, #temperature1, #examples1") == []
-    assert "No model is configured here, so answers quote the pages." in said(page, ".filter .hint")
+    assert "No model is configured, so answers quote the pages." in said(page, ".filter .hint")
 
 
 def test_citations_stand_behind_what_they_support() -> None:

@@ -278,7 +278,7 @@ async def test_a_user_sees_what_their_groups_may(proxied: httpx.AsyncClient, fak
     assert "set-cookie" not in (await proxied.get("/console/", headers=of("web-editors"))).headers
     for path in ("/console/questions?site=other", KEYS, "/console/dlq", "/console/audit-log"):
         page = page_of(await proxied.get(path, headers=of("web-editors")), 403)
-        assert page.select("h1")[0].get_text() == "You may not see that"
+        assert page.select("h1")[0].get_text() == "You have no access to this page"
     both = page_of(await proxied.get("/console/questions?site=other", headers=of("web-editors,readers")))
     assert [str(each["value"]) for each in both.select("select#site option")] == ["town", "other"]
     page_of(await proxied.get("/console/playground?site=town", headers=of("web-editors,readers")))
@@ -290,7 +290,7 @@ async def test_a_user_sees_what_their_groups_may(proxied: httpx.AsyncClient, fak
 async def test_who_has_no_role_is_told_so_and_cannot_get_in_by_a_key_beside(proxied: httpx.AsyncClient) -> None:
     for path in ("/console/", "/console/sign-in", KEYS, "/console/nowhere"):
         page = page_of(await proxied.get(path, headers=of("nonsense")), 403)
-        assert page.select("h1")[0].get_text() == "You may not see that"
+        assert page.select("h1")[0].get_text() == "You have no access to this page"
         assert page.select(".bar nav") == []
     answer = await proxied.post("/console/sign-in", data={"key": ADMIN}, headers=of("nonsense") | OURS)
     assert answer.status_code == 403

@@ -12,7 +12,7 @@ from starlette.types import Message
 
 from gateway.chat import sse
 from gateway.chat.chat import whole
-from gateway.chat.sse import HEARTBEAT, EventStream, Frames, Patient, frame
+from gateway.chat.sse import HEARTBEAT, EventStream, Frames, PeekableEvents, frame
 from gateway.edge.problems import Problem
 from pipelines.conversations.ask import Followed
 from pipelines.runtime.errors import Retryable
@@ -35,7 +35,7 @@ class Told:
         self.pieces: list[bytes] = []
         self.gone = asyncio.Event()
         now = asyncio.get_running_loop().time()
-        self.stream = EventStream(Patient(events), Frames(str, "en"), now + deadline)
+        self.stream = EventStream(PeekableEvents(events), Frames(str, "en"), now + deadline)
 
     async def whole(self) -> list[bytes]:
         async with asyncio.timeout(HEARTBEAT - 1):  # nothing waits for a beat of silence
@@ -137,7 +137,7 @@ async def test_a_whole_answer_is_not_waited_for_after_its_deadline_either() -> N
     deadline = asyncio.get_running_loop().time() + 0.01
     with pytest.raises(Problem) as told:
         async with asyncio.timeout(20):
-            await whole(Patient(words()), question(), deadline, never, never)
+            await whole(PeekableEvents(words()), question(), deadline, never, never)
     assert told.value.status == 504
 
 
@@ -168,7 +168,7 @@ async def test_a_whole_answer_is_stopped_when_nobody_waits_for_it_any_more(heard
 
     with pytest.raises(ClientDisconnect):
         async with asyncio.timeout(20):
-            await whole(Patient(words()), question(), asyncio.get_running_loop().time() + 60, receive, stop)
+            await whole(PeekableEvents(words()), question(), asyncio.get_running_loop().time() + 60, receive, stop)
     assert stopped.is_set()
 
 
@@ -220,7 +220,7 @@ async def test_the_first_event_may_be_waited_for_and_taken_later() -> None:
         yield event(0)
         raise Retryable("away")
 
-    events = Patient(words())
+    events = PeekableEvents(words())
     assert await events.begin(0)
     go.set()
     assert await events.take() == event(0)
@@ -234,7 +234,7 @@ async def test_where_there_is_no_event_it_is_known_at_once() -> None:
         for seq in range(0):
             yield event(seq)
 
-    assert not await Patient(nothing()).begin(60)
+    assert not await PeekableEvents(nothing()).begin(60)
 
 
 async def test_what_fails_before_the_first_event_is_raised_and_closes_the_source() -> None:
@@ -248,5 +248,5 @@ async def test_what_fails_before_the_first_event_is_raised_and_closes_the_source
             closed.set()
 
     with pytest.raises(Retryable):
-        await Patient(fails()).begin(60)
+        await PeekableEvents(fails()).begin(60)
     assert closed.is_set()

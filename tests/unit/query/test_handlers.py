@@ -21,9 +21,9 @@ from pipelines.query.giving_up import apology, with_deadline
 from pipelines.query.live.site_privacy import SitePrivacy
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.live.tuning import SiteTuning
-from pipelines.query.model_calls import begun
+from pipelines.query.model_calls import start_call
 from pipelines.query.outcomes import Outcomes
-from pipelines.query.ports import Completion, IndexNotTried
+from pipelines.query.ports import Completion, NoTrialIndex
 from pipelines.query.publish import CLOCK_SKEW_MS
 from pipelines.query.rephrase import rewrite as rewrite_module
 from pipelines.query.rephrase.handler import rephrase_handler
@@ -251,7 +251,7 @@ async def test_a_question_goes_on_with_the_settings_that_were_made_live_but_for_
 async def test_prompts_are_kept_from_the_moment_that_a_site_wants_them() -> None:
     class Recorded(FakeChat):
         async def complete(self, messages: Sequence[ChatMessage], **more: Any) -> Completion:
-            begun("rephrase", messages)
+            start_call("rephrase", messages)
             return await super().complete(messages, **more)
 
     privacy, sender = SitePrivacy(SETTINGS.sites), FakeSender()
@@ -276,7 +276,7 @@ class Searchers:
 
     async def on(self, site: str, name: str) -> Searchers:
         if name not in self._names:
-            raise IndexNotTried(f"site {site} has no index {name} any more")
+            raise NoTrialIndex(f"site {site} has no index {name} any more")
         self.on_index.append(name)
         return self
 

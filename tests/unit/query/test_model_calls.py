@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from pipelines.query.model_calls import CALL_CHARS, STAGE_CHARS, Call, begun, bounded, recorded
+from pipelines.query.model_calls import CALL_CHARS, STAGE_CHARS, Call, bounded, recorded, start_call
 from prompts.loader import ChatMessage, ToolCall
 
 SENTENCE = "A boat costs 7 euros. "
@@ -18,12 +18,12 @@ def call(*texts: str, reply: str = "Yes.") -> Call:
 
 async def test_what_is_begun_for_a_question_is_recorded_in_its_tasks_too_and_in_no_other() -> None:
     async def ask(step: str) -> None:
-        begun(step, (ChatMessage("user", "When?"),)).add("At 9.", [ToolCall("search", '{"q": "hours"}')])
+        start_call(step, (ChatMessage("user", "When?"),)).add("At 9.", [ToolCall("search", '{"q": "hours"}')])
 
     async def question(step: str) -> list[str]:
         with recorded() as calls:
             await asyncio.create_task(ask(step))
-        begun("title", ())
+        start_call("title", ())
         [kept] = bounded(calls)
         assert kept.reply == 'At 9.\nsearch({"q": "hours"})'
         return [each.step for each in calls]

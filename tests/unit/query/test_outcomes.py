@@ -16,7 +16,7 @@ from pipelines.query.answer.stops import Stops
 from pipelines.query.giving_up import apology, with_deadline
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.model_calls import AnswerRecord, Call, bounded
-from pipelines.query.outcomes import Known, Outcomes, became, outcome
+from pipelines.query.outcomes import Outcomes, StageInput, became, outcome
 from pipelines.query.publish import Published
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import Retryable
@@ -81,9 +81,9 @@ def logged(sender: FakeSender) -> list[OutcomeEvent]:
     return [sent.message for sent in sender.sent if isinstance(sent.message, OutcomeEvent)]
 
 
-async def said(known: Known, told: Published, wanted: QuestionLogging = "on") -> OutcomeEvent | None:
+async def said(known: StageInput, told: Published, wanted: QuestionLogging = "on") -> OutcomeEvent | None:
     sender = FakeSender()
-    await Outcomes(settings(wanted)).say(known, told, sender)
+    await Outcomes(settings(wanted)).send(known, told, sender)
     assert {(sent.topic, sent.key) for sent in sender.sent} <= {(OUTCOMES, "hash")}
     return next(iter(logged(sender)), None)
 
@@ -124,7 +124,7 @@ async def test_of_too_many_sites_to_tell_apart_answers_are_counted_together(
 
     before, apart = together(), counted()
     monkeypatch.setattr("pipelines.runtime.settings.LABELLED_SITES", 0)
-    await Outcomes(settings()).say(passages(), Published(answered(cited()), NOON), FakeSender())
+    await Outcomes(settings()).send(passages(), Published(answered(cited()), NOON), FakeSender())
     assert together() == before + 1
     assert counted()["answered"] == apart["answered"]
 
@@ -142,7 +142,7 @@ async def test_an_answer_whose_outcome_is_said_again_is_counted_once() -> None:
     """By whoever ended it: that time has passed meanwhile says nothing of the answer."""
     before = counted()
     told = Published(answered(cited()), NOON)
-    await Outcomes(settings()).say(passages(), told, (sender := FakeSender()), again=True)
+    await Outcomes(settings()).send(passages(), told, (sender := FakeSender()), again=True)
     assert logged(sender)
     assert counted() == before
 
@@ -285,7 +285,7 @@ async def test_what_models_read_is_kept_masked_where_the_site_wants_it(
     doubted = DoubtedSentence(sentence="Ring 0171 2345678.", kind="figure", said="0171 2345678", cited=(1,))
     made = AnswerRecord((call("answer", "Ring 030 5550123 or 0171 2345678.", "Ring 030 5550123."),), (doubted,))
     sender = FakeSender()
-    await Outcomes(settings(**site)).say(known, Published(answered(page), None), sender, again=again, made=made)
+    await Outcomes(settings(**site)).send(known, Published(answered(page), None), sender, again=again, made=made)
     [event] = logged(sender)
     assert isinstance(event.event, Outcome)
     if not kept:

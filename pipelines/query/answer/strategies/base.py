@@ -1,11 +1,11 @@
-"""What every strategy is: a task in, pieces of an answer out; and the writing that all of them end with.
+"""The interface of strategies, from a task to the pieces of an answer, and the last step of all of them: writing.
 
-    Task ─▶ Strategy.run ─▶ Step ... (what was asked and found, for the trace)
-                            SourcesFound (there are more sources now)
+    Task ─▶ Strategy.run ─▶ Step ... (for the trace)
+                            SourcesFound (further sources)
                             Token, Citation ... (the answer), CutShort, Usage
 
-A strategy knows nothing of Kafka, of stops or of deadlines: whoever runs it (pipelines.query.answer.answering) closes
-it when nobody wants the answer any more, and looks after what it raises.
+A strategy has no part in Kafka, stops and deadlines: its caller (pipelines.query.answer.answering) closes it when the
+answer is stopped, and handles its errors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pipelines.query.ports import (
     ChatModels,
     Completion,
     ModelSilent,
-    ModelThoughtOut,
+    ModelThoughtTooLong,
     ModelUnfounded,
 )
 from pipelines.query.rephrase.rewrite import conversation
@@ -58,13 +58,12 @@ CUT = " …"  # ends an answer that the limit of what its model may write has cu
 
 @dataclass(frozen=True)
 class CutShort:
-    """The answer ends where the limit of what its model may write was."""
+    """The answer ends at the model's token limit."""
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Sentences that the model wrote and that its sources do not bear out: how many are not in the answer, and those
-    that are marked in it."""
+    """The model's sentences that its sources do not support: the number of those left out, and the marked ones."""
 
     sentences: int
     marked: tuple[Doubted, ...] = ()
@@ -73,12 +72,12 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class TakenBack:
-    """Forget the text and the citations so far: they are told again, without what a judge has refuted."""
+    """Discard text and citations so far: they follow again without the sentences that a judge has refuted."""
 
 
 @dataclass(frozen=True)
 class Prompted:
-    """What the model reads before it writes the answer. Only of a trial it is told."""
+    """The model's input for the answer. Only trials show it."""
 
     messages: tuple[ChatMessage, ...]
 
@@ -100,7 +99,7 @@ Piece = (
 
 @dataclass(frozen=True)
 class Task:
-    """One question with what was retrieved for it."""
+    """One question with its retrieved sources and limits."""
 
     retrieved: Retrieved
     site: str  # the website's title, as visitors know it
@@ -120,7 +119,7 @@ class Task:
 
     @property
     def left(self) -> float:
-        """Seconds that it may still take."""
+        """Seconds left for the strategy."""
         return min(self.until - perf_counter(), MOST_SECONDS)
 
     @property
@@ -138,7 +137,7 @@ class Task:
 
 @dataclass(frozen=True)
 class StrategyContext:
-    """What strategies work with; shared by all answers of a process."""
+    """Models, prompts and searches for strategies; shared by all answers of a process."""
 
     models: ChatModels
     site_prompts: SitePrompts
@@ -147,21 +146,21 @@ class StrategyContext:
     tools: SiteTools = no_tools
 
     def model(self, step: StepName, task: Task) -> ChatModel:
-        """Whom a step of the task's site asks."""
+        """The model for a step of the task's site."""
         request = task.retrieved.request
         tuned = request.under
         own = StepSettings(model=tuned.model, temperature=tuned.temperature)
         return self.models.of(request.site, step, request.request_id, own)
 
     def prompt(self, name: str, task: Task) -> Prompt:
-        """The site's own, or ours, or what a trial has in its place. Raises: PromptNotTried."""
+        """A trial's prompt, else the site's own, else ours. Raises: BadTrialPrompt."""
         return self.site_prompts.asked(task.retrieved.request, name)
 
 
 class Strategy(Protocol):
-    """A way to an answer. Keeps nothing between two runs.
+    """A way to write an answer. It has no state between two runs.
 
-    `searches`: it looks for sources itself, so it is also asked where none were retrieved.
+    `searches`: it searches for sources itself, so it also runs without retrieved sources.
     """
 
     searches: ClassVar[bool]
@@ -180,20 +179,20 @@ SourceKey = tuple[str, str, FieldName, int]
 
 @dataclass
 class NumberedSources:
-    """The sources of one run, numbered as they came: a number, once given, stays."""
+    """The sources of one run, numbered in the order of arrival. Numbers never change."""
 
     searches: list[list[Source]] = field(default_factory=list)
     _numbers: dict[SourceKey, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, sources: Sequence[Source]) -> NumberedSources:
-        """With the sources that were retrieved, under the numbers they have."""
+        """The retrieved sources, under their numbers."""
         library = cls([list(sources)])
         library._numbers = {_place(source): source.n for source in sources}
         return library
 
     def add(self, sources: Sequence[Source]) -> list[Source]:
-        """The same sources under this library's numbers; those that are new are kept."""
+        """These sources under this library's numbers; new ones are added."""
         fresh: list[Source] = []
         numbered: list[Source] = []
         for source in sources:
@@ -212,12 +211,12 @@ class NumberedSources:
         return tuple(sorted((s for search in self.searches for s in search), key=lambda source: source.n))
 
     def event(self, task: Task) -> SourcesFound:
-        """Tells the visitor of all of them."""
+        """An event with all sources."""
         return SourcesFound(grade=task.retrieved.grade if task.retrieved.sources else 0, sources=self.all)
 
     @property
     def ranked(self) -> tuple[Source, ...]:
-        """The best of every search first: each of them was made because its answer was missing."""
+        """The sources by rank within their search, since each search looked for something that was missing."""
         ranks = [(rank, i, s) for i, search in enumerate(self.searches) for rank, s in enumerate(search)]
         return tuple(source for _, _, source in sorted(ranks, key=lambda entry: entry[:2]))
 
@@ -227,7 +226,7 @@ def _place(source: Source) -> SourceKey:
 
 
 def step(kind: StepKind, asked: str, said: str, began: float) -> Step:
-    """What happened since `began` (perf_counter), for the trace."""
+    """A step of the trace that began at `began` (perf_counter)."""
     return Step(kind=kind, asked=shortened(asked), said=shortened(said), ms=(perf_counter() - began) * 1000)
 
 
@@ -238,11 +237,11 @@ def shortened(text: str, limit: int = STEP_CHARS) -> str:
 def asked(
     means: StrategyContext, prompt: str, task: Task, values: Mapping[str, str], *, examples: bool = True
 ) -> tuple[ChatMessage, ...]:
-    """The messages of one of the prompts on the way.
+    """The messages of an intermediate prompt.
 
     Args:
-        values: of variables that not every prompt has; those that this one does not want are left out.
-        examples: the prompt's worked examples, too.
+        values: values of further variables; those that this prompt does not have are ignored.
+        examples: whether to include the prompt's worked examples.
     """
     chosen = means.prompt(prompt, task)
     shared = {
@@ -260,7 +259,7 @@ def asked(
 async def ask(
     means: StrategyContext, prompt: StepName, task: Task, *, max_tokens: int, **values: str
 ) -> tuple[Completion, Step]:
-    """What the model says to one of the prompts on the way. Raises: ModelError."""
+    """The model's reply to an intermediate prompt. Raises: ModelError."""
     began = perf_counter()
     model = means.model(prompt, task)
     completion = await model.complete(asked(means, prompt, task, values), max_tokens=max_tokens)
@@ -276,12 +275,12 @@ async def write(
     *,
     thinks: bool = False,
 ) -> AsyncGenerator[Piece, None]:
-    """The answer itself, streamed, from the best of the sources.
+    """Stream the answer from the best sources.
 
     Args:
-        notes: what was found out on the way, oldest first; data to the model, as sources are.
-        facts: those of the notes that no model has thought out: they bear sentences out, as sources do.
-        thinks: whether the model takes notes of its own first, out of sight, unless a trial says otherwise.
+        notes: intermediate findings, oldest first; data for the model, like sources.
+        facts: notes that no model has written: they support sentences, like sources.
+        thinks: whether the model first writes hidden notes, unless a trial sets it.
 
     Raises:
         ModelError.
@@ -324,11 +323,11 @@ async def cited(
     grounds: Grounds | None = None,
     judge: Judge | None = None,
 ) -> AsyncGenerator[Piece, None]:
-    """What the model writes, its markers turned into citations, without what these do not bear out.
+    """The model's text with citations, without the sentences that these do not support.
 
     Args:
-        grounds: what it is checked against; None: nothing is.
-        judge: asked about what is left then, when it is all written.
+        grounds: the rules that check sentences; None: no check.
+        judge: checks the remaining sentences at the end.
 
     Raises:
         ModelError.
@@ -369,7 +368,7 @@ async def cited(
         if not sifter.founded:
             raise ModelUnfounded(f"nothing that its sources bear out: {_reasons(sifter)}")
     if not sifter.text and cut:
-        raise ModelThoughtOut(f"{task.room} tokens were not enough for its first word")
+        raise ModelThoughtTooLong(f"{task.room} tokens were not enough for its first word")
     if not sifter.text:
         raise ModelSilent("it wrote nothing")
     if cut:
@@ -381,7 +380,7 @@ async def cited(
 
 
 async def _sifted(sifter: Sifter, text: str) -> AsyncGenerator[Token | Citation, None]:
-    """A model may send everything at once: others get their turn after a sentence or two."""
+    """Filter in small pieces: a model may send everything at once, and other answers need the event loop."""
     for at in range(0, len(text), TURN):
         for event in sifter.feed(text[at : at + TURN]):
             yield event

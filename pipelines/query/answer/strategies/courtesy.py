@@ -1,4 +1,4 @@
-"""Courtesy: the model answers from nothing but the conversation."""
+"""Courtesy: the model answers from the conversation alone, without sources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipelines.query.answer.strategies.base import Piece, StrategyContext, Task,
 
 
 class Courtesy:
-    """Not for a site to choose: for what needs no look at the website."""
+    """The strategy for courtesies; sites cannot choose it."""
 
     searches: ClassVar = False
 

@@ -1,4 +1,4 @@
-"""Finder: what strategies search with, the same search that the retrieve stage makes."""
+"""Finder: the search of the retrieve stage, for strategies."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class PageFinder:
         [hit] = hits
         content = await self._chunks.field(hit.index, hit.page_key, "content")
         text = [replace(chunk, score=hit.score) for chunk in content if chunk.revision == hit.revision]
-        # Everything is a hit: the page is wanted from its beginning, whatever of it was found.
+        # All chunks count as hits: the strategy reads the page from its beginning.
         return passages(text or hits, (), PAGE_CHARS)
 
     async def _searcher_for(self, retrieved: Retrieved) -> Searcher:
-        """Of the index that the sources are from. Raises: IndexNotTried."""
+        """The searcher of the index that the sources are from. Raises: NoTrialIndex."""
         if retrieved.index is None:
             return self._searcher
         return await self._searcher.on(retrieved.request.site, retrieved.index)

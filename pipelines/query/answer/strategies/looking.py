@@ -1,4 +1,4 @@
-"""Strategies that are a tool loop and an answer from what it found.
+"""Strategies that run the tool loop, and then answer from its sources.
 
 | strategy | tools | |
 | --- | --- | --- |
@@ -6,8 +6,8 @@
 | react | search, lookup | think, act, observe (Yao et al. 2022) |
 | tools | search, page, calendar, those of the site | what must be worked out; asks the visitor for what is missing |
 
-A slot that is still empty becomes a question to the visitor. Their reply, made self-contained by the rephrase stage,
-comes back with it filled; the call of a site's own tool comes back with the question, with the slots that were filled.
+A missing argument becomes a question to the visitor. The rephrase stage makes the visitor's reply self-contained, with
+the argument in it; a pending call of a site's own tool returns with the question and the arguments known so far.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pipelines.query.answer.strategies.loop import ToolLoop, Way
 
 
 class Looking:
-    """As many calls of the model as there are rounds, and one; a round more where it says that it is done."""
+    """Calls the model once for each round, and once for the answer."""
 
     searches: ClassVar = True
     way: ClassVar[Way]
@@ -46,18 +46,18 @@ class Looking:
 
 
 class SelfAsk(Looking):
-    """One smaller question a round."""
+    """One smaller question for each round."""
 
     way = Way("self-ask", ("search",), rounds=5, thinks=True)
 
 
 class ReAct(Looking):
-    """One thought a round."""
+    """One thought for each round."""
 
     way = Way("react", ("search", "lookup"), rounds=5, thinks=True)
 
 
 class ToolCalls(Looking):
-    """What no passage says, worked out."""
+    """Works out facts that no passage contains, with tools."""
 
     way = Way("tools", ("search", "page", "date_calculator", "opening_hours"), rounds=3, of_site=True)

@@ -1,11 +1,11 @@
-"""The tool loop: a model calls tools until it knows enough. What every strategy that searches is made of.
+"""The tool loop: a model calls tools until it knows enough. All strategies that search use it.
 
-    prompt, tools ─▶ model ─ calls ─▶ checked ─▶ run ─▶ what they say, sources with their numbers ─▶ model ...
-                       │                ├ unknown, malformed, a second time ─▶ an error, told to the model
-                       │                └ of the site, with what nobody has said ─▶ asked for; the next turn goes on
-                       └ calls none, or its rounds, its time or its room are spent ─▶ end
+    prompt, tools ─▶ model ─ calls ─▶ checked ─▶ run ─▶ results, sources with their numbers ─▶ model ...
+                       │                ├ unknown, malformed or repeated ─▶ an error for the model
+                       │                └ a tool of the site with a missing argument ─▶ a question to the visitor
+                       └ no calls, or rounds, time or characters are used up ─▶ end
 
-A strategy says which prompt, which tools and how many rounds; what it makes of the sources is its own.
+A strategy sets the prompt, the tools and the number of rounds, and uses the sources in its own way.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ FAILED = "this could not be worked out: say so, and do not work it out yourself"
 AT_LIMIT = "Nothing more was found in the time there was: say kindly what is known and what is not."
 
 _KINDS: dict[str, StepKind] = {"search": "search", "lookup": "lookup"}
-# What to look for is the model's own to find out: no visitor is asked for it.
+# The model chooses what to search: visitors are not asked for the arguments of these tools.
 _LOOKS = frozenset(("search", "lookup", "page"))
 
 
 @dataclass(frozen=True)
 class Way:
-    """What a strategy makes of the loop.
+    """A strategy's settings of the loop.
 
-    `thinks`: what the model says beside its calls are notes for the answer; `of_site`: the site's tools are there, too.
+    `thinks`: the model's text beside its calls becomes notes for the answer; `of_site`: with the site's own tools.
     """
 
     prompt: StepName
@@ -78,7 +78,7 @@ class Way:
 
 @dataclass(frozen=True)
 class _Result:
-    """What a call came to; `brief`: in the trace; `asks`: something is missing that only the visitor knows."""
+    """The result of a call. `brief`: its text in the trace; `asks`: whether the visitor must give an argument."""
 
     text: str
     brief: str = ""
@@ -86,10 +86,10 @@ class _Result:
 
 
 class ToolLoop:
-    """One run. Afterwards `library` has the sources of every search, `said` the model's last words, `calls` how many.
+    """One run. Afterwards `library` has the sources of all searches, `said` the last text, `calls` the number of calls.
 
-    `notes` are for the answer; `facts` are those of them that no model has thought out: they bear sentences out.
-    `pending` is the call of a site's tool that waits for what only the visitor knows.
+    `notes` are for the answer; `facts` are the notes that no model has written, which support sentences. `pending` is
+    a call of a site's tool that waits for an argument from the visitor.
     """
 
     def __init__(self, means: StrategyContext, task: Task, way: Way, of_site: Sequence[Tool] = ()) -> None:
@@ -105,7 +105,7 @@ class ToolLoop:
         self.pending: PendingCall | None = None
         self._native = task.tool_calls != "text"
         self._turns: list[ToolTurn] = []
-        # What was retrieved was searched for with the question itself.
+        # The retrieve stage has already searched the question itself.
         self._done: Counter[tuple[str, ...]] = Counter([_key(ToolCall("search", json.dumps({"q": task.question})))])
         self._room = task.budget * ROOM
         self.notes: list[str] = []
@@ -141,7 +141,7 @@ class ToolLoop:
         self.notes.append(AT_LIMIT)
 
     async def _answered(self, turn: ToolTurn, ends: float) -> AsyncGenerator[Piece, None]:
-        """Run the calls of a round and add their results, until something is missing that only the visitor knows."""
+        """Run the calls of a round and add their results, until an argument is missing that the visitor knows."""
         for call in turn.calls:
             self.calls += 1
             key = _key(call)
@@ -164,7 +164,7 @@ class ToolLoop:
                 return
 
     async def _ask(self) -> tuple[ToolTurn, Usage, Step]:
-        """One round: by the model's own tool calls, or, where it has none, by what it writes."""
+        """One round: by native tool calls, or by text for models without them."""
         began = perf_counter()
         specs = self._tools.specs
         turn = None
@@ -187,7 +187,7 @@ class ToolLoop:
         return turn, completion.usage, step("model", self._way.prompt, said, began)
 
     def _opening(self, told: str) -> tuple[ChatMessage, ...]:
-        """Worked examples are text: they would teach a model with tool calls to write its calls down."""
+        """The first messages. Worked examples are only for text: they would teach others to write calls as text."""
         shown = fenced(fit(self._task.retrieved.sources, self._task.budget), self._task.fence)
         values = {
             "rounds": str(self._way.rounds),
@@ -198,7 +198,7 @@ class ToolLoop:
         return asked(self._means, self._way.prompt, self._task, values, examples=bool(told))
 
     def _identified(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-        """With an id each that no other has: answers find their calls by it. Some servers want nine characters."""
+        """The calls with unique ids, by which results refer to them. Some servers require nine characters."""
         taken = {call.id for turn in self._turns for call in turn.calls} | {""}
         found: list[ToolCall] = []
         for call in calls:
@@ -210,7 +210,7 @@ class ToolLoop:
         return tuple(found)
 
     async def _call(self, call: ToolCall) -> _Result:
-        """What comes of a call, wrong ones too. Raises: Retryable."""
+        """The result of a call, or an error for the model. Raises: Retryable."""
         try:
             tool = self._tools.named(call.name)
             given = tool.read(call.arguments)
@@ -241,7 +241,7 @@ class ToolLoop:
         return _Result(said.text)
 
     def _completed(self, tool: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments, with those of the call that waits. Raises: MissingSlots: nobody has said all of them."""
+        """The arguments, completed from the pending call. Raises: MissingSlots: some are still missing."""
         request, known = self._task.retrieved.request, ""
         if self._waiting is not None and self._waiting.tool == tool.name:
             known = self._waiting.arguments
@@ -283,7 +283,7 @@ def _json(value: Any) -> str:
 
 
 def _key(call: ToolCall) -> tuple[str, ...]:
-    """Alike for calls that find the same: words in any case and ending, arguments in any order."""
+    """A key that is equal for calls with the same result: ignoring case, endings and the order of arguments."""
     if (words := _only(call)) is not None:
         return call.name, *(stems(words) or [words])
     try:
@@ -297,7 +297,7 @@ def _told(call: ToolCall) -> str:
 
 
 def _only(call: ToolCall) -> str | None:
-    """The words of a call whose only argument is words."""
+    """The only argument of a call, if it is a text."""
     try:
         given = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):

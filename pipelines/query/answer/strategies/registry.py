@@ -1,4 +1,4 @@
-"""Which strategies there are. The names are those of the setting `strategy`."""
+"""All strategies, by their names in the setting `strategy`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pipelines.runtime.settings import StrategyName
 
 
 class ChainOfThought:
-    """The model reasons over the sources first, out of sight, and writes from its own notes: two calls.
+    """The model first reasons over the sources, then writes from its notes: two calls.
 
-    Visitors see the answer only; the thoughts are in the trace.
+    Visitors see only the answer; the notes are in the trace.
     """
 
     searches: ClassVar = False
@@ -30,7 +30,7 @@ class ChainOfThought:
 
 
 class Plain:
-    """The answer is written from what was retrieved, in one call of the model. The default."""
+    """The model writes the answer from the retrieved sources, in one call. The default."""
 
     searches: ClassVar = False
 

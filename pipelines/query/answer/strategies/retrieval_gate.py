@@ -1,7 +1,7 @@
-"""Retrieval gate: the model first says whether the website must be looked at, and for what.
+"""Retrieval gate: the model first decides whether a search is needed, and for which question.
 
-one round ─ NO ──────────────▶ a courtesy, from nothing but the conversation
-          └ search(question) ─▶ what was retrieved, and what that question finds ─▶ answer
+one round ─ NO ──────────────▶ a courtesy, from the conversation alone
+          └ search(question) ─▶ the retrieved sources and those of this question ─▶ answer
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NO = re.compile(r"\W*no\W*", re.IGNORECASE)
 
 
 class RetrievalGate:
-    """Two calls of the model. What is no decision counts as: answer from what was retrieved."""
+    """Two calls of the model. Without a clear decision it answers from the retrieved sources."""
 
     searches: ClassVar = True
 

@@ -1,9 +1,9 @@
-"""Turns: what a model and its tools have said to each other, as native tool calls or, for models without, as text.
+"""Turns: a model's calls and the results of its tools, as native tool calls or, for models without them, as text.
 
 native   assistant: calls ─▶ tool: answer ...
 text     assistant: Thought: ... Action: search[question] ─▶ user: answer, between marks ...
 
-Both are written from the same turns: a run may begin with one model and go on with another.
+Both are written from the same turns, so a run may begin with one model and continue with another.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NO_MORE = re.compile(r"\W*(?:no|enough)\W*", re.I)
 
 @dataclass
 class ToolTurn:
-    """One round. `results` answer the calls, in their order; `lost`: it wrote neither an action nor that it is done."""
+    """One round. `results`: results of the calls, in their order; `lost`: the model wrote neither a call nor an end."""
 
     said: str
     calls: tuple[ToolCall, ...] = ()
@@ -41,7 +41,7 @@ def native_messages(turns: Sequence[ToolTurn], fence: str) -> Iterator[ChatMessa
     """For a model with tool calls.
 
     Args:
-        fence: the word in the marks around what the tools have said: pages' words are among it.
+        fence: the word in the marks around results, which contain pages' text.
     """
     for turn in turns:
         yield ChatMessage("assistant", turn.said, calls=turn.calls)
@@ -50,7 +50,7 @@ def native_messages(turns: Sequence[ToolTurn], fence: str) -> Iterator[ChatMessa
 
 
 def text_messages(turns: Sequence[ToolTurn], fence: str) -> Iterator[ChatMessage]:
-    """For a model without: its calls in words, which are the first thing it wrote, and the answers as observations."""
+    """For a model without tool calls: its first action as text, and the results as observations."""
     for turn in turns:
         actions = [f"Action: {call.name}[{' '.join(call.arguments.split())}]" for call in turn.calls]
         yield ChatMessage("assistant", "\n".join([*([f"Thought: {turn.said}"] if turn.said else []), *actions]) or "-")
@@ -63,7 +63,7 @@ def _marked(result: str, fence: str) -> str:
 
 
 def actions(tools: Sequence[ToolSpec]) -> str:
-    """What a model without tool calls is told of the tools, a line each."""
+    """The list of tools for a model without tool calls, a line for each."""
     lines = []
     for tool in tools:
         properties = tool.parameters.get("properties", {})
@@ -76,7 +76,7 @@ def actions(tools: Sequence[ToolSpec]) -> str:
 
 
 def spoken(completion: Completion, tools: Sequence[ToolSpec]) -> ToolTurn:
-    """The first action in what a model wrote: what follows it is made up, what it has observed too."""
+    """The first action in a model's text. The model makes up everything after it, including observations."""
     match = _ACTION.search(completion.text)
     said = _words(completion.text[: match.start()] if match else completion.text)
     if match is None:

@@ -39,7 +39,7 @@ from pipelines.query.ports import (
     ToolSpec,
 )
 from pipelines.query.publish import Publication
-from pipelines.query.spending import Spending
+from pipelines.query.token_budget import TokenBudget
 from pipelines.query.translate import Translator
 from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.settings import JudgeName, StepSettings, StrategyName, ToolCalling
@@ -87,7 +87,7 @@ async def answer(
     settings: Settings = SETTINGS,
     pages: Finder | None = None,
     examples: ExamplePicker | None = None,
-    spending: Spending | None = None,
+    token_budget: TokenBudget | None = None,
 ) -> list[AnswerEvent]:
     sender = sender or FakeSender()
     means = StrategyContext(model, SITE_PROMPTS, pages or NoPages()) if model else None
@@ -100,7 +100,7 @@ async def answer(
         translator,
         courteous,
         examples=examples,
-        spending=spending,
+        token_budget=token_budget,
     )
     to = Publication(sender, question.request, 1)
     await answering.answer(question, to, stopped or asyncio.Event())
@@ -834,18 +834,18 @@ async def test_a_broad_question_is_answered_and_can_be_narrowed(model: FakeChat 
     assert answered(await answer(broad, model, stopped=stopped)).narrower == ()
 
 
-def spent(settings: Settings = SETTINGS) -> Spending:
+def spent(settings: Settings = SETTINGS) -> TokenBudget:
     """The tokens of the day are."""
     sites = {"town": SiteSettings(daily_tokens=1)}
-    spending = Spending(Settings(sites=sites))
+    token_budget = TokenBudget(Settings(sites=sites))
     with pytest.raises(TokensSpent):
-        spending.open("town", "q", 1, 1)
-    return spending
+        token_budget.open("town", "q", 1, 1)
+    return token_budget
 
 
 async def test_where_the_days_tokens_are_spent_the_pages_are_quoted_and_no_model_is_asked() -> None:
     model = FakeChat("Closed [1].")
-    final = answered(await answer(asked(POOL), model, spending=spent()))
+    final = answered(await answer(asked(POOL), model, token_budget=spent()))
     assert (final.extractive, final.strategy, model.asked) == (True, "quote", [])
     assert "The pool opens daily at 9." in final.text
     assert [step.said for step in final.trace if step.kind == "error"] == ["tokens-spent"]
@@ -853,7 +853,7 @@ async def test_where_the_days_tokens_are_spent_the_pages_are_quoted_and_no_model
 
 async def test_what_the_search_left_to_the_model_is_then_not_shown() -> None:
     unsure = Sure(of="nothing", unit=0.1, page=0.1)
-    final = answered(await answer(asked(POOL).model_copy(update={"sure": unsure}), FakeChat("x"), spending=spent()))
+    final = answered(await answer(asked(POOL).model_copy(update={"sure": unsure}), FakeChat("x"), token_budget=spent()))
     assert final.citations == ()
     assert "The pool opens" not in final.text
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from adapters.embedders.lite import LiteEmbedder
 from pipelines.query.extractive import confidence
 from pipelines.query.extractive.confidence import GateInput, grade_by_figures, judge, outside
-from pipelines.query.extractive.ranking import Spoken
+from pipelines.query.extractive.ranking import NearUnit
 from pipelines.query.search.ports import Calibration, GateProfile, Hit, Scores, Thresholds
 from schemas.query import Gate
 from text.language import stopwords
@@ -197,7 +197,7 @@ async def test_where_units_are_known_no_sentence_is_embedded() -> None:
     found = evidence(ASKED, hit("The pool opens at 9.", cosine=0.8))
     for cosine, grade in ((0.9, 0), (0.7, 4)):
         model = Embedder(0.8)
-        known = replace(found, units=[Spoken("Pool The pool opens at 9.", "en", cosine)])
+        known = replace(found, units=[NearUnit("Pool The pool opens at 9.", "en", cosine)])
         assert (await judge(known, PROFILE, model))[0] == grade
         assert model.embedded == []
 

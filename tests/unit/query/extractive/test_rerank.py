@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from adapters.reranker import make_reranker
-from pipelines.query.extractive.assessment import reranked
+from pipelines.query.extractive.assessment import rerank
 from pipelines.query.retrieve.retrieve import KEPT
 from pipelines.query.search.ports import Hit
 from pipelines.runtime.errors import SettingsError
@@ -42,17 +42,17 @@ def hit(ord: int, text: str) -> Hit:
 
 async def test_the_reranker_decides_the_order_and_the_score() -> None:
     reader = Longest()
-    best, worst = await reranked("When?", [hit(0, "short"), hit(1, "much longer")], reader, 2)
+    best, worst = await rerank("When?", [hit(0, "short"), hit(1, "much longer")], reader, 2)
     assert reader.read == ["Title\nshort", "Title\nmuch longer"]
     assert (best.ord, best.score, best.cosine) == (1, 0.17, 0.9)
     assert worst.ord == 0
 
 
 async def test_five_are_left() -> None:
-    hits = await reranked("When?", [hit(n, "x" * n) for n in range(20)], Longest(), KEPT)
+    hits = await rerank("When?", [hit(n, "x" * n) for n in range(20)], Longest(), KEPT)
     assert [each.ord for each in hits] == [19, 18, 17, 16, 15]
     assert len(hits) == KEPT
-    assert len(await reranked("When?", [hit(n, "x") for n in range(20)], Longest(), 8)) == 8
+    assert len(await rerank("When?", [hit(n, "x") for n in range(20)], Longest(), 8)) == 8
 
 
 def test_there_is_none_unless_one_is_named() -> None:

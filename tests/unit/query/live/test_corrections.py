@@ -9,8 +9,8 @@ import pytest
 
 from pipelines.query.live.corrections import (
     CorrectionSet,
-    Kept,
     SiteCorrections,
+    StoredCorrection,
     correction_id,
     page_content,
     synonym_circle,
@@ -94,8 +94,8 @@ def test_a_question_has_one_correction_whatever_its_kind_and_a_page_one_content_
     other = one.model_copy(update={"questions": ("where is THE cinema",), "text": "Gone."})
     id = correction_id(one, CorrectionSet())
     assert correction_id(one, CorrectionSet()) == id  # a request may be repeated
-    assert correction_id(other, CorrectionSet((Kept("c7", NOON, one),))) == "c7"
+    assert correction_id(other, CorrectionSet((StoredCorrection("c7", NOON, one),))) == "c7"
     changed = one.model_copy(update={"questions": ("Is there a theatre?",)})
-    assert correction_id(one, CorrectionSet((Kept(id, NOON, changed),))) != id
+    assert correction_id(one, CorrectionSet((StoredCorrection(id, NOON, changed),))) != id
     assert page_content(["Open daily. ", "Closed\non Sunday."]) == page_content(["Open daily. Closed ", "on Sunday."])
     assert page_content(["Open daily."]) != page_content(["Open weekly."])

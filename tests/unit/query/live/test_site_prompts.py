@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.query.live.site_prompts import PROMPTS, SENTENCES, SitePrompts
-from pipelines.query.ports import NotTried
+from pipelines.query.ports import BadTrial
 from pipelines.runtime.errors import SettingsError
 from prompts.loader import HERE, load, tried, written
 from schemas.query import Trial
@@ -62,7 +62,7 @@ def test_a_trial_has_one_prompt_in_the_place_of_its_sites() -> None:
     assert found.asked(asked, "answer") == load("answer")
     assert found.asked(question(), "rephrase") == load("rephrase")
     other = asked.model_copy(update={"trial": trial.model_copy(update={"prompt_name": "answer"})})
-    with pytest.raises(NotTried):
+    with pytest.raises(BadTrial):
         found.asked(other, "answer")
 
 

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from pipelines.query.ports import QuestionSpent, TokensSpent, ToolSpec
-from pipelines.query.spending import LEAST, Spending, estimated
+from pipelines.query.token_budget import LEAST, TokenBudget, estimated
 from prompts.loader import ChatMessage
 from schemas.answer import Usage
 from wiring.settings import Settings, SiteSettings
@@ -22,9 +22,9 @@ class Clock:
         return self.now
 
 
-def spending(clock: Clock | None = None, *, daily: int | None = None, each: int | None = None) -> Spending:
+def token_budget(clock: Clock | None = None, *, daily: int | None = None, each: int | None = None) -> TokenBudget:
     sites = {"town": SiteSettings(daily_tokens=daily, question_tokens=each), "village": SiteSettings()}
-    return Spending(Settings(sites=sites), clock or Clock())
+    return TokenBudget(Settings(sites=sites), clock or Clock())
 
 
 def used(reading: int, writing: int) -> Usage:
@@ -36,7 +36,7 @@ def counted(name: str, **labels: str) -> float:
 
 
 def test_without_a_limit_everything_fits() -> None:
-    spent = spending()
+    spent = token_budget()
     assert spent.open("village", "q", 10**9, 800) == 800
     assert spent.open("nowhere", "q", 10**9, None) is None
     assert not spent.over("village")
@@ -44,7 +44,7 @@ def test_without_a_limit_everything_fits() -> None:
 
 def test_what_does_not_fit_ends_the_day_until_the_next_one() -> None:
     clock = Clock()
-    spent = spending(clock, daily=1_000)
+    spent = token_budget(clock, daily=1_000)
     assert spent.open("town", "q1", 400, 800) == 800
     spent.close("town", "answer", "q1", 400, used(450, 300))
     assert not spent.over("town")
@@ -64,7 +64,7 @@ def test_what_does_not_fit_ends_the_day_until_the_next_one() -> None:
 
 
 def test_calls_under_way_count_with_what_they_read() -> None:
-    spent = spending(daily=1_000)
+    spent = token_budget(daily=1_000)
     for _ in range(2):
         spent.open("town", "q", 400, 800)
     with pytest.raises(TokensSpent):
@@ -72,14 +72,14 @@ def test_calls_under_way_count_with_what_they_read() -> None:
 
 
 def test_a_call_that_came_to_nothing_costs_nothing() -> None:
-    spent = spending(daily=1_000)
+    spent = token_budget(daily=1_000)
     for _ in range(9):
         spent.open("town", "q", 400, 800)
         spent.close("town", "answer", "q", 400, Usage())
 
 
 def test_a_question_may_use_so_much_in_all_its_calls() -> None:
-    spent = spending(each=1_000)
+    spent = token_budget(each=1_000)
     assert spent.open("town", "q", 300, 200) == 200
     spent.close("town", "rephrase", "q", 300, used(300, 100))
     assert spent.open("town", "q", 300, 800) == 300  # what is left of it
@@ -93,7 +93,7 @@ def test_a_question_may_use_so_much_in_all_its_calls() -> None:
 def test_tokens_are_counted_by_site_step_and_direction() -> None:
     names = {"site": "village", "step": "translate"}
     before = [counted("pagewire_model_tokens_total", **names, direction=way) for way in ("in", "out")]
-    spent = spending()
+    spent = token_budget()
     spent.open("village", "", 10, 600)
     spent.close("village", "translate", "", 10, used(12, 5))
     after = [counted("pagewire_model_tokens_total", **names, direction=way) for way in ("in", "out")]
@@ -108,7 +108,7 @@ def test_a_prompt_is_estimated_from_its_letters_and_its_tools() -> None:
 
 
 def test_of_sites_without_a_limit_nothing_is_kept() -> None:
-    spent = spending(daily=1_000)
+    spent = token_budget(daily=1_000)
     for site in ("town", "village", "nowhere"):
         assert not spent.over(site)
         spent.open(site, "q", 1, 1)
@@ -120,7 +120,7 @@ def test_of_too_many_sites_to_tell_apart_metrics_count_together(monkeypatch: pyt
     monkeypatch.setattr("pipelines.runtime.settings.LABELLED_SITES", 2)
     clock = Clock()
     sites = {name: SiteSettings(daily_tokens=100) for name in ("harbour", "market", "mill")}
-    spent = Spending(Settings(sites=sites), clock)
+    spent = TokenBudget(Settings(sites=sites), clock)
     tokens = counted("pagewire_model_tokens_total", site="", step="answer", direction="in")
     for site in ("harbour", "mill"):
         spent.close(site, "answer", "", 0, used(100, 0))

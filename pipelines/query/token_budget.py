@@ -1,11 +1,11 @@
-"""Spending: what a site's models may read and write in a day, and for one question.
+"""Token budget: limits the tokens that a site's models read and write in a day, and for one question.
 
-    call ─▶ admitted? ─ yes ─▶ model ─▶ its own count, or an estimate ─▶ booked: site, day, question, step
-                      └ no ──▶ TokensSpent: what comes next does without the model
+    call ─▶ admitted? ─ yes ─▶ model ─▶ the server's count, or an estimate ─▶ booked: site, day, question, step
+                      └ no ──▶ TokensSpent: the question goes on without the model
 
-A day is one of UTC. Once a call did not fit, the day is over for the models of that site: answers quote the pages until
-the next one, which is better than models that come and go. What is booked is known to all processes half a second
-later, and to later ones; what calls under way have read is known to their own process alone.
+Days are in UTC. Once a call does not fit, the site's models rest until the next day and answers quote the pages, which
+is better than models that come and go. All processes see booked tokens half a second later, also after a restart.
+Tokens of running calls are counted in their own process only.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ from schemas.answer import Usage
 
 log = structlog.get_logger(__name__)
 
-TOKEN = 4  # bytes of UTF-8: about right for texts in Latin script, too many for the others, which is the safe side
+TOKEN = 4  # bytes of UTF-8 per token: about right for Latin script, and an overestimate for other scripts
 MESSAGE = 4  # tokens around a message
-LEAST = 50  # tokens that a model must be able to write, to be asked at all
-QUESTIONS = 10_000  # whose tokens are known at a time
+LEAST = 50  # tokens of output for which a call is worth while
+QUESTIONS = 10_000  # questions whose tokens are counted at a time
 
 
 def estimated(messages: Sequence[ChatMessage], tools: Sequence[ToolSpec] = ()) -> int:
-    """Tokens of a prompt, where no server counts them."""
+    """Estimated tokens of a prompt, for servers that do not count them."""
     described = sum(len(f"{tool.name}{tool.description}{tool.parameters}") for tool in tools)
     return sum(MESSAGE + written(len(message.content.encode())) for message in messages) + written(described)
 
 
 def written(size: int) -> int:
-    """Tokens of so many bytes of text."""
+    """Estimated tokens of a text of so many bytes."""
     return -(-size // TOKEN)
 
 
 @dataclass
 class _Day:
     day: date
-    reading: int = 0  # tokens that calls under way have read
+    reading: int = 0  # tokens of the prompts of running calls
     over: bool = False
 
 
-class Spending:
-    """What was spent by all models. One per process.
+class TokenBudget:
+    """Counts the tokens of all models. One per process.
 
     Args:
         now: the time, with its zone.
-        counts: those of the day that all processes share; default: this one's alone.
+        counts: the day's counts, shared by all processes; default: counts of this process only.
     """
 
     def __init__(
@@ -78,17 +78,18 @@ class Spending:
         return self._today(site).over
 
     def spent(self, site: str) -> int:
-        """Tokens that are booked of this day, as far as it is known here; of sites without a limit none are."""
+        """Tokens booked today, as far as this process has read them; 0 for sites without a limit."""
         return self._counts.of(_name(site))
 
     def open(self, site: str, question: str, reading: int, writing: int | None) -> int | None:
-        """Let a call begin. Returns: how many tokens it may write; None: as many as it likes.
+        """Admit a call. Returns: the tokens that it may write; None: no limit.
 
         Args:
-            question: the request's id; empty: of none.
-            reading: tokens of the prompt. writing: that it is meant to write at most.
+            question: the request's id; empty for a call of no question.
+            reading: tokens of the prompt.
+            writing: the call's own limit of output tokens.
 
-        Raises: TokensSpent, QuestionSpent: it does not fit any more.
+        Raises: TokensSpent, QuestionSpent: the call does not fit into the budget.
         """
         today, limits = self._today(site), self._settings.sites.get(site)
         if limits is None:
@@ -110,10 +111,10 @@ class Spending:
         return writing
 
     def close(self, site: str, step: StepName, question: str, reading: int, used: Usage) -> None:
-        """Book what a call came to, in place of what it was opened with."""
+        """Book the tokens of a finished call, and release those that `open` has reserved."""
         total = used.prompt_tokens + used.completion_tokens
         today = self._today(site)
-        today.reading = max(0, today.reading - reading)  # of a call that a midnight came into, nothing
+        today.reading = max(0, today.reading - reading)  # 0 for a call that began before midnight
         if (limits := self._settings.sites.get(site)) is not None and limits.daily_tokens is not None:
             self._counts.add(_name(site), total)
         if question:
@@ -130,7 +131,7 @@ class Spending:
                 TOKENS_SPENT.labels(self._settings.label(site)).dec()
             known = _Day(day)
             its = self._settings.sites.get(site)
-            if its is not None and its.daily_tokens is not None:  # of the others nothing is looked up again
+            if its is not None and its.daily_tokens is not None:  # only these need a lasting day
                 self._days[site] = known
         return known
 
