@@ -16,13 +16,15 @@ from fractions import Fraction
 from functools import cache
 
 from prompts.loader import table
-from text.figures import Figure
+from text.figures import DAY, NOON, Figure
 from text.measures import CURRENCIES, MeasureUnit, measures
 
 FREE = "free"  # `said` of a price of 0 that no figure says
 ROUNDED = Fraction(1, 20)  # a rounded figure's distance from the exact one, at most, in parts of the greater
 BEFORE = 24  # characters before a figure in which words on it may stand
 GAP = 60  # characters between the parts of a phrase
+
+HALF = Fraction(1, 2)
 
 _ANY_PRICE = MeasureUnit(frozenset(CURRENCIES))
 _NEXT_WORD = re.compile(r"[ \u00a0]?([^\W\d_]+)")
@@ -49,7 +51,8 @@ def unfigured(text: str, langs: Sequence[str], taken: Sequence[Figure]) -> Itera
                 )
     for match in _pattern("parts", tuple(langs)).finditer(text):
         number, unit = _parts(tuple(langs))[" ".join(match.group().casefold().split())]
-        if _open(match.start(), match.end(), covered):
+        more = _ends("and-half", tuple(langs), text[max(0, match.start() - BEFORE) : match.end()])
+        if not more and _open(match.start(), match.end(), covered):
             insort(covered, match.span())
             yield Figure(
                 "number", *match.span(), numbers=frozenset([number]), unit=unit, vague=unit.base == {"percent"}
@@ -59,13 +62,15 @@ def unfigured(text: str, langs: Sequence[str], taken: Sequence[Figure]) -> Itera
         one = next(filter(None, (measures(lang).unit(word[1]) for lang in langs)), None) if word else None
         if word and one and not one.base & _ANY_PRICE.base and _open(match.start(), word.end(), covered):
             insort(covered, (match.start(), word.end()))
-            yield Figure("number", match.start(), word.end(), numbers=frozenset([Fraction(1)]), unit=one, vague=True)
+            counted = Figure("number", match.start(), word.end(), numbers=frozenset([Fraction(1)]), unit=one)
+            made = _measured(text, counted, tuple(langs))
+            yield replace(made, vague=made.end == word.end())
 
 
 def spelled(text: str, found: Sequence[Figure], langs: Sequence[str]) -> Iterator[Figure]:
     """The figures, `two euros fifty` as one price; an hour in words (half past six) claims nothing."""
     price: Figure | None = None
-    for each in found:
+    for each in (_measured(text, figure, tuple(langs)) for figure in found):
         counted = each.spelled and each.unit is None
         if price and counted and _CENTS.fullmatch(text, price.end, each.start):
             numbers = frozenset(whole + part / 100 for whole in price.numbers for part in each.numbers)
@@ -80,6 +85,24 @@ def spelled(text: str, found: Sequence[Figure], langs: Sequence[str]) -> Iterato
             yield replace(each, vague=True) if counted and _ends("clock", tuple(langs), before) else each
     if price:
         yield price
+
+
+def _measured(text: str, figure: Figure, langs: tuple[str, ...]) -> Figure:
+    """The figure with what stands behind it: 50 cents are a price, an hour and a half are ninety minutes."""
+    if figure.kind != "number":
+        return figure
+    name = "units" if figure.unit is None else "and-half"
+    match = _pattern(name, langs).match(text, figure.end) or _pattern(name, langs).match(text, figure.end + 1)
+    if match and figure.unit is None:
+        factor, unit = _parts(langs, "units")[match.group().casefold()]
+        unit = replace(_ANY_PRICE if unit.base == {"price"} else unit, factor=factor)
+        return replace(figure, end=match.end(), unit=unit, times=frozenset())
+    if match:
+        figure = replace(figure, end=match.end(), numbers=frozenset(number + HALF for number in figure.numbers))
+    if _ends("hours", langs, text[figure.start : match.start() if match else figure.end]):  # sept heures et demie
+        minutes = {int(number * 60) for number in figure.numbers if number <= DAY // 60}
+        return replace(figure, times=frozenset(at % DAY for m in minutes for at in (m, m + NOON * (m <= NOON))))
+    return figure
 
 
 def nearly(claimed: Figure, text: str, langs: Sequence[str], others: Iterable[Figure], other_text: str) -> bool:
@@ -147,9 +170,9 @@ def _endings(name: str, langs: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @cache
-def _parts(langs: tuple[str, ...]) -> dict[str, tuple[Fraction, MeasureUnit]]:
+def _parts(langs: tuple[str, ...], name: str = "parts") -> dict[str, tuple[Fraction, MeasureUnit]]:
     found = {}
-    for phrase in _phrases("parts", langs):
+    for phrase in _phrases(name, langs):
         said, _, meant = phrase.partition("=")
         number, unit = meant.split()
         found[said.strip()] = (Fraction(number), MeasureUnit(frozenset([unit])))

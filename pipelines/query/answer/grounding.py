@@ -19,6 +19,7 @@ from functools import cached_property
 from pipelines.query.answer import claims
 from pipelines.query.answer.amounts import FREE, nearly
 from pipelines.query.answer.claims import Clause, Name, Passage, Sentence
+from pipelines.query.answer.derived import derived
 from schemas.answer import DoubtKind
 from schemas.query import Source
 from text.figures import COUNTED, Figure
@@ -74,7 +75,7 @@ class Grounds:
         # Words are compared within a language alone; of another language's names many are translated.
         alike = any(self._sources[n].lang.partition("-")[0] in langs for n in numbers)
         return (
-            _unsaid(said, told, self._repeated, langs)
+            _unsaid(said, told, self._asked.figures, langs)
             or _of_something_else(said, passages, words=alike)
             or _no_such_code(said, [*told, self._asked])
             or (_other_name(named, [*told, self._asked], nouns=langs[-1] in NOUNS_ARE_CAPITALISED) if alike else None)
@@ -97,11 +98,6 @@ class Grounds:
     def _asked(self) -> Passage:
         return claims.passage(self._question, _langs(self._lang, self._question))
 
-    @cached_property
-    def _repeated(self) -> list[Figure]:
-        """Figures of the question that may be said again: Is it 99 euros? does not make it 99 euros."""
-        return [figure for figure in self._asked.figures if figure.family not in ("price", "percent")]
-
 
 def _langs(lang: str, said: str) -> tuple[str, ...]:
     """The languages that a text is read in: the visitor's, and what it looks like where that is sure."""
@@ -109,33 +105,49 @@ def _langs(lang: str, said: str) -> tuple[str, ...]:
     return (lang, *(heard if len(heard) == 1 else ()))
 
 
-def _unsaid(said: Sentence, told: Sequence[Passage], repeated: Sequence[Figure], langs: Sequence[str]) -> Doubt | None:
-    """A figure that is in none of the passages, and is not `repeated` from the question."""
+def _unsaid(said: Sentence, told: Sequence[Passage], asked: Sequence[Figure], langs: Sequence[str]) -> Doubt | None:
+    """A figure that is in none of the passages, does not follow from theirs, and is not repeated from the question.
+
+    Args:
+        asked: figures of the question.
+    """
     if len(said.figures) > MOST_FIGURES:
         return Doubt("figure", said.text[said.figures[MOST_FIGURES].start :][:SHOWN])
-    for figure in said.figures:
-        if figure.vague:
-            continue
-        counted = figure.spelled and figure.unit is None  # three ways:
-        if counted and (max(figure.numbers) < COUNTED or said.text.rstrip().endswith(":")):
-            continue
-        if figure.kind == "weekday" and said.whole.denies:
-            continue  # closed on a day that the hours do not name
-        if figure.kind == "weekday":
-            borne = any(passage.any_day or figure.times <= passage.days for passage in told)
-        elif figure.kind == "address":
-            borne = any(figure.said in passage.folded for passage in told)
-        else:
-            borne = any(other.bears(figure) for passage in told for other in passage.figures)
-            borne = borne or (counted and any(_counts_in(figure, said.text, passage) for passage in told))
-            borne = borne or any(
-                nearly(figure, said.text, langs, part.figures, part.text)
-                for passage in told
-                for part in passage.sentences
-            )
-        if not borne and not any(other.bears(figure) for other in repeated):
+    # Is it 99 euros? does not make it 99 euros.
+    repeated = [figure for figure in asked if figure.family not in ("price", "percent")]
+    unsaid = [
+        figure
+        for figure in said.figures
+        if not _borne(figure, said, told, langs) and not any(other.bears(figure) for other in repeated)
+    ]
+    if not unsaid:
+        return None
+    given = [figure for passage in told for figure in passage.figures]
+    ways = [derived(figure, given, [*said.figures, *asked]) for figure in unsaid]
+    # Three days at 5 euros are 15 euros, although the page does not say "three days".
+    counts = {way.by for way in ways if way}
+    for figure, way in zip(unsaid, ways, strict=True):
+        if way is None and not counts & figure.numbers:
             return Doubt("figure", said.text[figure.start : figure.end])
     return None
+
+
+def _borne(figure: Figure, said: Sentence, told: Sequence[Passage], langs: Sequence[str]) -> bool:
+    """Whether a passage has the figure, or the figure claims nothing."""
+    counted = figure.spelled and figure.unit is None  # three ways:
+    if figure.vague or (counted and (max(figure.numbers) < COUNTED or said.text.rstrip().endswith(":"))):
+        return True
+    if figure.kind == "weekday":  # closed on a day that the hours do not name
+        return said.whole.denies or any(passage.any_day or figure.times <= passage.days for passage in told)
+    if figure.kind == "address":
+        return any(figure.said in passage.folded for passage in told)
+    return (
+        any(other.bears(figure) or other.times & figure.times for passage in told for other in passage.figures)
+        or (counted and any(_counts_in(figure, said.text, passage) for passage in told))
+        or any(
+            nearly(figure, said.text, langs, part.figures, part.text) for passage in told for part in passage.sentences
+        )
+    )
 
 
 def _counts_in(figure: Figure, text: str, passage: Passage) -> bool:
