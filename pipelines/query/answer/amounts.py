@@ -82,7 +82,7 @@ def spelled(text: str, found: Sequence[Figure], langs: Sequence[str]) -> Iterato
         price = each if each.spelled and each.family == "price" else None
         if price is None:
             before = text[max(0, each.start - BEFORE) : each.start]
-            yield replace(each, vague=True) if counted and _ends("clock", tuple(langs), before) else each
+            yield _clock(text, each, before, tuple(langs)) if counted and _ends("clock", tuple(langs), before) else each
     if price:
         yield price
 
@@ -103,6 +103,18 @@ def _measured(text: str, figure: Figure, langs: tuple[str, ...]) -> Figure:
         minutes = {int(number * 60) for number in figure.numbers if number <= DAY // 60}
         return replace(figure, times=frozenset(at % DAY for m in minutes for at in (m, m + NOON * (m <= NOON))))
     return figure
+
+
+def _clock(text: str, figure: Figure, before: str, langs: tuple[str, ...]) -> Figure:
+    """A spelled hour as a time of day, where it is known how its minutes are said; else it claims nothing."""
+    said = f" {before.casefold().rstrip()}"
+    offset = next((n for phrase, (n, _) in _parts(langs, "past").items() if said.endswith(f" {phrase}")), None)
+    half = _pattern("and-half", langs).match(text, figure.end + 1)
+    if offset is None or (half is None and _pattern("past-more", langs).match(text, figure.end + 1)):
+        return replace(figure, vague=True)
+    at = int(max(figure.numbers) * 60 + offset + 30 * (half is not None))
+    times = frozenset((at % DAY, (at + NOON) % DAY))
+    return replace(figure, kind="time", numbers=frozenset(), times=times, end=half.end() if half else figure.end)
 
 
 def nearly(claimed: Figure, text: str, langs: Sequence[str], others: Iterable[Figure], other_text: str) -> bool:

@@ -35,6 +35,7 @@ _NAME_WORD = re.compile(r"(?<!\w)[^\W\d_][\w'’-]*")
 _NUMBER_SIGN = re.compile(r"(?<!\w)nos?\.(?=\s?\d)", re.IGNORECASE)  # No. 5 denies nothing
 _POSSESSIVE = re.compile(r"['’]s?$")
 _HOUSE = re.compile(r" (\d{1,4}[a-z]?)(?!\w|[.,:]\d)")
+NOUNS_ARE_CAPITALISED = frozenset(("de", "lb"))
 _TITLES = frozenset(
     (
         *("Dr", "Frau", "Herr", "Herrn", "Madame", "Mlle", "Mme", "Monsieur", "Mr", "Mrs", "Ms", "Pan", "Pani", "Prof"),
@@ -72,6 +73,7 @@ class Name:
     words: tuple[str, ...]
     number: str
     first: bool  # the sentence begins with it
+    title: str  # the word right before them, where it says of what they are a name: via, place, Frau; else empty
 
 
 @dataclass(frozen=True)
@@ -119,33 +121,39 @@ def passage(markdown: str, langs: Sequence[str]) -> Passage:
 
 def names(said: Sentence, langs: Sequence[str]) -> Iterator[Name]:
     """What may be a name: neither days nor months, no word that begins a sentence because it has to."""
+    nouns = langs[-1] in NOUNS_ARE_CAPITALISED
     taken = [figure for figure in said.figures if figure.kind in ("date", "weekday", "address")]
     dull = _dull(tuple(langs))
     run: list[str] = []
-    end, first = 0, False
+    end, first, before, title = 0, False, "", ""
     for match in _NAME_WORD.finditer(said.text):
         word = _POSSESSIVE.sub("", match.group())
         name = word[:1].isupper() and word.casefold() not in dull and word not in _TITLES
         name = name and not _in_figure(taken, match.start(), match.end())
         if run and not (name and said.text[end : match.start()] == " "):
-            yield _named(run, said.text, end, first)
+            yield _named(run, said.text, end, first, title)
             run = []
         if name:
             first = first if run else not any(map(str.isalnum, said.text[: match.start()]))
+            title = title if run else before
             run.append(word)
             end = match.end()
+        tells = word in _TITLES or not (nouns or name or word.casefold() in dull)
+        before = word.casefold() if tells and said.text[match.end() : match.end() + 1] == " " else ""
     if run:
-        yield _named(run, said.text, end, first)
+        yield _named(run, said.text, end, first, title)
 
 
-def _named(run: Sequence[str], text: str, end: int, first: bool) -> Name:
+def _named(run: Sequence[str], text: str, end: int, first: bool, title: str) -> Name:
     house = _HOUSE.match(text, end)
-    return Name(tuple(run), house[1] if house else "", first)
+    return Name(tuple(run), house[1] if house else "", first, title)
 
 
 def _neighbours(name: Name) -> Iterator[tuple[str, str]]:
     folded = [word.casefold() for word in name.words]
     yield from zip(folded, [*folded[1:], name.number], strict=True)
+    if name.title:
+        yield name.title, folded[0]
 
 
 def _cuts(text: str, found: Sequence[Figure]) -> Iterator[tuple[int, int]]:

@@ -34,7 +34,6 @@ MOST_FIGURES = 250  # of a sentence or a table's row that are compared; a longer
 SHOWN = 40  # characters of what is in doubt for its length
 NAME_ENDING = 4  # letters that the names of two streets have in common: Gartenstraße, Lindenstraße
 SHORTEST_NAME, CASE_ENDING = 4, 2  # letters of a name, and of what a case adds to it
-NOUNS_ARE_CAPITALISED = frozenset(("de", "lb"))
 
 _CODE = re.compile(r"(?<!\w)(?=[A-Z-]{0,30}\d)(?=\d{0,30}[A-Z])[A-Z\d-]{2,40}(?!\w)")  # B12, N2
 
@@ -78,7 +77,7 @@ class Grounds:
             _unsaid(said, told, self._asked.figures, langs)
             or _of_something_else(said, passages, words=alike)
             or _no_such_code(said, [*told, self._asked])
-            or (_other_name(named, [*told, self._asked], nouns=langs[-1] in NOUNS_ARE_CAPITALISED) if alike else None)
+            or (_other_name(named, [*told, self._asked], nouns=langs[-1] in claims.NOUNS_ARE_CAPITALISED) if alike else None)
             or (_opposite(said, passages) if alike else None)
         )
 
@@ -134,7 +133,7 @@ def _unsaid(said: Sentence, told: Sequence[Passage], asked: Sequence[Figure], la
 
 def _borne(figure: Figure, said: Sentence, told: Sequence[Passage], langs: Sequence[str]) -> bool:
     """Whether a passage has the figure, or the figure claims nothing."""
-    counted = figure.spelled and figure.unit is None  # three ways:
+    counted = figure.kind == "number" and figure.spelled and figure.unit is None  # three ways:
     if figure.vague or (counted and (max(figure.numbers) < COUNTED or said.text.rstrip().endswith(":"))):
         return True
     if figure.kind == "weekday":  # closed on a day that the hours do not name
@@ -245,12 +244,13 @@ def _case_of(word: str, other: str) -> bool:
 
 def _rivalled(name: Name, there: Sequence[bool], neighbours: frozenset[tuple[str, str]]) -> bool:
     """Whether the passages have another word at the place of one that they do not have: Helen Marsh, Susan Marsh."""
-    folded = [word.casefold() for word in name.words]
+    folded = [name.title, *(word.casefold() for word in name.words)]
+    known = [bool(name.title), *there]
     return any(
-        (i > 0 and there[i - 1] and any(first == folded[i - 1] and second.isalpha() for first, second in neighbours))
-        or (i + 1 < len(folded) and there[i + 1] and any(second == folded[i + 1] for _, second in neighbours))
-        for i, known in enumerate(there)
-        if not known
+        (known[i - 1] and any(first == folded[i - 1] and second[:1].isalpha() for first, second in neighbours))
+        or (i + 1 < len(folded) and known[i + 1] and any(second == folded[i + 1] for _, second in neighbours))
+        for i in range(1, len(folded))
+        if not known[i]
     )
 
 
