@@ -462,6 +462,7 @@ LEFT_OUT: Mapping[str, str] = {
     "pipelines.query.model_calls.begun": "our own name of a step",
     "pipelines.query.answer.amounts.nearly": "with Grounds.doubt",
     "pipelines.query.answer.amounts.unfigured": "with claims.passage",
+    "pipelines.query.answer.claims.says_open": "with Grounds.doubt",
     "pipelines.query.answer.judging.Refuted.doubt": "as Grounds.doubt",
     "pipelines.query.search.ports.Hit.source": "with widen.passages",
     "pipelines.query.answer.strategies.base.step": "as shortened",

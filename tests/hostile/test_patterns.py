@@ -81,7 +81,10 @@ MADE: Mapping[Made, Maker] = {
     Made("gateway.console.playground", "_columns"): Maker(lambda: _columns(FormData({"columns": "2"})), "fullmatch"),
     Made("pipelines.evaluate.wording", "tokens"): Maker(lambda: wording.tokens("The pool is open.", "en")),
     Made("pipelines.query.answer.amounts", "_pattern"): Maker(
-        lambda: [amounts._pattern.__wrapped__(name, ("de", "en", "fr")) for name in ("free", "free-perhaps", "one")]
+        lambda: [
+            amounts._pattern.__wrapped__(name, ("de", "en", "fr"))
+            for name in ("free", "free-perhaps", "one", "units", "and-half", "past-more")
+        ]
     ),
     Made("pipelines.query.answer.cite", "_mark"): Maker(lambda: re.compile(cite._ONE)),
     Made("pipelines.query.answer.claims", "_inside_words"): Maker(

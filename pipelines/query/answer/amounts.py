@@ -25,6 +25,7 @@ BEFORE = 24  # characters before a figure in which words on it may stand
 GAP = 60  # characters between the parts of a phrase
 
 HALF = Fraction(1, 2)
+HOURS = 24  # of a day
 
 _ANY_PRICE = MeasureUnit(frozenset(CURRENCIES))
 _NEXT_WORD = re.compile(r"[ \u00a0]?([^\W\d_]+)")
@@ -68,7 +69,7 @@ def unfigured(text: str, langs: Sequence[str], taken: Sequence[Figure]) -> Itera
 
 
 def spelled(text: str, found: Sequence[Figure], langs: Sequence[str]) -> Iterator[Figure]:
-    """The figures, `two euros fifty` as one price; an hour in words (half past six) claims nothing."""
+    """The figures with what stands around them: `two euros fifty` is one price, `half past six` a time of day."""
     price: Figure | None = None
     for each in (_measured(text, figure, tuple(langs)) for figure in found):
         counted = each.spelled and each.unit is None
@@ -81,8 +82,7 @@ def spelled(text: str, found: Sequence[Figure], langs: Sequence[str]) -> Iterato
             yield price
         price = each if each.spelled and each.family == "price" else None
         if price is None:
-            before = text[max(0, each.start - BEFORE) : each.start]
-            yield _clock(text, each, before, tuple(langs)) if counted and _ends("clock", tuple(langs), before) else each
+            yield _clock(text, each, tuple(langs))
     if price:
         yield price
 
@@ -105,16 +105,22 @@ def _measured(text: str, figure: Figure, langs: tuple[str, ...]) -> Figure:
     return figure
 
 
-def _clock(text: str, figure: Figure, before: str, langs: tuple[str, ...]) -> Figure:
-    """A spelled hour as a time of day, where it is known how its minutes are said; else it claims nothing."""
+def _clock(text: str, figure: Figure, langs: tuple[str, ...]) -> Figure:
+    """A time of day, where an hour stands behind words for one. Where its minutes are unknown, it claims nothing."""
+    if figure.kind != "number":
+        return figure
+    before = text[max(0, figure.start - BEFORE) : figure.start]
+    hour = max(figure.numbers)
+    if figure.unit or hour.denominator > 1 or hour > HOURS or not _ends("clock", langs, before):
+        return figure
     said = f" {before.casefold().rstrip()}"
     offset = next((n for phrase, (n, _) in _parts(langs, "past").items() if said.endswith(f" {phrase}")), None)
     half = _pattern("and-half", langs).match(text, figure.end + 1)
-    if offset is None or (half is None and _pattern("past-more", langs).match(text, figure.end + 1)):
-        return replace(figure, vague=True)
-    at = int(max(figure.numbers) * 60 + offset + 30 * (half is not None))
-    times = frozenset((at % DAY, (at + NOON) % DAY))
-    return replace(figure, kind="time", numbers=frozenset(), times=times, end=half.end() if half else figure.end)
+    if offset is None or (figure.spelled and not half and _pattern("past-more", langs).match(text, figure.end + 1)):
+        return replace(figure, vague=figure.spelled)
+    at = int(hour * 60 + offset + 30 * (half is not None))
+    times = frozenset((at % DAY, (at + NOON) % DAY) if at <= NOON else (at % DAY,))
+    return replace(figure, kind="time", times=times, end=half.end() if half else figure.end)
 
 
 def nearly(claimed: Figure, text: str, langs: Sequence[str], others: Iterable[Figure], other_text: str) -> bool:

@@ -203,6 +203,10 @@ def _clause(text: str, begin: int, end: int, found: Sequence[Figure], langs: Seq
     )
 
 
+def says_open(text: str, langs: tuple[str, ...]) -> bool:
+    return not _listed("openings", langs).isdisjoint(words(text))
+
+
 def _with_days(clauses: Sequence[Clause]) -> Iterator[Clause]:
     """`Mon, Tue 9-12, 14-18, Wed closed`: days hold for the hours behind them, until others come."""
     current: frozenset[int] = frozenset()
@@ -233,19 +237,21 @@ def _blank(match: re.Match[str]) -> str:
     return " " * len(match.group())
 
 
-def _said_to_deny(langs: tuple[str, ...]) -> Iterator[str]:
-    return (word for lang in langs for word in table("negations").get(lang.partition("-")[0], "").split())
+@cache
+def _listed(name: str, langs: tuple[str, ...]) -> frozenset[str]:
+    """The words of a table by language."""
+    return frozenset(word for lang in langs for word in table(name).get(lang.partition("-")[0], "").split())
 
 
 @cache
 def _denials(langs: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(word for word in _said_to_deny(langs) if "'" not in word)
+    return frozenset(word for word in _listed("negations", langs) if "'" not in word)
 
 
 @cache
 def _inside_words(langs: tuple[str, ...]) -> re.Pattern[str]:
     """Parts of words that deny: n't at an end, n' at a beginning. The apostrophe says where. And whole words: can't."""
-    parts = [word.split("'") for word in _said_to_deny(langs) if "'" in word]
+    parts = [word.split("'") for word in sorted(_listed("negations", langs)) if "'" in word]
     either = [
         rf"(?<{'=' if behind and len(before) == 1 else '!'}\w){before}['’ʼ]{behind}(?{'!' if behind else '='}\w)"
         for before, behind in parts

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
-from itertools import permutations
+from itertools import permutations, product
 
 from text.figures import DAY, NOON, Date, Figure
 
@@ -37,11 +37,11 @@ def derived(claimed: Figure, given: Collection[Figure], beside: Iterable[Figure]
     """
     if claimed.kind == "date":
         return Derivation() if claimed.dates & frozenset(_dates(given)) else None
-    if claimed.kind == "time" or (claimed.unit is None and claimed.times):
+    if claimed.kind == "time" or (claimed.spelled and claimed.unit is None):
         return Derivation() if claimed.times & frozenset(_times(given)) else None
     if claimed.kind != "number" or claimed.unit is None:
         return None
-    wanted = {number * claimed.unit.factor for number in claimed.numbers}
+    wanted = {number * claimed.unit.factor for number in claimed.numbers if number}
     match claimed.family:
         case "price":
             return _price(wanted, claimed, given, tuple(beside))
@@ -56,24 +56,28 @@ def _price(
     wanted: set[Fraction], claimed: Figure, given: Collection[Figure], beside: Collection[Figure]
 ) -> Derivation | None:
     prices = {
-        n * each.unit.factor
-        for each in given
-        if each.unit and claimed.unit and each.unit.base & claimed.unit.base
-        for n in each.numbers
-        if n
+        number * each.unit.factor for each in given if each.unit and _alike(each, claimed) for number in each.numbers
     }
-    if not prices or len(prices) > MOST:
+    prices.discard(Fraction(0))
+    shares = _shares([*given, *beside])
+    if not prices or max(len(prices), len(shares)) > MOST:
         return None
     often = _counts(beside)
-    for count in often | {MONTHS}:
-        if {price * count for price in prices} & wanted:
+    among = often | _counts(given)
+    for price, price_wanted in product(prices, wanted):
+        if (count := price_wanted / price) in often or count == MONTHS:
             return Derivation(count)
-    for count in often | _counts(given):
-        if {price / count for price in prices} & wanted:
+        if (count := price / price_wanted) in among:
             return Derivation(count)
-    parts = {price * part for price in prices for share in _shares([*given, *beside]) for part in (share, 1 - share)}
-    sums = {way for a, b in permutations(prices | parts, 2) for way in (a + b, abs(a - b))}
-    return Derivation() if (parts | sums) & wanted else None
+    parts = {price * part for price in prices for share in shares for part in (share, 1 - share)}
+    terms = prices | parts
+    # A term is not added to itself.
+    sums = any(each - one in terms - {one} or each + one in terms for each in wanted for one in terms)
+    return Derivation() if parts & wanted or sums else None
+
+
+def _alike(one: Figure, other: Figure) -> bool:
+    return bool(one.unit and other.unit and one.unit.base & other.unit.base)
 
 
 def _shares(given: Iterable[Figure]) -> set[Fraction]:

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 
 from pipelines.query.answer import claims
 from pipelines.query.answer.amounts import FREE, nearly
@@ -30,6 +31,7 @@ SAME_SAYING = 0.6  # share of a clause's words that a passage's must have to spe
 SAME_ENOUGH = 0.1  # less of them than the best one has, and another clause still speaks of it
 SHARED = 2  # words that two clauses about the same thing have in common at least
 NEARER = 2  # words more in common with another figure's clause than with its own
+MOST_DERIVED = 4  # figures of a sentence that may follow from others
 MOST_FIGURES = 250  # of a sentence or a table's row that are compared; a longer one is not read
 SHOWN = 40  # characters of what is in doubt for its length
 NAME_ENDING = 4  # letters that the names of two streets have in common: Gartenstraße, Lindenstraße
@@ -77,8 +79,12 @@ class Grounds:
             _unsaid(said, told, self._asked.figures, langs)
             or _of_something_else(said, passages, words=alike)
             or _no_such_code(said, [*told, self._asked])
-            or (_other_name(named, [*told, self._asked], nouns=langs[-1] in claims.NOUNS_ARE_CAPITALISED) if alike else None)
-            or (_opposite(said, passages) if alike else None)
+            or (
+                _other_name(named, [*told, self._asked], nouns=langs[-1] in claims.NOUNS_ARE_CAPITALISED)
+                if alike
+                else None
+            )
+            or (_open_when_closed(said, passages, langs) or _opposite(said, passages) if alike else None)
         )
 
     def _passage(self, n: int) -> Passage:
@@ -122,10 +128,10 @@ def _unsaid(said: Sentence, told: Sequence[Passage], asked: Sequence[Figure], la
     if not unsaid:
         return None
     given = [figure for passage in told for figure in passage.figures]
-    ways = [derived(figure, given, [*said.figures, *asked]) for figure in unsaid]
+    ways = [derived(figure, given, [*said.figures, *asked]) for figure in unsaid[:MOST_DERIVED]]
     # Three days at 5 euros are 15 euros, although the page does not say "three days".
     counts = {way.by for way in ways if way}
-    for figure, way in zip(unsaid, ways, strict=True):
+    for figure, way in zip_longest(unsaid, ways):
         if way is None and not counts & figure.numbers:
             return Doubt("figure", said.text[figure.start : figure.end])
     return None
@@ -158,6 +164,7 @@ def _counts_in(figure: Figure, text: str, passage: Passage) -> bool:
 def _of_something_else(said: Sentence, passages: Sequence[Passage], *, words: bool) -> Doubt | None:
     """A figure that the passages say of another day, or, by `words`, next to the words of another figure."""
     theirs = [clause for passage in passages for clause in passage.clauses if clause.figures]
+    given = [figure for clause in theirs for figure in clause.figures]
     counting = [clause for clause in said.clauses if clause.figures]
     # What stands before the one clause with figures says what they are of: "For minors, it lasts 5 years".
     for mine in [said.whole] if len(counting) == 1 else counting:
@@ -166,6 +173,9 @@ def _of_something_else(said: Sentence, passages: Sequence[Passage], *, words: bo
             if figure.kind in ("weekday", "address", "phone") or figure.vague or not any(where):
                 continue
             homes = [clause for clause, there in zip(theirs, where, strict=True) if there]
+            # 10 euros that members save are none of ten lessons.
+            if not any(_same_family(clause, figure) for clause in homes) and derived(figure, given, said.figures):
+                continue
             # One whose own figure the sentence says as well is no rival: 80 euros instead of 95.
             alike = [there for other, there in zip(mine.figures, has, strict=True) if other.family == figure.family]
             rivals = [
@@ -186,6 +196,10 @@ def _of_something_else(said: Sentence, passages: Sequence[Passage], *, words: bo
 
 def _has(clause: Clause, figure: Figure) -> bool:
     return any(other.bears(figure) for other in clause.figures)
+
+
+def _same_family(clause: Clause, figure: Figure) -> bool:
+    return any(other.family == figure.family and other.bears(figure) for other in clause.figures)
 
 
 def _nearer(mine: Clause, rivals: Iterable[Clause], homes: Iterable[Clause], least: int) -> bool:
@@ -254,6 +268,16 @@ def _rivalled(name: Name, there: Sequence[bool], neighbours: frozenset[tuple[str
     )
 
 
+def _open_when_closed(said: Sentence, passages: Sequence[Passage], langs: Sequence[str]) -> Doubt | None:
+    """Whether something is open on a day that the passages only name with a denial."""
+    for mine in said.clauses:
+        if mine.days and not mine.denies and claims.says_open(mine.text, tuple(langs)):
+            on_it = [c for p in passages for c in p.clauses if c.days & mine.days]
+            if on_it and all(clause.denies for clause in on_it):
+                return Doubt("negation", mine.text)
+    return None
+
+
 def _opposite(said: Sentence, passages: Sequence[Passage]) -> Doubt | None:
     """Whether all that speaks of the same thing denies what the sentence says, or the other way round."""
     theirs = [other for passage in passages for s in passage.sentences for other in (*s.clauses, s.whole)]
@@ -269,7 +293,8 @@ def _opposite(said: Sentence, passages: Sequence[Passage]) -> Doubt | None:
 def _alike(mine: Clause, theirs: Iterable[Clause]) -> Iterator[tuple[float, Clause]]:
     for other in theirs:
         shared = len(mine.saying & other.saying)
-        # Not open on Sundays is not the opposite of open on weekdays.
+        # Not open on Sundays is not the opposite of open on weekdays, and not in August not the opposite of in May.
         same_days = not mine.days or bool(mine.days & other.days)
-        if shared >= SHARED and same_days:
+        same_dates = all(_has(other, figure) for figure in mine.figures if figure.kind == "date")
+        if shared >= SHARED and same_days and same_dates:
             yield shared / len(mine.saying), other

@@ -13,6 +13,7 @@ from adapters.elastic.client import ElasticsearchDown
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.handler import answer_handler
 from pipelines.query.answer.stops import Stops
+from pipelines.query.answer.strategies.base import shortened
 from pipelines.query.giving_up import apology, with_deadline
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.model_calls import AnswerRecord, Call, bounded
