@@ -91,6 +91,9 @@ def _measured(text: str, figure: Figure, langs: tuple[str, ...]) -> Figure:
     """The figure with what stands behind it: 50 cents are a price, an hour and a half are ninety minutes."""
     if figure.kind != "number":
         return figure
+    behind = text[figure.end : figure.end + BEFORE].casefold()
+    if figure.unit and behind.startswith(_phrases("old", langs)):  # a ten-year-old is an example
+        return replace(figure, vague=True)
     name = "units" if figure.unit is None else "and-half"
     match = _pattern(name, langs).match(text, figure.end) or _pattern(name, langs).match(text, figure.end + 1)
     if match and figure.unit is None:
@@ -148,6 +151,11 @@ def nearly(claimed: Figure, text: str, langs: Sequence[str], others: Iterable[Fi
         if step and any(number + step in other.numbers for number in claimed.numbers):
             return True
     return False
+
+
+def before(text: str, figure: Figure, langs: Sequence[str]) -> bool:
+    """Whether a duration is so long before something: an hour before it closes."""
+    return bool(_pattern("before", tuple(langs)).match(text, figure.end + 1))
 
 
 @cache

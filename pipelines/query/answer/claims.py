@@ -19,6 +19,7 @@ from prompts.loader import table
 from text.figures import Figure, figures, weekdays_between
 from text.language import stopwords
 from text.markdown import cells, inline, plain
+from text.measures import measures
 from text.sentences import split
 from text.words import STEM, words
 
@@ -130,6 +131,7 @@ def names(said: Sentence, langs: Sequence[str]) -> Iterator[Name]:
         word = _POSSESSIVE.sub("", match.group())
         name = word[:1].isupper() and word.casefold() not in dull and word not in _TITLES
         name = name and not _in_figure(taken, match.start(), match.end())
+        name = name and not (nouns and measures(langs[-1]).unit(word))  # anderthalb Wochen
         if run and not (name and said.text[end : match.start()] == " "):
             yield _named(run, said.text, end, first, title)
             run = []

@@ -3,85 +3,140 @@
 12 euros, 5 euros ─▶ 17 and 7 euros            90 euros, half ─▶ 45 euros, and 135 for both
 90 euros, ten lessons ─▶ 9 euros               14:30, ninety minutes ─▶ 16:00
 7:30, 13:00 ─▶ five and a half hours           12 March, three days ─▶ 9 and 15 March
+Monday to Saturday ─▶ six days                 April to September ─▶ July
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from fractions import Fraction
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 
-from text.figures import DAY, NOON, Date, Figure
+from pipelines.query.answer.amounts import before
+from pipelines.query.answer.claims import Sentence
+from text.figures import DAY, NOON, Date, Figure, weekdays_between
 
 MOST = 12  # values that are reckoned with: of more, nearly everything follows
-MONTHS = Fraction(12)  # of a year
+YEAR = Fraction(12)  # months
 PER_CENT = 100
 SOME_YEAR = 2027  # of a date without one
 
 
-@dataclass(frozen=True)
-class Derivation:
-    """How a figure follows. `by`: the number that another one is multiplied with or divided by, where there is one."""
-
-    by: Fraction | None = None
-
-
-def derived(claimed: Figure, given: Collection[Figure], beside: Iterable[Figure] = ()) -> Derivation | None:
-    """How a figure follows from others; None: it does not.
+class Derivations:
+    """What follows from the passages' figures for one sentence.
 
     Args:
-        given: figures of a passage.
+        told: sentences of the passages.
         beside: figures of the sentence and of the question, which may say how often: two adults pay.
+        langs: languages of the passages.
     """
-    if claimed.kind == "date":
-        return Derivation() if claimed.dates & frozenset(_dates(given)) else None
-    if claimed.kind == "time" or (claimed.spelled and claimed.unit is None):
-        return Derivation() if claimed.times & frozenset(_times(given)) else None
-    if claimed.kind != "number" or claimed.unit is None:
+
+    def __init__(self, told: Sequence[Sentence], beside: Sequence[Figure], langs: tuple[str, ...]) -> None:
+        self._told = told
+        self._given = [figure for sentence in told for figure in sentence.figures]
+        self._beside = beside
+        self._langs = langs
+
+    def ways(self, claimed: Figure) -> frozenset[Fraction] | None:
+        """How a figure follows: the numbers with which another one is multiplied; None: it does not follow."""
+        if claimed.kind == "date":
+            return self._if(claimed.dates & frozenset(self._dates()) or self._in_season(claimed))
+        if claimed.kind == "time" or (claimed.spelled and claimed.unit is None and claimed.times):
+            return self._if(claimed.times & frozenset(self._times()))
+        if claimed.kind != "number" or not _value(claimed):
+            return None
+        match claimed.family:
+            case "price":
+                return self._price(claimed)
+            case "minute":
+                return self._if(_value(claimed) in {*self._between(), *self._days_a_week()} or self._ratio(claimed))
+            case "month":
+                return self._if(self._ratio(claimed))
+            case "percent":  # who gets 30 % off pays 70 %
+                return self._if(1 - _value(claimed) / PER_CENT in _shares(self._given))
         return None
-    wanted = {number * claimed.unit.factor for number in claimed.numbers if number}
-    match claimed.family:
-        case "price":
-            return _price(wanted, claimed, given, tuple(beside))
-        case "minute":
-            return Derivation() if wanted & frozenset(_between(given)) else None
-        case "percent":  # who gets 30 % off pays 70 %
-            return Derivation() if {1 - share for share in _shares(given)} & {n / PER_CENT for n in wanted} else None
-    return None
+
+    @staticmethod
+    def _if(follows: object) -> frozenset[Fraction] | None:
+        return frozenset() if follows else None
+
+    def _price(self, claimed: Figure) -> frozenset[Fraction] | None:
+        wanted, prices = _value(claimed), self._prices(claimed)
+        shares = _shares([*self._given, *self._beside])
+        often = _counts(self._beside)
+        among = often | _counts(self._given)
+        if not prices or max(len(prices), len(shares), len(often)) > MOST:
+            return None
+        counts = {wanted / price for price in prices} & {*often, YEAR} | {price / wanted for price in prices} & among
+        parts = {price * part for price, share in product(prices, shares) for part in (share, 1 - share)}
+        terms = prices | parts | {price * count for price, count in product(prices, {*often, YEAR})}
+        # A term is not added to itself.
+        sums = any(wanted - one in terms - {one} or wanted + one in terms for one in terms)
+        return frozenset(counts) if counts or sums or wanted in parts else None
+
+    def _prices(self, claimed: Figure) -> set[Fraction]:
+        alike = (each for each in self._given if each.unit and claimed.unit and each.unit.base & claimed.unit.base)
+        return {value for each in alike if (value := _value(each))}
+
+    def _ratio(self, claimed: Figure) -> bool:
+        """A ticket for a year costs that of ten months."""
+        prices = {value for each in self._given if each.family == "price" and (value := _value(each))}
+        return len(prices) <= MOST and any(a == b * max(claimed.numbers) for a, b in permutations(prices, 2))
+
+    def _lasting(self, given: Iterable[Figure]) -> set[int]:
+        """Minutes."""
+        return {int(_value(each)) for each in given if each.family == "minute"}
+
+    def _times(self) -> Iterator[int]:
+        """Times of day: an hour before another one, or at the end of what begins then and lasts so long."""
+        at = _at(self._given)
+        for sentence in self._told:
+            lasts = [each for each in sentence.figures if each.family == "minute" and 0 < _value(each) < NOON]
+            ahead = [each for each in lasts if before(sentence.text, each, self._langs)]
+            for sign, times, long in ((-1, at, ahead), (1, _at(sentence.figures), lasts)):
+                if len(times) <= MOST and len(long) <= MOST:
+                    for minutes in {time + sign * int(_value(each)) for time, each in product(times, long)}:
+                        yield from (minutes % DAY, (minutes + NOON) % DAY)
+
+    def _between(self) -> Iterator[Fraction]:
+        at = _at(self._given)
+        if len(at) <= MOST:
+            yield from (Fraction(later - earlier) for earlier, later in permutations(at, 2) if later > earlier)
+
+    def _days_a_week(self) -> Iterator[Fraction]:
+        days = [day for each in self._told for day in weekdays_between(each.figures, each.text)]
+        yield Fraction(DAY * len(set(days)))
+
+    def _dates(self) -> Iterator[Date]:
+        """Days so many days before or after those that are given, as far as they say."""
+        days = {day for each in self._given if each.kind == "date" for day in each.dates if day[1] and day[2]}
+        long = {minutes // DAY for minutes in self._lasting(self._given) if minutes >= DAY}
+        if len(days) > MOST or len(long) > MOST:
+            return
+        for year, month, day in days:
+            try:
+                known = date(year or SOME_YEAR, month or 1, day or 1)
+                found = [known + timedelta(sign * each) for each in long for sign in (1, -1)]
+            except (ValueError, OverflowError):
+                continue
+            for each in found:
+                yield from ((each.year, each.month, each.day), (None, each.month, each.day))
+
+    def _in_season(self, claimed: Figure) -> bool:
+        """Whether a month is between two that are named one after the other."""
+        wanted = {month for year, month, day in claimed.dates if month and not day and not year}
+        named = [min(month for _, month, _ in each.dates if month) for each in self._given if _month_alone(each)]
+        return any((month - begin) % 12 <= (end - begin) % 12 for begin, end in pairwise(named) for month in wanted)
 
 
-def _price(
-    wanted: set[Fraction], claimed: Figure, given: Collection[Figure], beside: Collection[Figure]
-) -> Derivation | None:
-    prices = {
-        number * each.unit.factor for each in given if each.unit and _alike(each, claimed) for number in each.numbers
-    }
-    prices.discard(Fraction(0))
-    shares = _shares([*given, *beside])
-    if not prices or max(len(prices), len(shares)) > MOST:
-        return None
-    often = _counts(beside)
-    among = often | _counts(given)
-    for price, price_wanted in product(prices, wanted):
-        if (count := price_wanted / price) in often or count == MONTHS:
-            return Derivation(count)
-        if (count := price / price_wanted) in among:
-            return Derivation(count)
-    parts = {price * part for price in prices for share in shares for part in (share, 1 - share)}
-    terms = prices | parts
-    # A term is not added to itself.
-    sums = any(each - one in terms - {one} or each + one in terms for each in wanted for one in terms)
-    return Derivation() if parts & wanted or sums else None
-
-
-def _alike(one: Figure, other: Figure) -> bool:
-    return bool(one.unit and other.unit and one.unit.base & other.unit.base)
+def _value(figure: Figure) -> Fraction:
+    """In base units: of 1,000 the thousand."""
+    return max(figure.numbers, default=Fraction(0)) * (figure.unit.factor if figure.unit else 1)
 
 
 def _shares(given: Iterable[Figure]) -> set[Fraction]:
-    return {number / PER_CENT for each in given if each.family == "percent" for number in each.numbers}
+    return {_value(each) / PER_CENT for each in given if each.family == "percent"}
 
 
 def _counts(given: Iterable[Figure]) -> set[Fraction]:
@@ -89,43 +144,9 @@ def _counts(given: Iterable[Figure]) -> set[Fraction]:
     return {n for each in given if each.family not in ("price", "percent") for n in each.numbers if n > 1}
 
 
-def _lasting(given: Iterable[Figure]) -> set[int]:
-    """Minutes."""
-    long = {
-        number * each.unit.factor for each in given if each.unit and each.family == "minute" for number in each.numbers
-    }
-    return {int(minutes) for minutes in long if minutes}
-
-
-def _at(given: Iterable[Figure]) -> set[int]:
+def _at(given: Collection[Figure]) -> set[int]:
     return {minute for each in given if each.kind == "time" or each.unit for minute in each.times}
 
 
-def _times(given: Collection[Figure]) -> Iterator[int]:
-    """Times of day that are a duration before or after those given, as a clock of 12 or of 24 hours has them."""
-    at, long = _at(given), {minutes for minutes in _lasting(given) if minutes < NOON}
-    if len(at) <= MOST and len(long) <= MOST:
-        for minutes in {time + sign * lasts for time in at for lasts in long for sign in (1, -1)}:
-            yield from (minutes % DAY, (minutes + NOON) % DAY)
-
-
-def _between(given: Collection[Figure]) -> Iterator[Fraction]:
-    at = _at(given)
-    if len(at) <= MOST:
-        yield from (Fraction(later - earlier) for earlier, later in permutations(at, 2) if later > earlier)
-
-
-def _dates(given: Collection[Figure]) -> Iterator[Date]:
-    """Days so many days before or after those that are given, as far as they say."""
-    days = {day for each in given if each.kind == "date" for day in each.dates if day[1] and day[2]}
-    long = {minutes // DAY for minutes in _lasting(given) if minutes >= DAY}
-    if len(days) > MOST or len(long) > MOST:
-        return
-    for year, month, day in days:
-        try:
-            known = date(year or SOME_YEAR, month or 1, day or 1)
-            found = [known + timedelta(sign * each) for each in long for sign in (1, -1)]
-        except (ValueError, OverflowError):
-            continue
-        for each in found:
-            yield from ((each.year, each.month, each.day), (None, each.month, each.day))
+def _month_alone(figure: Figure) -> bool:
+    return figure.kind == "date" and any(month and not day for _, month, day in figure.dates)

@@ -14,13 +14,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import zip_longest
 
 from pipelines.query.answer import claims
 from pipelines.query.answer.amounts import FREE, nearly
 from pipelines.query.answer.claims import Clause, Name, Passage, Sentence
-from pipelines.query.answer.derived import derived
+from pipelines.query.answer.derived import Derivations
 from schemas.answer import DoubtKind
 from schemas.query import Source
 from text.figures import COUNTED, Figure
@@ -71,13 +72,16 @@ class Grounds:
         langs = _langs(self._lang, markdown)
         said = claims.sentence(markdown, langs)
         told = [self._told, *passages]
+        sentences = [sentence for passage in told for sentence in passage.sentences]
+        read = dict.fromkeys((*langs, *(self._sources[n].lang for n in numbers)))
+        derived = Derivations(sentences, [*said.figures, *self._asked.figures], tuple(read))
         # A heading's words are capitalised by the rules of headings.
         named = () if markdown.lstrip().startswith("#") else tuple(claims.names(said, langs))
         # Words are compared within a language alone; of another language's names many are translated.
         alike = any(self._sources[n].lang.partition("-")[0] in langs for n in numbers)
         return (
-            _unsaid(said, told, self._asked.figures, langs)
-            or _of_something_else(said, passages, words=alike)
+            _unsaid(said, told, self._asked.figures, derived, langs)
+            or _of_something_else(said, passages, derived, words=alike)
             or _no_such_code(said, [*told, self._asked])
             or (
                 _other_name(named, [*told, self._asked], nouns=langs[-1] in claims.NOUNS_ARE_CAPITALISED)
@@ -110,7 +114,9 @@ def _langs(lang: str, said: str) -> tuple[str, ...]:
     return (lang, *(heard if len(heard) == 1 else ()))
 
 
-def _unsaid(said: Sentence, told: Sequence[Passage], asked: Sequence[Figure], langs: Sequence[str]) -> Doubt | None:
+def _unsaid(
+    said: Sentence, told: Sequence[Passage], asked: Sequence[Figure], derived: Derivations, langs: Sequence[str]
+) -> Doubt | None:
     """A figure that is in none of the passages, does not follow from theirs, and is not repeated from the question.
 
     Args:
@@ -127,10 +133,9 @@ def _unsaid(said: Sentence, told: Sequence[Passage], asked: Sequence[Figure], la
     ]
     if not unsaid:
         return None
-    given = [figure for passage in told for figure in passage.figures]
-    ways = [derived(figure, given, [*said.figures, *asked]) for figure in unsaid[:MOST_DERIVED]]
+    ways = [derived.ways(figure) for figure in unsaid[:MOST_DERIVED]]
     # Three days at 5 euros are 15 euros, although the page does not say "three days".
-    counts = {way.by for way in ways if way}
+    counts = frozenset[Fraction]().union(*filter(None, ways))
     for figure, way in zip_longest(unsaid, ways):
         if way is None and not counts & figure.numbers:
             return Doubt("figure", said.text[figure.start : figure.end])
@@ -147,12 +152,18 @@ def _borne(figure: Figure, said: Sentence, told: Sequence[Passage], langs: Seque
     if figure.kind == "address":
         return any(figure.said in passage.folded for passage in told)
     return (
-        any(other.bears(figure) or other.times & figure.times for passage in told for other in passage.figures)
+        any(_bears(other, figure) for passage in told for other in passage.figures)
         or (counted and any(_counts_in(figure, said.text, passage) for passage in told))
         or any(
             nearly(figure, said.text, langs, part.figures, part.text) for passage in told for part in passage.sentences
         )
     )
+
+
+def _bears(other: Figure, figure: Figure) -> bool:
+    if (other.unit or figure.unit) and other.times & figure.times:  # sept heures
+        return True
+    return other.bears(figure) and not (other.kind == "time" and figure.unit)  # 2 pm says nothing of two months
 
 
 def _counts_in(figure: Figure, text: str, passage: Passage) -> bool:
@@ -161,20 +172,22 @@ def _counts_in(figure: Figure, text: str, passage: Passage) -> bool:
     return any(word.startswith(begins) for word in passage.words)
 
 
-def _of_something_else(said: Sentence, passages: Sequence[Passage], *, words: bool) -> Doubt | None:
+def _of_something_else(
+    said: Sentence, passages: Sequence[Passage], derived: Derivations, *, words: bool
+) -> Doubt | None:
     """A figure that the passages say of another day, or, by `words`, next to the words of another figure."""
     theirs = [clause for passage in passages for clause in passage.clauses if clause.figures]
-    given = [figure for clause in theirs for figure in clause.figures]
     counting = [clause for clause in said.clauses if clause.figures]
     # What stands before the one clause with figures says what they are of: "For minors, it lasts 5 years".
     for mine in [said.whole] if len(counting) == 1 else counting:
         has = [[_has(clause, figure) for clause in theirs] for figure in mine.figures]
         for figure, where in zip(mine.figures, has, strict=True):
-            if figure.kind in ("weekday", "address", "phone") or figure.vague or not any(where):
+            claimed = figure.kind not in ("weekday", "address", "phone") and not (figure.vague or _in_words(figure))
+            if not claimed or not any(where):
                 continue
             homes = [clause for clause, there in zip(theirs, where, strict=True) if there]
             # 10 euros that members save are none of ten lessons.
-            if not any(_same_family(clause, figure) for clause in homes) and derived(figure, given, said.figures):
+            if not any(_same_family(clause, figure) for clause in homes) and derived.ways(figure) is not None:
                 continue
             # One whose own figure the sentence says as well is no rival: 80 euros instead of 95.
             alike = [there for other, there in zip(mine.figures, has, strict=True) if other.family == figure.family]
@@ -196,6 +209,10 @@ def _of_something_else(said: Sentence, passages: Sequence[Passage], *, words: bo
 
 def _has(clause: Clause, figure: Figure) -> bool:
     return any(other.bears(figure) for other in clause.figures)
+
+
+def _in_words(figure: Figure) -> bool:
+    return figure.kind == "time" and figure.spelled
 
 
 def _same_family(clause: Clause, figure: Figure) -> bool:
