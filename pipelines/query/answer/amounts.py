@@ -21,6 +21,8 @@ from text.measures import CURRENCIES, MeasureUnit, measures
 
 FREE = "free"  # `said` of a price of 0 that no figure says
 ROUNDED = Fraction(1, 20)  # a rounded figure's distance from the exact one, at most, in parts of the greater
+ROUNDED_MONTHS = Fraction(1, 10)  # the same, of months in weeks or days
+MONTH = Fraction(365, 12) * DAY  # minutes, on average
 BEFORE = 24  # characters before a figure in which words on it may stand
 GAP = 60  # characters between the parts of a phrase
 
@@ -28,6 +30,8 @@ HALF = Fraction(1, 2)
 HOURS = 24  # of a day
 
 _ANY_PRICE = MeasureUnit(frozenset(CURRENCIES))
+_LONG = {"month", "minute"}
+_DOTTED = re.compile(r"([01]?\d|2[0-3])\.([0-5]\d)")
 _NEXT_WORD = re.compile(r"[ \u00a0]?([^\W\d_]+)")
 _CENTS = re.compile(r"[ \u00a0]")
 
@@ -96,6 +100,13 @@ def _measured(text: str, figure: Figure, langs: tuple[str, ...]) -> Figure:
         return replace(figure, vague=True)
     name = "units" if figure.unit is None else "and-half"
     match = _pattern(name, langs).match(text, figure.end) or _pattern(name, langs).match(text, figure.end + 1)
+    if figure.unit is None and (more := _pattern("and-half", langs).match(text, figure.end + 1)):  # and a half hours
+        word = _NEXT_WORD.match(text, more.end())
+        if unit := next(filter(None, (measures(lang).unit(word[1]) for lang in langs)), None) if word else None:
+            numbers = frozenset(number + HALF for number in figure.numbers)
+            return replace(
+                figure, end=word.end() if word else more.end(), numbers=numbers, unit=unit, times=frozenset()
+            )
     if match and figure.unit is None:
         factor, unit = _parts(langs, "units")[match.group().casefold()]
         unit = replace(_ANY_PRICE if unit.base == {"price"} else unit, factor=factor)
@@ -114,7 +125,10 @@ def _clock(text: str, figure: Figure, langs: tuple[str, ...]) -> Figure:
         return figure
     before = text[max(0, figure.start - BEFORE) : figure.start]
     hour = max(figure.numbers)
-    if figure.unit or hour.denominator > 1 or hour > HOURS or not _ends("clock", langs, before):
+    dotted = _DOTTED.fullmatch(text, figure.start, figure.end)  # at 4.30
+    if dotted:
+        hour = Fraction(dotted[1]) + Fraction(int(dotted[2]), 60)
+    if figure.unit or (hour.denominator > 1 and not dotted) or hour > HOURS or not _ends("clock", langs, before):
         return figure
     said = f" {before.casefold().rstrip()}"
     offset = next((n for phrase, (n, _) in _parts(langs, "past").items() if said.endswith(f" {phrase}")), None)
@@ -124,6 +138,11 @@ def _clock(text: str, figure: Figure, langs: tuple[str, ...]) -> Figure:
     at = int(hour * 60 + offset + 30 * (half is not None))
     times = frozenset((at % DAY, (at + NOON) % DAY) if at <= NOON else (at % DAY,))
     return replace(figure, kind="time", times=times, end=half.end() if half else figure.end)
+
+
+def is_rounded(claimed: Figure, text: str, langs: Sequence[str]) -> bool:
+    """Whether a word before the figure says that it is about as much: about 48,000."""
+    return _ends("about", tuple(langs), text[max(0, claimed.start - BEFORE) : claimed.start])
 
 
 def nearly(claimed: Figure, text: str, langs: Sequence[str], others: Iterable[Figure], other_text: str) -> bool:
@@ -136,13 +155,17 @@ def nearly(claimed: Figure, text: str, langs: Sequence[str], others: Iterable[Fi
     if claimed.kind != "number":
         return False
     before = text[max(0, claimed.start - BEFORE) : claimed.start]
-    about, under, to = (_ends(name, tuple(langs), before) for name in ("about", "under", "to"))
+    about, under, to = (
+        is_rounded(claimed, text, langs),
+        *(_ends(name, tuple(langs), before) for name in ("under", "to")),
+    )
     if not (about or under or to):
         return False
     for other in others:
-        if other.kind != "number" or not _comparable(claimed, other):
+        if other.kind != "number" or not (_comparable(claimed, other) or {claimed.family, other.family} == _LONG):
             continue
-        if about and any(abs(a - b) <= ROUNDED * max(a, b) for a in _values(claimed) for b in _values(other)):
+        rounded = ROUNDED if _comparable(claimed, other) else ROUNDED_MONTHS
+        if about and any(abs(a - b) <= rounded * max(a, b) for a in _values(claimed) for b in _values(other)):
             return True
         there = other_text[max(0, other.start - BEFORE) : other.start]
         step = (
@@ -156,6 +179,10 @@ def nearly(claimed: Figure, text: str, langs: Sequence[str], others: Iterable[Fi
 def before(text: str, figure: Figure, langs: Sequence[str]) -> bool:
     """Whether a duration is so long before something: an hour before it closes."""
     return bool(_pattern("before", tuple(langs)).match(text, figure.end + 1))
+
+
+def of_part_of_day(words: str, langs: Sequence[str]) -> bool:
+    return bool(_pattern("day-part", tuple(langs)).search(words))
 
 
 @cache
@@ -180,7 +207,8 @@ def _comparable(one: Figure, other: Figure) -> bool:
 
 
 def _values(figure: Figure) -> Iterator[Fraction]:
-    return (number * (figure.unit.factor if figure.unit else 1) for number in figure.numbers)
+    factor = (figure.unit.factor if figure.unit else 1) * (MONTH if figure.family == "month" else 1)
+    return (number * factor for number in figure.numbers)
 
 
 @cache

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from operator import attrgetter
 
-from pipelines.query.answer.amounts import FREE, limits, paying, spelled, unfigured
+from pipelines.query.answer.amounts import FREE, limits, of_part_of_day, paying, spelled, unfigured
 from prompts.loader import table
 from text.figures import Figure, figures, weekdays_between
 from text.language import stopwords
@@ -207,6 +207,11 @@ def _clause(text: str, begin: int, end: int, found: Sequence[Figure], langs: Seq
 
 def says_open(text: str, langs: tuple[str, ...]) -> bool:
     return not _listed("openings", langs).isdisjoint(words(text))
+
+
+def is_closed(clause: Clause, langs: tuple[str, ...]) -> bool:
+    """Whether a clause denies something of whole days, and not of an afternoon."""
+    return clause.denies and not of_part_of_day(clause.text, langs)
 
 
 def _with_days(clauses: Sequence[Clause]) -> Iterator[Clause]:

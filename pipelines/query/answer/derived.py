@@ -20,6 +20,7 @@ from text.figures import DAY, NOON, Date, Figure, weekdays_between
 MOST = 12  # values that are reckoned with: of more, nearly everything follows
 YEAR = Fraction(12)  # months
 PER_CENT = 100
+WEEK = 7  # days
 SOME_YEAR = 2027  # of a date without one
 
 
@@ -55,6 +56,8 @@ class Derivations:
                 return self._if(self._ratio(claimed))
             case "percent":  # who gets 30 % off pays 70 %
                 return self._if(1 - _value(claimed) / PER_CENT in _shares(self._given))
+            case "number":
+                return self._if(self._number(_value(claimed)))
         return None
 
     @staticmethod
@@ -84,6 +87,15 @@ class Derivations:
         prices = {value for each in self._given if each.family == "price" and (value := _value(each))}
         return len(prices) <= MOST and any(a == b * max(claimed.numbers) for a, b in permutations(prices, 2))
 
+    def _number(self, wanted: Fraction) -> bool:
+        """90 more than 150 are 240; small numbers would follow from nearly all others."""
+        others = {value for each in self._given if each.family == "number" and (value := _value(each))}
+        return (
+            wanted > MOST
+            and len(others) <= MOST
+            and any(a - b == wanted or a == b * wanted for a, b in permutations(others, 2))
+        )
+
     def _lasting(self, given: Iterable[Figure]) -> set[int]:
         """Minutes."""
         return {int(_value(each)) for each in given if each.family == "minute"}
@@ -105,8 +117,9 @@ class Derivations:
             yield from (Fraction(later - earlier) for earlier, later in permutations(at, 2) if later > earlier)
 
     def _days_a_week(self) -> Iterator[Fraction]:
-        days = [day for each in self._told for day in weekdays_between(each.figures, each.text)]
-        yield Fraction(DAY * len(set(days)))
+        """Days of the week that are named, and those that are not: closed on Mondays."""
+        days = len({day for each in self._told for day in weekdays_between(each.figures, each.text)})
+        yield from (Fraction(DAY * days), Fraction(DAY * (WEEK - days)))
 
     def _dates(self) -> Iterator[Date]:
         """Days so many days before or after those that are given, as far as they say."""

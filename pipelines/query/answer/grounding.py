@@ -19,7 +19,7 @@ from functools import cached_property
 from itertools import zip_longest
 
 from pipelines.query.answer import claims
-from pipelines.query.answer.amounts import FREE, nearly
+from pipelines.query.answer.amounts import FREE, is_rounded, nearly
 from pipelines.query.answer.claims import Clause, Name, Passage, Sentence
 from pipelines.query.answer.derived import Derivations
 from schemas.answer import DoubtKind
@@ -81,7 +81,7 @@ class Grounds:
         alike = any(self._sources[n].lang.partition("-")[0] in langs for n in numbers)
         return (
             _unsaid(said, told, self._asked.figures, derived, langs)
-            or _of_something_else(said, passages, derived, words=alike)
+            or _of_something_else(said, passages, derived, langs, words=alike)
             or _no_such_code(said, [*told, self._asked])
             or (
                 _other_name(named, [*told, self._asked], nouns=langs[-1] in claims.NOUNS_ARE_CAPITALISED)
@@ -173,7 +173,7 @@ def _counts_in(figure: Figure, text: str, passage: Passage) -> bool:
 
 
 def _of_something_else(
-    said: Sentence, passages: Sequence[Passage], derived: Derivations, *, words: bool
+    said: Sentence, passages: Sequence[Passage], derived: Derivations, langs: Sequence[str], *, words: bool
 ) -> Doubt | None:
     """A figure that the passages say of another day, or, by `words`, next to the words of another figure."""
     theirs = [clause for passage in passages for clause in passage.clauses if clause.figures]
@@ -182,7 +182,9 @@ def _of_something_else(
     for mine in [said.whole] if len(counting) == 1 else counting:
         has = [[_has(clause, figure) for clause in theirs] for figure in mine.figures]
         for figure, where in zip(mine.figures, has, strict=True):
-            claimed = figure.kind not in ("weekday", "address", "phone") and not (figure.vague or _in_words(figure))
+            claimed = figure.kind not in ("weekday", "address", "phone") and not (
+                figure.vague or _in_words(figure) or is_rounded(figure, said.text, langs)
+            )
             if not claimed or not any(where):
                 continue
             homes = [clause for clause, there in zip(theirs, where, strict=True) if there]
@@ -290,7 +292,7 @@ def _open_when_closed(said: Sentence, passages: Sequence[Passage], langs: Sequen
     for mine in said.clauses:
         if mine.days and not mine.denies and claims.says_open(mine.text, tuple(langs)):
             on_it = [c for p in passages for c in p.clauses if c.days & mine.days]
-            if on_it and all(clause.denies for clause in on_it):
+            if on_it and all(claims.is_closed(clause, tuple(langs)) for clause in on_it):
                 return Doubt("negation", mine.text)
     return None
 

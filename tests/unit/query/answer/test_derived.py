@@ -46,7 +46,7 @@ def test_what_follows_is_no_doubt(said: str) -> None:
         ("Members save 15 euros.", "15 euros"),
         ("One lesson works out at 12 euros.", "12 euros"),
         ("The course costs 900 euros.", "900 euros"),  # ten lessons of 90 euros: nobody says "ten" here
-        ("It takes two and a half hours.", None),  # "two" alone claims nothing
+        ("It takes two and a half hours.", "two and a half hours"),
         ("It takes three hours.", "three hours"),
         ("Register by 10 March.", "10 March."),
         ("The first lesson ends at half past five.", None),  # as the course does
@@ -91,6 +91,18 @@ def test_of_many_prices_nearly_everything_would_follow_so_nothing_does() -> None
         ("en", "A month costs 65 euros, a year 650 euros.", "You save 130 euros a year.", None),
         ("en", "A month costs 65 euros, a year 650 euros.", "A year costs as much as ten months.", None),
         ("en", "The office opens at 2 pm.", "You have two months.", "two months"),
+        ("en", "It takes six weeks.", "It takes about a month and a half.", None),
+        ("en", "It takes six weeks.", "It takes a month and a half.", "a month and a half"),
+        ("en", "Open from 9:00 to 16:30.", "It closes at 4.30 in the afternoon.", None),
+        ("en", "Open from 9:00 to 16:30.", "It closes at 5.30 in the afternoon.", "5.30"),
+        ("en", "Closed on Wednesday afternoons.", "On Wednesdays it is only open in the morning.", None),
+        ("en", "Closed on Wednesdays.", "On Wednesdays it is open.", "On Wednesdays it is open"),
+        (
+            "en",
+            "The trip takes 35 minutes. On Sundays a bus runs every half hour.",
+            "It takes over half an hour.",
+            None,
+        ),
         ("es", "Cierra a las 20 horas.", "Cierra a las nueve de la noche.", "nueve"),
         ("de", "Geöffnet bis 21:30 Uhr.", "Bis halb zehn ist geöffnet.", None),
         ("de", "Geöffnet bis 21:30 Uhr.", "Bis halb elf ist geöffnet.", "elf"),
