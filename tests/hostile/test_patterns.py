@@ -98,7 +98,7 @@ MADE: Mapping[Made, Maker] = {
     Made("pipelines.query.extractive.days", "_ordinals"): Maker(_of_days(days._ordinals, "ordinals", "weekdays")),
     Made("pipelines.query.extractive.days", "_through_of"): Maker(_of_days(days._through_of, "ordinals"), "fullmatch"),
     Made("pipelines.query.extractive.days", "_written"): Maker(_of_days(days._written, "months", "ordinals")),
-    Made("pipelines.query.answer.grounding", "_no_such_code"): Maker(
+    Made("pipelines.query.answer.other_names", "unknown_code"): Maker(
         lambda: Grounds([SOURCE], "", "en").doubt("Bus B12.", [1])
     ),
     Made("pipelines.query.translate", "protected"): Maker(lambda: protected("a", {"a b": {}, "c": {}}, "de")),

@@ -11,7 +11,6 @@ Measured by `python -m bench citations`; the thresholds were chosen on its tuned
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,11 +21,11 @@ from pipelines.query.answer import claims
 from pipelines.query.answer.amounts import FREE, is_rounded, nearly
 from pipelines.query.answer.claims import Clause, Name, Passage, Sentence
 from pipelines.query.answer.derived import Derivations
+from pipelines.query.answer.other_names import other_name, unknown_code
 from schemas.answer import DoubtKind
 from schemas.query import Source
 from text.figures import COUNTED, Figure
 from text.language import spoken
-from text.words import words
 
 SAME_SAYING = 0.6  # share of a clause's words that a passage's must have to speak of the same thing
 SAME_ENOUGH = 0.1  # less of them than the best one has, and another clause still speaks of it
@@ -35,10 +34,6 @@ NEARER = 2  # words more in common with another figure's clause than with its ow
 MOST_DERIVED = 4  # figures of a sentence that may follow from others
 MOST_FIGURES = 250  # of a sentence or a table's row that are compared; a longer one is not read
 SHOWN = 40  # characters of what is in doubt for its length
-NAME_ENDING = 4  # letters that the names of two streets have in common: Gartenstraße, Lindenstraße
-SHORTEST_NAME, CASE_ENDING = 4, 2  # letters of a name, and of what a case adds to it
-
-_CODE = re.compile(r"(?<!\w)(?=[A-Z-]{0,30}\d)(?=\d{0,30}[A-Z])[A-Z\d-]{2,40}(?!\w)")  # B12, N2
 
 
 @dataclass(frozen=True)
@@ -82,14 +77,17 @@ class Grounds:
         return (
             _unsaid(said, told, self._asked.figures, derived, langs)
             or _of_something_else(said, passages, derived, langs, words=alike)
-            or _no_such_code(said, [*told, self._asked])
-            or (
-                _other_name(named, [*told, self._asked], nouns=langs[-1] in claims.NOUNS_ARE_CAPITALISED)
-                if alike
-                else None
-            )
+            or self._other_name(said, named, told, langs, words=alike)
             or (_open_when_closed(said, passages, langs) or _opposite(said, passages) if alike else None)
         )
+
+    def _other_name(
+        self, said: Sentence, named: Iterable[Name], told: Sequence[Passage], langs: Sequence[str], *, words: bool
+    ) -> Doubt | None:
+        told = [*told, self._asked]
+        nouns = langs[-1] in claims.NOUNS_ARE_CAPITALISED
+        name = unknown_code(said, told) or (other_name(named, told, nouns=nouns) if words else None)
+        return Doubt("name", name) if name else None
 
     def _passage(self, n: int) -> Passage:
         if n not in self._read:
@@ -231,59 +229,6 @@ def _nearer(mine: Clause, rivals: Iterable[Clause], homes: Iterable[Clause], lea
         len(there) >= least
         and all(there - here and (here <= there or len(there - here) >= len(here - there) + NEARER) for here in at_home)
         for there in {mine.subject & rival.subject for rival in rivals}
-    )
-
-
-def _no_such_code(said: Sentence, told: Sequence[Passage]) -> Doubt | None:
-    for code in _CODE.findall(said.text):
-        whole = re.compile(rf"(?<!\w){re.escape(code.casefold())}(?!\w)")
-        if not any(whole.search(passage.folded) for passage in told):
-            return Doubt("name", code)
-    return None
-
-
-def _other_name(named: Iterable[Name], told: Sequence[Passage], *, nouns: bool) -> Doubt | None:
-    """A name that the passages do not have, where they have nothing of it or another word at its place.
-
-    Args:
-        nouns: all nouns are capitalised.
-    """
-    known = frozenset(word for passage in told for word in passage.words)
-    neighbours = frozenset(pair for passage in told for pair in passage.neighbours)
-    for name in named:
-        there = [_known(word, known) for word in name.words]
-        if all(there):
-            continue
-        # Where nouns are capitalised, a sentence may begin with two capitals that are no name.
-        whole = len(name.words) > 1 and not any(there) and not (nouns and name.first)
-        if whole or _rivalled(name, there, neighbours):
-            return Doubt("name", " ".join(name.words))
-        ending = name.words[-1].casefold()[-NAME_ENDING:] if nouns else ""
-        elsewhere = any(number == name.number and word.endswith(ending) for word, number in neighbours)
-        if name.number and not there[-1] and elsewhere:
-            return Doubt("name", f"{name.words[-1]} {name.number}")
-    return None
-
-
-def _known(word: str, known: frozenset[str]) -> bool:
-    """Whether the passages have the word, perhaps in another case: Kesslers; of Mill-Lane both parts."""
-    return all(part in known or any(_case_of(part, other) for other in known) for part in words(word))
-
-
-def _case_of(word: str, other: str) -> bool:
-    short, long = sorted((word, other), key=len)
-    return len(short) >= SHORTEST_NAME and len(long) - len(short) <= CASE_ENDING and long.startswith(short)
-
-
-def _rivalled(name: Name, there: Sequence[bool], neighbours: frozenset[tuple[str, str]]) -> bool:
-    """Whether the passages have another word at the place of one that they do not have: Helen Marsh, Susan Marsh."""
-    folded = [name.title, *(word.casefold() for word in name.words)]
-    known = [bool(name.title), *there]
-    return any(
-        (known[i - 1] and any(first == folded[i - 1] and second[:1].isalpha() for first, second in neighbours))
-        or (i + 1 < len(folded) and known[i + 1] and any(second == folded[i + 1] for _, second in neighbours))
-        for i in range(1, len(folded))
-        if not known[i]
     )
 
 

@@ -100,7 +100,7 @@ def test_of_many_prices_nearly_everything_would_follow_so_nothing_does() -> None
         (
             "en",
             "The trip takes 35 minutes. On Sundays a bus runs every half hour.",
-            "It takes over half an hour.",
+            "It takes just over half an hour.",
             None,
         ),
         ("es", "Cierra a las 20 horas.", "Cierra a las nueve de la noche.", "nueve"),
