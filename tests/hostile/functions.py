@@ -460,6 +460,8 @@ LEFT_OUT: Mapping[str, str] = {
     "gateway.openai.refusals.refused": "our own words",
     "gateway.chat.chat.new_question": "text.language reads the question there",
     "pipelines.query.model_calls.begun": "our own name of a step",
+    "pipelines.query.answer.amounts.before": "with Grounds.doubt",
+    "pipelines.query.answer.amounts.is_rounded": "with Grounds.doubt",
     "pipelines.query.answer.amounts.nearly": "with Grounds.doubt",
     "pipelines.query.answer.amounts.unfigured": "with claims.passage",
     "pipelines.query.answer.claims.says_open": "with Grounds.doubt",

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise, permutations, product
 
 from pipelines.query.answer.amounts import before
-from pipelines.query.answer.claims import Sentence
+from pipelines.query.answer.claims import Passage, Sentence
 from text.figures import DAY, NOON, Date, Figure, weekdays_between
 
 MOST = 12  # values that are reckoned with: of more, nearly everything follows
@@ -28,16 +29,30 @@ class Derivations:
     """What follows from the passages' figures for one sentence.
 
     Args:
-        told: sentences of the passages.
-        beside: figures of the sentence and of the question, which may say how often: two adults pay.
+        passages: what it is compared with.
+        said, asked: the sentence and the question, whose figures may say how often: two adults pay.
         langs: languages of the passages.
     """
 
-    def __init__(self, told: Sequence[Sentence], beside: Sequence[Figure], langs: tuple[str, ...]) -> None:
-        self._told = told
-        self._given = [figure for sentence in told for figure in sentence.figures]
-        self._beside = beside
+    def __init__(
+        self, passages: Sequence[Passage], said: Sequence[Figure], asked: Sequence[Figure], langs: tuple[str, ...]
+    ) -> None:
+        self._passages = passages
+        self._said, self._asked = said, asked
         self._langs = langs
+
+    # Most sentences have no figure that must follow from others, so nothing is made beforehand.
+    @cached_property
+    def _told(self) -> list[Sentence]:
+        return [sentence for passage in self._passages for sentence in passage.sentences]
+
+    @cached_property
+    def _given(self) -> list[Figure]:
+        return [figure for passage in self._passages for figure in passage.figures]
+
+    @cached_property
+    def _beside(self) -> list[Figure]:
+        return [*self._said, *self._asked]
 
     def ways(self, claimed: Figure) -> frozenset[Fraction] | None:
         """How a figure follows: the numbers with which another one is multiplied; None: it does not follow."""

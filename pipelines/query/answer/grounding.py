@@ -67,15 +67,14 @@ class Grounds:
         langs = _langs(self._lang, markdown)
         said = claims.sentence(markdown, langs)
         told = [self._told, *passages]
-        sentences = [sentence for passage in told for sentence in passage.sentences]
         read = dict.fromkeys((*langs, *(self._sources[n].lang for n in numbers)))
-        derived = Derivations(sentences, [*said.figures, *self._asked.figures], tuple(read))
+        derived = Derivations(told, said.figures, self._asked.figures, tuple(read))
         # A heading's words are capitalised by the rules of headings.
         named = () if markdown.lstrip().startswith("#") else tuple(claims.names(said, langs))
         # Words are compared within a language alone; of another language's names many are translated.
         alike = any(self._sources[n].lang.partition("-")[0] in langs for n in numbers)
         return (
-            _unsaid(said, told, self._asked.figures, derived, langs)
+            _unsaid(said, told, self._repeated, derived, langs)
             or _of_something_else(said, passages, derived, langs, words=alike)
             or self._other_name(said, named, told, langs, words=alike)
             or (_open_when_closed(said, passages, langs) or _opposite(said, passages) if alike else None)
@@ -105,6 +104,11 @@ class Grounds:
     def _asked(self) -> Passage:
         return claims.passage(self._question, _langs(self._lang, self._question))
 
+    @cached_property
+    def _repeated(self) -> list[Figure]:
+        """Figures of the question that may be said again: Is it 99 euros? does not make it 99 euros."""
+        return [figure for figure in self._asked.figures if figure.family not in ("price", "percent")]
+
 
 def _langs(lang: str, said: str) -> tuple[str, ...]:
     """The languages that a text is read in: the visitor's, and what it looks like where that is sure."""
@@ -113,17 +117,11 @@ def _langs(lang: str, said: str) -> tuple[str, ...]:
 
 
 def _unsaid(
-    said: Sentence, told: Sequence[Passage], asked: Sequence[Figure], derived: Derivations, langs: Sequence[str]
+    said: Sentence, told: Sequence[Passage], repeated: Sequence[Figure], derived: Derivations, langs: Sequence[str]
 ) -> Doubt | None:
-    """A figure that is in none of the passages, does not follow from theirs, and is not repeated from the question.
-
-    Args:
-        asked: figures of the question.
-    """
+    """A figure that no passage has, that does not follow from theirs, and is not `repeated` from the question."""
     if len(said.figures) > MOST_FIGURES:
         return Doubt("figure", said.text[said.figures[MOST_FIGURES].start :][:SHOWN])
-    # Is it 99 euros? does not make it 99 euros.
-    repeated = [figure for figure in asked if figure.family not in ("price", "percent")]
     unsaid = [
         figure
         for figure in said.figures
