@@ -137,7 +137,7 @@ async def test_a_budget_ends_it_and_what_was_asked_is_published(
 ) -> None:
     edge = app.state.edge
     app.state.edge = replace(edge, settings=edge.settings.model_copy(update={"llm_model": "m"}))
-    await client.post(RUN, json=TWO | {"calls": 1, "at_once": 1})
+    await client.post(RUN, json=TWO | {"calls": 2, "at_once": 1})
     last = await over(client)
     assert (last["state"], last["run"]["spent"]) == ("done", "calls")
     assert [each["asked"] for each in last["run"]["arms"]] == [1, 0]
