@@ -40,13 +40,13 @@ from wiring.query import chat_models, judges
 from wiring.settings_file import load
 
 SETS: Mapping[str, Path] = {
-    name: Path(__file__).parent / f"{name}.yaml" for name in ("citations", "claims", "claims_blind")
+    name: Path(__file__).parent / f"{name}.yaml" for name in ("citations", "claims", "claims_wide", "claims_blind")
 }
 LANGUAGES = ("de", "en")  # the others are too few for a line of their own
 SEED = 20_261_123  # of the split; another one would let tuned sentences into the reported half
 
 Part = Literal["tune", "report", "all"]
-Set = Literal["citations", "claims", "claims_blind"]
+Set = Literal["citations", "claims", "claims_wide", "claims_blind"]
 Fault = Literal["number", "unit", "date", "time", "name", "negation", "swap"]
 
 

@@ -37,7 +37,10 @@ from pipelines.runtime.errors import WrongUse
 from schemas.trial import TrialChoices
 
 if TYPE_CHECKING:
+    from adapters.http_trials import HttpTrials
     from wiring.settings import Settings
+
+INDEXING, LOOK_AGAIN = 120.0, 1.0  # seconds that pages on their way are waited for, and between two looks
 
 GridFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="YAML file that says what is varied.")]
 OutFolder = Annotated[
@@ -129,6 +132,8 @@ def run(
             async with HttpTrials(at, experiment.grid.site, secret) as system:
                 choices = await system.choices()
                 can_be_tried(experiment.arms, choices)
+                if choices.ingest_lag and not dry_run:
+                    choices = await _indexed(system)
                 planned = experiment.planned(at, choices.system)
                 if dry_run:
                     _print_plan(experiment, planned, choices, json)
@@ -166,6 +171,18 @@ def report_again(grid: GridFile, to: OutFolder = None, json: Json = False) -> No
         except (OSError, ValidationError):
             raise WrongUse(f"{folder}: nothing was asked yet; `pagewire eval sweep` does") from None
         _tell(experiment, experiment.planned(asked.url, asked.system), folder, json)
+
+
+async def _indexed(system: HttpTrials) -> TrialChoices:
+    """The choices when the pages that were saved before are searchable, or after `INDEXING` seconds."""
+    err.print("waiting for pages that are not indexed yet")
+    for _ in range(round(INDEXING / LOOK_AGAIN)):
+        await asyncio.sleep(LOOK_AGAIN)
+        choices = await system.choices()
+        if not choices.ingest_lag:
+            return choices
+    err.print(f"{choices.ingest_lag:,} messages about pages are not indexed yet; it is asked without them")
+    return choices
 
 
 def _print_plan(experiment: Experiment, planned: list[PlannedArm], choices: TrialChoices, json: bool) -> None:

@@ -92,6 +92,9 @@ class WholeTable(Wire):
 StepKind = Literal["model", "search", "lookup", "tool", "quote", "error"]
 
 
+STEP_CHARS = 500  # of each text of a step; the last one is … where it is cut
+
+
 class Step(Wire):
     """One step of making an answer, for display. Texts are cut."""
 

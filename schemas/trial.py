@@ -116,6 +116,9 @@ class TrialChoices(Wire):
         description="Fingerprint of this version, of the settings and prompts that the site's answers hang on, and of "
         "the live index by its name, embedder and chunks: not of its pages."
     )
+    ingest_lag: int = Field(
+        default=0, description="Messages about changed pages, of all sites, that are not indexed yet."
+    )
 
 
 class TrialOrder(Wire):

@@ -132,7 +132,8 @@ def rephrase_stage(
     rewriter = None
     if chat is not None:
         store = ElasticExamples(elastic.es, elastic.indexes)
-        rewriter = Rewriter(chat, Examples(common.site_prompts, store.of_site, models))
+        examples = Examples(common.site_prompts, store.of_site, models)
+        rewriter = Rewriter(chat, examples, settings.llm_timeout)
 
     async def setup() -> None:
         if rewriter is not None:  # without one there are no examples to compare

@@ -42,7 +42,11 @@ class ModelSettings(OpenAISettings):
     """The chat model."""
 
     llm_model: str | None = Field(default=None, min_length=1, description="Chat model; none: answers quote the pages.")
-    llm_timeout: float = Field(default=30.0, gt=0, description="Seconds a model may be silent.")
+    llm_timeout: float = Field(
+        default=30.0,
+        gt=0,
+        description="Seconds a model may be silent. Rewriting a question may take a third of them, and 10 at least.",
+    )
     llm_fallback_model: str | None = Field(
         default=None,
         min_length=1,

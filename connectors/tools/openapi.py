@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlencode
@@ -38,6 +38,8 @@ _SLOT = re.compile(r"\{([^{}/]{1,64})\}")
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NO_NAME = re.compile(r"[^a-z0-9]+")
 _UNREAD = frozenset(("example", "examples", "xml", "externalDocs", "discriminator"))  # of a schema, by a model
+
+IGNORED = ("accept", "authorization", "content-type")  # headers as parameters, which OpenAPI says mean nothing
 
 Place = Literal["path", "query", "body"]
 
@@ -126,8 +128,15 @@ class Operation:
         return Request(self.method, f"{url}?{urlencode(query)}" if query else url, sent)
 
 
-def operations(document: object, ids: Iterable[str]) -> list[Operation]:
-    """The operations with these ids. Raises: BadDocument: names the operation."""
+def operations(document: object, ids: Iterable[str], header: str = "") -> list[Operation]:
+    """The operations with these ids.
+
+    Args:
+        header: that is sent along whatever the document says.
+
+    Raises: BadDocument: names the operation.
+    """
+    sent = {*IGNORED, header.lower()}
     if not isinstance(document, dict) or not str(document.get("openapi", "")).startswith("3."):
         raise BadDocument("this is no OpenAPI 3 document")
     found: dict[str, tuple[str, str, dict[str, Any], list[Any]]] = {}
@@ -141,19 +150,25 @@ def operations(document: object, ids: Iterable[str]) -> list[Operation]:
     for id in ids:
         if id not in found:
             raise BadDocument(f"there is no operation {id!r}; there are: {known}")
-        made.append(_operation(id, document, *found[id]))
+        made.append(_operation(id, document, *found[id], sent))
     return made
 
 
 def _operation(
-    id: str, document: Mapping[str, Any], method: str, path: str, said: dict[str, Any], shared: list[Any]
+    id: str,
+    document: Mapping[str, Any],
+    method: str,
+    path: str,
+    said: dict[str, Any],
+    shared: list[Any],
+    sent: Collection[str],
 ) -> Operation:
     if method not in ("get", "post"):
         raise BadDocument(f"operation {id}: {method.upper()} changes things, and only GET and POST are called")
     inliner = _Inliner(document, id)
     own = {}
     for written in (*shared, *_list(said.get("parameters"))):
-        parameter = _parameter(id, _mapping(inliner.inlined(written)))
+        parameter = _parameter(id, _mapping(inliner.inlined(written)), sent)
         if parameter is not None:
             own[parameter.name] = parameter
     if method == "post":
@@ -179,12 +194,12 @@ def _operation(
     return operation
 
 
-def _parameter(id: str, said: Mapping[str, Any]) -> Parameter | None:
+def _parameter(id: str, said: Mapping[str, Any], sent: Collection[str]) -> Parameter | None:
     name, place, required = said.get("name"), said.get("in"), said.get("required") is True
     if not isinstance(name, str) or not name:
         raise BadDocument(f"operation {id}: a parameter has no name")
     if place not in ("path", "query"):
-        if required:
+        if required and not (place == "header" and name.lower() in sent):
             raise BadDocument(f"operation {id}: parameter {name} goes into a {place}, which is not supported")
         return None
     schema = _described(_mapping(said.get("schema")), said.get("description"))

@@ -118,7 +118,7 @@ def _of_file(settings: OpenApiTools, where: str, fetch: SafeFetch) -> list[Tool]
 def _tools(settings: OpenApiTools, content: bytes, address: str, where: str, fetch: SafeFetch) -> list[Tool]:
     """Raises: SettingsError."""
     try:
-        found = operations(_read(content), settings.operations)
+        found = operations(_read(content), settings.operations, settings.header if settings.secret else "")
         tools = [_tool(each, settings, address, fetch) for each in found]
     except (yaml.YAMLError, FetchRefused, RecursionError, ValueError, TypeError) as err:
         raise SettingsError(f"{where}: {settings.openapi}: {str(err)[:500]}") from err

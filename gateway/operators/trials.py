@@ -83,6 +83,7 @@ async def list_choices(site: str, caller: MayEdit, edge: TheEdge) -> TrialChoice
     texts = await asyncio.to_thread(site_texts, settings, site, await edge.ports.texts.live(site))
     generations = (await edge.ports.rebuilds.list(site)).generations
     live = next((each for each in generations if each.state == "live"), None)
+    stages = (await edge.ports.status.status([site])).stages
     known = settings.models(site)
     return TrialChoices(
         site=site,
@@ -93,6 +94,7 @@ async def list_choices(site: str, caller: MayEdit, edge: TheEdge) -> TrialChoice
         hits=settings.flow_of(site, texts.settings).hits,
         strategy=(texts.settings.strategy or settings.site(site).strategy) if known else "quote",
         system=_fingerprint(settings, site, texts, live),
+        ingest_lag=sum(stage.lag for stage in stages if stage.lane is not None),
     )
 
 

@@ -22,7 +22,7 @@ from pipelines.query.settings import QuerySettings
 from pipelines.runtime import tracing
 from pipelines.runtime.metrics import ANSWER_SECONDS, ANSWERS, FIRST_WORD_SECONDS
 from pipelines.runtime.stage import Sender
-from schemas.answer import Answered, Failed
+from schemas.answer import STEP_CHARS, Answered, Failed
 from schemas.outcome import Became, Outcome, OutcomeEvent, OutcomeSource, ToolRun
 from schemas.query import ModelCall, Question, Rephrased, Retrieved
 from schemas.topics import OUTCOMES
@@ -191,7 +191,8 @@ def outcome(known: StageInput, end: Answered | Failed, first_word_at: datetime |
 
 def _whole(text: str) -> str:
     """A text of the trace without its last words, where it is cut: half a number would not be masked."""
-    return f"{cut(text, len(text) - HALF)} …" if text.endswith("…") else text
+    cut_short = len(text) >= STEP_CHARS and text.endswith("…")
+    return f"{cut(text, len(text) - HALF)} …" if cut_short else text
 
 
 def _of_answer(end: Answered) -> dict[str, Any]:

@@ -81,7 +81,10 @@ MADE: Mapping[Made, Maker] = {
     Made("gateway.console.playground", "_columns"): Maker(lambda: _columns(FormData({"columns": "2"})), "fullmatch"),
     Made("pipelines.evaluate.wording", "tokens"): Maker(lambda: wording.tokens("The pool is open.", "en")),
     Made("pipelines.query.answer.amounts", "_pattern"): Maker(
-        lambda: [amounts._pattern.__wrapped__(name, ("de", "en", "fr")) for name in ("free", "free-perhaps", "one")]
+        lambda: [
+            amounts._pattern.__wrapped__(name, ("de", "en", "fr"))
+            for name in ("free", "free-perhaps", "one", "units", "and-half", "past-more")
+        ]
     ),
     Made("pipelines.query.answer.cite", "_mark"): Maker(lambda: re.compile(cite._ONE)),
     Made("pipelines.query.answer.claims", "_inside_words"): Maker(
@@ -95,7 +98,7 @@ MADE: Mapping[Made, Maker] = {
     Made("pipelines.query.extractive.days", "_ordinals"): Maker(_of_days(days._ordinals, "ordinals", "weekdays")),
     Made("pipelines.query.extractive.days", "_through_of"): Maker(_of_days(days._through_of, "ordinals"), "fullmatch"),
     Made("pipelines.query.extractive.days", "_written"): Maker(_of_days(days._written, "months", "ordinals")),
-    Made("pipelines.query.answer.grounding", "_no_such_code"): Maker(
+    Made("pipelines.query.answer.other_names", "unknown_code"): Maker(
         lambda: Grounds([SOURCE], "", "en").doubt("Bus B12.", [1])
     ),
     Made("pipelines.query.translate", "protected"): Maker(lambda: protected("a", {"a b": {}, "c": {}}, "de")),

@@ -19,6 +19,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from pipelines.evaluate.measures import MEASURES
 from pipelines.runtime.errors import WrongUse
+from prompts.strict_yaml import load_safe
 from schemas.base import SiteId, problems
 from schemas.flow import FlowParts
 from schemas.trial import TrialChoices, TrialSettings
@@ -119,12 +120,12 @@ class Grid(BaseModel):
 def load_grid(path: Path) -> Grid:
     """Read a grid; its dataset is looked for beside it. Raises: BadGrid: says what is wrong."""
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = load_safe(path.read_text(encoding="utf-8"))
         grid = Grid.model_validate(document)
-    except (OSError, UnicodeError, yaml.YAMLError) as err:
-        raise BadGrid(f"{path}: cannot be read as a grid: {err}") from err
     except ValidationError as err:
         raise BadGrid(f"{path}: {problems(err)}") from err
+    except (OSError, ValueError, OverflowError, yaml.YAMLError) as err:  # a date like 2026-13-01 is a ValueError
+        raise BadGrid(f"{path}: cannot be read as a grid: {err}") from err
     if not grid.vary:
         raise BadGrid(f"{path}: vary: nothing is varied")
     for rule in (*grid.only, *grid.without):

@@ -115,8 +115,8 @@ def most_calls(case: Case, settings: TrialSettings, choices: TrialChoices) -> in
     if settings.think is not None and strategy != "quote":
         answer += settings.think - (strategy == "chain-of-thought")
     asked = len(case.history) + 1
-    # Each but the first is rephrased; of self-consistency all is asked so many times.
-    return (asked * answer + len(case.history)) * (settings.samples or 1)
+    # A question of three words or more is rephrased, the first one too; of self-consistency all is asked so many times.
+    return asked * (answer + 1) * (settings.samples or 1)
 
 
 def left(planned: Sequence[PlannedArm], cases: Sequence[Case], choices: TrialChoices) -> tuple[int, int]:
@@ -185,6 +185,7 @@ class WithinBudget:
 # Errors of settings that this system cannot apply. Every further question would fail the same way.
 NOT_TRIED = frozenset(("index-not-tried", "reranker-not-tried", "prompt-not-tried"))
 NO_CALL = "check"  # a model step that calls no model
+EXPANDED = "expand"  # a rephrasing that is a step of the trace
 
 
 class Trials(Protocol):
@@ -199,7 +200,7 @@ class TriedSystem:
     """A running system under an arm's settings.
 
     Args:
-        rephrases: whether a model rephrases questions that follow others.
+        rephrases: whether a model rephrases questions.
     """
 
     def __init__(self, trials: Trials, site: str, settings: TrialSettings, *, rephrases: bool) -> None:
@@ -248,9 +249,11 @@ class TriedSystem:
             raise WrongUse(f"{self._site}: a worker of an earlier version has answered, which tries nothing out")
 
     def _calls(self, answer: ChatResponse, *, follows: bool) -> int:
-        """The number of model calls: the answer's steps, of each sample, and the rephrasing of a follow-up."""
-        steps = sum(step.kind == "model" and step.asked != NO_CALL for step in answer.trace)
-        return (steps + (follows and self._rephrases)) * (self._settings.samples or 1)
+        """The number of model calls: the answer's steps and the rephrasing, of each sample."""
+        steps = [step.asked for step in answer.trace if step.kind == "model" and step.asked != NO_CALL]
+        # A word or two that nothing comes before are looked up as they are.
+        rephrased = self._rephrases and (answer.mode == "semantic" or follows) and EXPANDED not in steps
+        return (len(steps) + rephrased) * (self._settings.samples or 1)
 
     def _turn(self, question: str, answer: ChatResponse, lang: str) -> Turn:
         """The turn that a later question carries in its history."""

@@ -16,15 +16,22 @@ from fractions import Fraction
 from functools import cache
 
 from prompts.loader import table
-from text.figures import Figure
+from text.figures import DAY, NOON, Figure
 from text.measures import CURRENCIES, MeasureUnit, measures
 
 FREE = "free"  # `said` of a price of 0 that no figure says
 ROUNDED = Fraction(1, 20)  # a rounded figure's distance from the exact one, at most, in parts of the greater
+ROUNDED_MONTHS = Fraction(1, 10)  # the same, of months in weeks or days
+MONTH = Fraction(365, 12) * DAY  # minutes, on average
 BEFORE = 24  # characters before a figure in which words on it may stand
 GAP = 60  # characters between the parts of a phrase
 
+HALF = Fraction(1, 2)
+HOURS = 24  # of a day
+
 _ANY_PRICE = MeasureUnit(frozenset(CURRENCIES))
+_LONG = {"month", "minute"}
+_DOTTED = re.compile(r"([01]?\d|2[0-3])\.([0-5]\d)")
 _NEXT_WORD = re.compile(r"[ \u00a0]?([^\W\d_]+)")
 _CENTS = re.compile(r"[ \u00a0]")
 
@@ -49,7 +56,8 @@ def unfigured(text: str, langs: Sequence[str], taken: Sequence[Figure]) -> Itera
                 )
     for match in _pattern("parts", tuple(langs)).finditer(text):
         number, unit = _parts(tuple(langs))[" ".join(match.group().casefold().split())]
-        if _open(match.start(), match.end(), covered):
+        more = _ends("and-half", tuple(langs), text[max(0, match.start() - BEFORE) : match.end()])
+        if not more and _open(match.start(), match.end(), covered):
             insort(covered, match.span())
             yield Figure(
                 "number", *match.span(), numbers=frozenset([number]), unit=unit, vague=unit.base == {"percent"}
@@ -59,13 +67,15 @@ def unfigured(text: str, langs: Sequence[str], taken: Sequence[Figure]) -> Itera
         one = next(filter(None, (measures(lang).unit(word[1]) for lang in langs)), None) if word else None
         if word and one and not one.base & _ANY_PRICE.base and _open(match.start(), word.end(), covered):
             insort(covered, (match.start(), word.end()))
-            yield Figure("number", match.start(), word.end(), numbers=frozenset([Fraction(1)]), unit=one, vague=True)
+            counted = Figure("number", match.start(), word.end(), numbers=frozenset([Fraction(1)]), unit=one)
+            made = _measured(text, counted, tuple(langs))
+            yield replace(made, vague=made.end == word.end())
 
 
 def spelled(text: str, found: Sequence[Figure], langs: Sequence[str]) -> Iterator[Figure]:
-    """The figures, `two euros fifty` as one price; an hour in words (half past six) claims nothing."""
+    """The figures with what stands around them: `two euros fifty` is one price, `half past six` a time of day."""
     price: Figure | None = None
-    for each in found:
+    for each in (_measured(text, figure, tuple(langs)) for figure in found):
         counted = each.spelled and each.unit is None
         if price and counted and _CENTS.fullmatch(text, price.end, each.start):
             numbers = frozenset(whole + part / 100 for whole in price.numbers for part in each.numbers)
@@ -76,10 +86,63 @@ def spelled(text: str, found: Sequence[Figure], langs: Sequence[str]) -> Iterato
             yield price
         price = each if each.spelled and each.family == "price" else None
         if price is None:
-            before = text[max(0, each.start - BEFORE) : each.start]
-            yield replace(each, vague=True) if counted and _ends("clock", tuple(langs), before) else each
+            yield _clock(text, each, tuple(langs))
     if price:
         yield price
+
+
+def _measured(text: str, figure: Figure, langs: tuple[str, ...]) -> Figure:
+    """The figure with what stands behind it: 50 cents are a price, an hour and a half are ninety minutes."""
+    if figure.kind != "number":
+        return figure
+    behind = text[figure.end : figure.end + BEFORE].casefold()
+    if figure.unit and behind.startswith(_phrases("old", langs)):  # a ten-year-old is an example
+        return replace(figure, vague=True)
+    name = "units" if figure.unit is None else "and-half"
+    match = _pattern(name, langs).match(text, figure.end) or _pattern(name, langs).match(text, figure.end + 1)
+    if figure.unit is None and (more := _pattern("and-half", langs).match(text, figure.end + 1)):  # and a half hours
+        word = _NEXT_WORD.match(text, more.end())
+        if unit := next(filter(None, (measures(lang).unit(word[1]) for lang in langs)), None) if word else None:
+            numbers = frozenset(number + HALF for number in figure.numbers)
+            return replace(
+                figure, end=word.end() if word else more.end(), numbers=numbers, unit=unit, times=frozenset()
+            )
+    if match and figure.unit is None:
+        factor, unit = _parts(langs, "units")[match.group().casefold()]
+        unit = replace(_ANY_PRICE if unit.base == {"price"} else unit, factor=factor)
+        return replace(figure, end=match.end(), unit=unit, times=frozenset())
+    if match:
+        figure = replace(figure, end=match.end(), numbers=frozenset(number + HALF for number in figure.numbers))
+    if _ends("hours", langs, text[figure.start : match.start() if match else figure.end]):  # sept heures et demie
+        minutes = {int(number * 60) for number in figure.numbers if number <= DAY // 60}
+        return replace(figure, times=frozenset(at % DAY for m in minutes for at in (m, m + NOON * (m <= NOON))))
+    return figure
+
+
+def _clock(text: str, figure: Figure, langs: tuple[str, ...]) -> Figure:
+    """A time of day, where an hour stands behind words for one. Where its minutes are unknown, it claims nothing."""
+    if figure.kind != "number":
+        return figure
+    before = text[max(0, figure.start - BEFORE) : figure.start]
+    hour = max(figure.numbers)
+    dotted = _DOTTED.fullmatch(text, figure.start, figure.end)  # at 4.30
+    if dotted:
+        hour = Fraction(dotted[1]) + Fraction(int(dotted[2]), 60)
+    if figure.unit or (hour.denominator > 1 and not dotted) or hour > HOURS or not _ends("clock", langs, before):
+        return figure
+    said = f" {before.casefold().rstrip()}"
+    offset = next((n for phrase, (n, _) in _parts(langs, "past").items() if said.endswith(f" {phrase}")), None)
+    half = _pattern("and-half", langs).match(text, figure.end + 1)
+    if offset is None or (figure.spelled and not half and _pattern("past-more", langs).match(text, figure.end + 1)):
+        return replace(figure, vague=figure.spelled)
+    at = int(hour * 60 + offset + 30 * (half is not None))
+    times = frozenset((at % DAY, (at + NOON) % DAY) if at <= NOON else (at % DAY,))
+    return replace(figure, kind="time", times=times, end=half.end() if half else figure.end)
+
+
+def is_rounded(claimed: Figure, text: str, langs: Sequence[str]) -> bool:
+    """Whether a word before the figure says that it is about as much: about 48,000."""
+    return _ends("about", tuple(langs), text[max(0, claimed.start - BEFORE) : claimed.start])
 
 
 def nearly(claimed: Figure, text: str, langs: Sequence[str], others: Iterable[Figure], other_text: str) -> bool:
@@ -92,13 +155,17 @@ def nearly(claimed: Figure, text: str, langs: Sequence[str], others: Iterable[Fi
     if claimed.kind != "number":
         return False
     before = text[max(0, claimed.start - BEFORE) : claimed.start]
-    about, under, to = (_ends(name, tuple(langs), before) for name in ("about", "under", "to"))
+    about, under, to = (
+        is_rounded(claimed, text, langs),
+        *(_ends(name, tuple(langs), before) for name in ("under", "to")),
+    )
     if not (about or under or to):
         return False
     for other in others:
-        if other.kind != "number" or not _comparable(claimed, other):
+        if other.kind != "number" or not (_comparable(claimed, other) or {claimed.family, other.family} == _LONG):
             continue
-        if about and any(abs(a - b) <= ROUNDED * max(a, b) for a in _values(claimed) for b in _values(other)):
+        rounded = ROUNDED if _comparable(claimed, other) else ROUNDED_MONTHS
+        if about and any(abs(a - b) <= rounded * max(a, b) for a in _values(claimed) for b in _values(other)):
             return True
         there = other_text[max(0, other.start - BEFORE) : other.start]
         step = (
@@ -107,6 +174,15 @@ def nearly(claimed: Figure, text: str, langs: Sequence[str], others: Iterable[Fi
         if step and any(number + step in other.numbers for number in claimed.numbers):
             return True
     return False
+
+
+def before(text: str, figure: Figure, langs: Sequence[str]) -> bool:
+    """Whether a duration is so long before something: an hour before it closes."""
+    return bool(_pattern("before", tuple(langs)).match(text, figure.end + 1))
+
+
+def of_part_of_day(words: str, langs: Sequence[str]) -> bool:
+    return bool(_pattern("day-part", tuple(langs)).search(words))
 
 
 @cache
@@ -131,7 +207,8 @@ def _comparable(one: Figure, other: Figure) -> bool:
 
 
 def _values(figure: Figure) -> Iterator[Fraction]:
-    return (number * (figure.unit.factor if figure.unit else 1) for number in figure.numbers)
+    factor = (figure.unit.factor if figure.unit else 1) * (MONTH if figure.family == "month" else 1)
+    return (number * factor for number in figure.numbers)
 
 
 @cache
@@ -147,9 +224,9 @@ def _endings(name: str, langs: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @cache
-def _parts(langs: tuple[str, ...]) -> dict[str, tuple[Fraction, MeasureUnit]]:
+def _parts(langs: tuple[str, ...], name: str = "parts") -> dict[str, tuple[Fraction, MeasureUnit]]:
     found = {}
-    for phrase in _phrases("parts", langs):
+    for phrase in _phrases(name, langs):
         said, _, meant = phrase.partition("=")
         number, unit = meant.split()
         found[said.strip()] = (Fraction(number), MeasureUnit(frozenset([unit])))

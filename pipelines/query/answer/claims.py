@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from operator import attrgetter
 
-from pipelines.query.answer.amounts import FREE, limits, paying, spelled, unfigured
+from pipelines.query.answer.amounts import FREE, limits, of_part_of_day, paying, spelled, unfigured
 from prompts.loader import table
 from text.figures import Figure, figures, weekdays_between
 from text.language import stopwords
 from text.markdown import cells, inline, plain
+from text.measures import measures
 from text.sentences import split
 from text.words import STEM, words
 
@@ -35,6 +36,7 @@ _NAME_WORD = re.compile(r"(?<!\w)[^\W\d_][\w'’-]*")
 _NUMBER_SIGN = re.compile(r"(?<!\w)nos?\.(?=\s?\d)", re.IGNORECASE)  # No. 5 denies nothing
 _POSSESSIVE = re.compile(r"['’]s?$")
 _HOUSE = re.compile(r" (\d{1,4}[a-z]?)(?!\w|[.,:]\d)")
+NOUNS_ARE_CAPITALISED = frozenset(("de", "lb"))
 _TITLES = frozenset(
     (
         *("Dr", "Frau", "Herr", "Herrn", "Madame", "Mlle", "Mme", "Monsieur", "Mr", "Mrs", "Ms", "Pan", "Pani", "Prof"),
@@ -72,6 +74,7 @@ class Name:
     words: tuple[str, ...]
     number: str
     first: bool  # the sentence begins with it
+    title: str  # the word right before them, where it says of what they are a name: via, place, Frau; else empty
 
 
 @dataclass(frozen=True)
@@ -119,33 +122,40 @@ def passage(markdown: str, langs: Sequence[str]) -> Passage:
 
 def names(said: Sentence, langs: Sequence[str]) -> Iterator[Name]:
     """What may be a name: neither days nor months, no word that begins a sentence because it has to."""
+    nouns = langs[-1] in NOUNS_ARE_CAPITALISED
     taken = [figure for figure in said.figures if figure.kind in ("date", "weekday", "address")]
     dull = _dull(tuple(langs))
     run: list[str] = []
-    end, first = 0, False
+    end, first, before, title = 0, False, "", ""
     for match in _NAME_WORD.finditer(said.text):
         word = _POSSESSIVE.sub("", match.group())
         name = word[:1].isupper() and word.casefold() not in dull and word not in _TITLES
         name = name and not _in_figure(taken, match.start(), match.end())
+        name = name and not (nouns and measures(langs[-1]).unit(word))  # anderthalb Wochen
         if run and not (name and said.text[end : match.start()] == " "):
-            yield _named(run, said.text, end, first)
+            yield _named(run, said.text, end, first, title)
             run = []
         if name:
             first = first if run else not any(map(str.isalnum, said.text[: match.start()]))
+            title = title if run else before
             run.append(word)
             end = match.end()
+        tells = word in _TITLES or not (nouns or name or word.casefold() in dull)
+        before = word.casefold() if tells and said.text[match.end() : match.end() + 1] == " " else ""
     if run:
-        yield _named(run, said.text, end, first)
+        yield _named(run, said.text, end, first, title)
 
 
-def _named(run: Sequence[str], text: str, end: int, first: bool) -> Name:
+def _named(run: Sequence[str], text: str, end: int, first: bool, title: str) -> Name:
     house = _HOUSE.match(text, end)
-    return Name(tuple(run), house[1] if house else "", first)
+    return Name(tuple(run), house[1] if house else "", first, title)
 
 
 def _neighbours(name: Name) -> Iterator[tuple[str, str]]:
     folded = [word.casefold() for word in name.words]
     yield from zip(folded, [*folded[1:], name.number], strict=True)
+    if name.title:
+        yield name.title, folded[0]
 
 
 def _cuts(text: str, found: Sequence[Figure]) -> Iterator[tuple[int, int]]:
@@ -195,6 +205,15 @@ def _clause(text: str, begin: int, end: int, found: Sequence[Figure], langs: Seq
     )
 
 
+def says_open(text: str, langs: tuple[str, ...]) -> bool:
+    return not _listed("openings", langs).isdisjoint(words(text))
+
+
+def is_closed(clause: Clause, langs: tuple[str, ...]) -> bool:
+    """Whether a clause denies something of whole days, and not of an afternoon."""
+    return clause.denies and not of_part_of_day(clause.text, langs)
+
+
 def _with_days(clauses: Sequence[Clause]) -> Iterator[Clause]:
     """`Mon, Tue 9-12, 14-18, Wed closed`: days hold for the hours behind them, until others come."""
     current: frozenset[int] = frozenset()
@@ -225,19 +244,21 @@ def _blank(match: re.Match[str]) -> str:
     return " " * len(match.group())
 
 
-def _said_to_deny(langs: tuple[str, ...]) -> Iterator[str]:
-    return (word for lang in langs for word in table("negations").get(lang.partition("-")[0], "").split())
+@cache
+def _listed(name: str, langs: tuple[str, ...]) -> frozenset[str]:
+    """The words of a table by language."""
+    return frozenset(word for lang in langs for word in table(name).get(lang.partition("-")[0], "").split())
 
 
 @cache
 def _denials(langs: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(word for word in _said_to_deny(langs) if "'" not in word)
+    return frozenset(word for word in _listed("negations", langs) if "'" not in word)
 
 
 @cache
 def _inside_words(langs: tuple[str, ...]) -> re.Pattern[str]:
     """Parts of words that deny: n't at an end, n' at a beginning. The apostrophe says where. And whole words: can't."""
-    parts = [word.split("'") for word in _said_to_deny(langs) if "'" in word]
+    parts = [word.split("'") for word in sorted(_listed("negations", langs)) if "'" in word]
     either = [
         rf"(?<{'=' if behind and len(before) == 1 else '!'}\w){before}['’ʼ]{behind}(?{'!' if behind else '='}\w)"
         for before, behind in parts

@@ -11,31 +11,29 @@ Measured by `python -m bench citations`; the thresholds were chosen on its tuned
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from itertools import zip_longest
 
 from pipelines.query.answer import claims
-from pipelines.query.answer.amounts import FREE, nearly
+from pipelines.query.answer.amounts import FREE, is_rounded, nearly
 from pipelines.query.answer.claims import Clause, Name, Passage, Sentence
+from pipelines.query.answer.derived import Derivations
+from pipelines.query.answer.other_names import other_name, unknown_code
 from schemas.answer import DoubtKind
 from schemas.query import Source
 from text.figures import COUNTED, Figure
 from text.language import spoken
-from text.words import words
 
 SAME_SAYING = 0.6  # share of a clause's words that a passage's must have to speak of the same thing
 SAME_ENOUGH = 0.1  # less of them than the best one has, and another clause still speaks of it
 SHARED = 2  # words that two clauses about the same thing have in common at least
 NEARER = 2  # words more in common with another figure's clause than with its own
+MOST_DERIVED = 4  # figures of a sentence that may follow from others
 MOST_FIGURES = 250  # of a sentence or a table's row that are compared; a longer one is not read
 SHOWN = 40  # characters of what is in doubt for its length
-NAME_ENDING = 4  # letters that the names of two streets have in common: Gartenstraße, Lindenstraße
-SHORTEST_NAME, CASE_ENDING = 4, 2  # letters of a name, and of what a case adds to it
-NOUNS_ARE_CAPITALISED = frozenset(("de", "lb"))
-
-_CODE = re.compile(r"(?<!\w)(?=[A-Z-]{0,30}\d)(?=\d{0,30}[A-Z])[A-Z\d-]{2,40}(?!\w)")  # B12, N2
 
 
 @dataclass(frozen=True)
@@ -69,17 +67,26 @@ class Grounds:
         langs = _langs(self._lang, markdown)
         said = claims.sentence(markdown, langs)
         told = [self._told, *passages]
+        read = dict.fromkeys((*langs, *(self._sources[n].lang for n in numbers)))
+        derived = Derivations(told, said.figures, self._asked.figures, tuple(read))
         # A heading's words are capitalised by the rules of headings.
         named = () if markdown.lstrip().startswith("#") else tuple(claims.names(said, langs))
         # Words are compared within a language alone; of another language's names many are translated.
         alike = any(self._sources[n].lang.partition("-")[0] in langs for n in numbers)
         return (
-            _unsaid(said, told, self._repeated, langs)
-            or _of_something_else(said, passages, words=alike)
-            or _no_such_code(said, [*told, self._asked])
-            or (_other_name(named, [*told, self._asked], nouns=langs[-1] in NOUNS_ARE_CAPITALISED) if alike else None)
-            or (_opposite(said, passages) if alike else None)
+            _unsaid(said, told, self._repeated, derived, langs)
+            or _of_something_else(said, passages, derived, langs, words=alike)
+            or self._other_name(said, named, told, langs, words=alike)
+            or (_open_when_closed(said, passages, langs) or _opposite(said, passages) if alike else None)
         )
+
+    def _other_name(
+        self, said: Sentence, named: Iterable[Name], told: Sequence[Passage], langs: Sequence[str], *, words: bool
+    ) -> Doubt | None:
+        told = [*told, self._asked]
+        nouns = langs[-1] in claims.NOUNS_ARE_CAPITALISED
+        name = unknown_code(said, told) or (other_name(named, told, nouns=nouns) if words else None)
+        return Doubt("name", name) if name else None
 
     def _passage(self, n: int) -> Passage:
         if n not in self._read:
@@ -109,33 +116,50 @@ def _langs(lang: str, said: str) -> tuple[str, ...]:
     return (lang, *(heard if len(heard) == 1 else ()))
 
 
-def _unsaid(said: Sentence, told: Sequence[Passage], repeated: Sequence[Figure], langs: Sequence[str]) -> Doubt | None:
-    """A figure that is in none of the passages, and is not `repeated` from the question."""
+def _unsaid(
+    said: Sentence, told: Sequence[Passage], repeated: Sequence[Figure], derived: Derivations, langs: Sequence[str]
+) -> Doubt | None:
+    """A figure that no passage has, that does not follow from theirs, and is not `repeated` from the question."""
     if len(said.figures) > MOST_FIGURES:
         return Doubt("figure", said.text[said.figures[MOST_FIGURES].start :][:SHOWN])
-    for figure in said.figures:
-        if figure.vague:
-            continue
-        counted = figure.spelled and figure.unit is None  # three ways:
-        if counted and (max(figure.numbers) < COUNTED or said.text.rstrip().endswith(":")):
-            continue
-        if figure.kind == "weekday" and said.whole.denies:
-            continue  # closed on a day that the hours do not name
-        if figure.kind == "weekday":
-            borne = any(passage.any_day or figure.times <= passage.days for passage in told)
-        elif figure.kind == "address":
-            borne = any(figure.said in passage.folded for passage in told)
-        else:
-            borne = any(other.bears(figure) for passage in told for other in passage.figures)
-            borne = borne or (counted and any(_counts_in(figure, said.text, passage) for passage in told))
-            borne = borne or any(
-                nearly(figure, said.text, langs, part.figures, part.text)
-                for passage in told
-                for part in passage.sentences
-            )
-        if not borne and not any(other.bears(figure) for other in repeated):
+    unsaid = [
+        figure
+        for figure in said.figures
+        if not _borne(figure, said, told, langs) and not any(other.bears(figure) for other in repeated)
+    ]
+    if not unsaid:
+        return None
+    ways = [derived.ways(figure) for figure in unsaid[:MOST_DERIVED]]
+    # Three days at 5 euros are 15 euros, although the page does not say "three days".
+    counts = frozenset[Fraction]().union(*filter(None, ways))
+    for figure, way in zip_longest(unsaid, ways):
+        if way is None and not counts & figure.numbers:
             return Doubt("figure", said.text[figure.start : figure.end])
     return None
+
+
+def _borne(figure: Figure, said: Sentence, told: Sequence[Passage], langs: Sequence[str]) -> bool:
+    """Whether a passage has the figure, or the figure claims nothing."""
+    counted = figure.kind == "number" and figure.spelled and figure.unit is None  # three ways:
+    if figure.vague or (counted and (max(figure.numbers) < COUNTED or said.text.rstrip().endswith(":"))):
+        return True
+    if figure.kind == "weekday":  # closed on a day that the hours do not name
+        return said.whole.denies or any(passage.any_day or figure.times <= passage.days for passage in told)
+    if figure.kind == "address":
+        return any(figure.said in passage.folded for passage in told)
+    return (
+        any(_bears(other, figure) for passage in told for other in passage.figures)
+        or (counted and any(_counts_in(figure, said.text, passage) for passage in told))
+        or any(
+            nearly(figure, said.text, langs, part.figures, part.text) for passage in told for part in passage.sentences
+        )
+    )
+
+
+def _bears(other: Figure, figure: Figure) -> bool:
+    if (other.unit or figure.unit) and other.times & figure.times:  # sept heures
+        return True
+    return other.bears(figure) and not (other.kind == "time" and figure.unit)  # 2 pm says nothing of two months
 
 
 def _counts_in(figure: Figure, text: str, passage: Passage) -> bool:
@@ -144,7 +168,9 @@ def _counts_in(figure: Figure, text: str, passage: Passage) -> bool:
     return any(word.startswith(begins) for word in passage.words)
 
 
-def _of_something_else(said: Sentence, passages: Sequence[Passage], *, words: bool) -> Doubt | None:
+def _of_something_else(
+    said: Sentence, passages: Sequence[Passage], derived: Derivations, langs: Sequence[str], *, words: bool
+) -> Doubt | None:
     """A figure that the passages say of another day, or, by `words`, next to the words of another figure."""
     theirs = [clause for passage in passages for clause in passage.clauses if clause.figures]
     counting = [clause for clause in said.clauses if clause.figures]
@@ -152,9 +178,15 @@ def _of_something_else(said: Sentence, passages: Sequence[Passage], *, words: bo
     for mine in [said.whole] if len(counting) == 1 else counting:
         has = [[_has(clause, figure) for clause in theirs] for figure in mine.figures]
         for figure, where in zip(mine.figures, has, strict=True):
-            if figure.kind in ("weekday", "address", "phone") or figure.vague or not any(where):
+            claimed = figure.kind not in ("weekday", "address", "phone") and not (
+                figure.vague or _in_words(figure) or is_rounded(figure, said.text, langs)
+            )
+            if not claimed or not any(where):
                 continue
             homes = [clause for clause, there in zip(theirs, where, strict=True) if there]
+            # 10 euros that members save are none of ten lessons.
+            if not any(_same_family(clause, figure) for clause in homes) and derived.ways(figure) is not None:
+                continue
             # One whose own figure the sentence says as well is no rival: 80 euros instead of 95.
             alike = [there for other, there in zip(mine.figures, has, strict=True) if other.family == figure.family]
             rivals = [
@@ -177,6 +209,14 @@ def _has(clause: Clause, figure: Figure) -> bool:
     return any(other.bears(figure) for other in clause.figures)
 
 
+def _in_words(figure: Figure) -> bool:
+    return figure.kind == "time" and figure.spelled
+
+
+def _same_family(clause: Clause, figure: Figure) -> bool:
+    return any(other.family == figure.family and other.bears(figure) for other in clause.figures)
+
+
 def _nearer(mine: Clause, rivals: Iterable[Clause], homes: Iterable[Clause], least: int) -> bool:
     """Whether a clause shares words with a rival that are not at home, and hardly any the other way round."""
     # A figure without words of its own goes on with those before it: at 15:30 and 16:30.
@@ -190,56 +230,14 @@ def _nearer(mine: Clause, rivals: Iterable[Clause], homes: Iterable[Clause], lea
     )
 
 
-def _no_such_code(said: Sentence, told: Sequence[Passage]) -> Doubt | None:
-    for code in _CODE.findall(said.text):
-        whole = re.compile(rf"(?<!\w){re.escape(code.casefold())}(?!\w)")
-        if not any(whole.search(passage.folded) for passage in told):
-            return Doubt("name", code)
+def _open_when_closed(said: Sentence, passages: Sequence[Passage], langs: Sequence[str]) -> Doubt | None:
+    """Whether something is open on a day that the passages only name with a denial."""
+    for mine in said.clauses:
+        if mine.days and not mine.denies and claims.says_open(mine.text, tuple(langs)):
+            on_it = [c for p in passages for c in p.clauses if c.days & mine.days]
+            if on_it and all(claims.is_closed(clause, tuple(langs)) for clause in on_it):
+                return Doubt("negation", mine.text)
     return None
-
-
-def _other_name(named: Iterable[Name], told: Sequence[Passage], *, nouns: bool) -> Doubt | None:
-    """A name that the passages do not have, where they have nothing of it or another word at its place.
-
-    Args:
-        nouns: all nouns are capitalised.
-    """
-    known = frozenset(word for passage in told for word in passage.words)
-    neighbours = frozenset(pair for passage in told for pair in passage.neighbours)
-    for name in named:
-        there = [_known(word, known) for word in name.words]
-        if all(there):
-            continue
-        # Where nouns are capitalised, a sentence may begin with two capitals that are no name.
-        whole = len(name.words) > 1 and not any(there) and not (nouns and name.first)
-        if whole or _rivalled(name, there, neighbours):
-            return Doubt("name", " ".join(name.words))
-        ending = name.words[-1].casefold()[-NAME_ENDING:] if nouns else ""
-        elsewhere = any(number == name.number and word.endswith(ending) for word, number in neighbours)
-        if name.number and not there[-1] and elsewhere:
-            return Doubt("name", f"{name.words[-1]} {name.number}")
-    return None
-
-
-def _known(word: str, known: frozenset[str]) -> bool:
-    """Whether the passages have the word, perhaps in another case: Kesslers; of Mill-Lane both parts."""
-    return all(part in known or any(_case_of(part, other) for other in known) for part in words(word))
-
-
-def _case_of(word: str, other: str) -> bool:
-    short, long = sorted((word, other), key=len)
-    return len(short) >= SHORTEST_NAME and len(long) - len(short) <= CASE_ENDING and long.startswith(short)
-
-
-def _rivalled(name: Name, there: Sequence[bool], neighbours: frozenset[tuple[str, str]]) -> bool:
-    """Whether the passages have another word at the place of one that they do not have: Helen Marsh, Susan Marsh."""
-    folded = [word.casefold() for word in name.words]
-    return any(
-        (i > 0 and there[i - 1] and any(first == folded[i - 1] and second.isalpha() for first, second in neighbours))
-        or (i + 1 < len(folded) and there[i + 1] and any(second == folded[i + 1] for _, second in neighbours))
-        for i, known in enumerate(there)
-        if not known
-    )
 
 
 def _opposite(said: Sentence, passages: Sequence[Passage]) -> Doubt | None:
@@ -257,7 +255,8 @@ def _opposite(said: Sentence, passages: Sequence[Passage]) -> Doubt | None:
 def _alike(mine: Clause, theirs: Iterable[Clause]) -> Iterator[tuple[float, Clause]]:
     for other in theirs:
         shared = len(mine.saying & other.saying)
-        # Not open on Sundays is not the opposite of open on weekdays.
+        # Not open on Sundays is not the opposite of open on weekdays, and not in August not the opposite of in May.
         same_days = not mine.days or bool(mine.days & other.days)
-        if shared >= SHARED and same_days:
+        same_dates = all(_has(other, figure) for figure in mine.figures if figure.kind == "date")
+        if shared >= SHARED and same_days and same_dates:
             yield shared / len(mine.saying), other

@@ -11,6 +11,7 @@ import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import structlog
 
@@ -28,6 +29,7 @@ from text.words import count_words
 logger = structlog.get_logger(__name__)
 
 PATIENCE = 10.0  # seconds a rewriting may take: without it the answer is a little worse, but it comes
+OF_SILENCE = 3  # parts of the seconds that a model may be silent: a rewriting may take one of them, where that is more
 OUTPUT_TOKENS = 200  # what a rewriting may cost
 MAX_REPHRASED = 600  # characters: longer is an answer or a list, not a question
 GROWTH = 4  # times the original plus room for what the conversation adds; more is an answer
@@ -42,6 +44,12 @@ class Rewriter:
 
     models: ChatModels
     examples: ExamplePicker
+    silence: float = 0.0  # seconds that a model may be silent, as the settings say
+
+    def patience(self, request: Question) -> float:
+        """Seconds for this question: more where the settings know a slow model, and half of what is left at most."""
+        left = (request.deadline - datetime.now(UTC)).total_seconds()
+        return max(PATIENCE, min(self.silence / OF_SILENCE, left / 2))
 
 
 def search_mode(question: str, short_words: int) -> SearchMode:
@@ -127,15 +135,16 @@ async def rewrite(
         history_messages=HISTORY_MESSAGES,
         terms=terms_back(prompt_set.searched_by(site), request.question),
     )
+    seconds = rewriter.patience(request)
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(seconds):
             # Examples of repeated questions would teach it to repeat.
             shots = await rewriter.examples.pick("rephrase", request, lang) if repeats else None
             messages = prompt.messages(asks, lang, shots)
             model = rewriter.models.of(request.site, "rephrase", request.request_id)
             completion = await model.complete(messages, max_tokens=OUTPUT_TOKENS)
     except TimeoutError:
-        logger.warning("not rephrased", code="timeout", seconds=PATIENCE)
+        logger.warning("not rephrased", code="timeout", seconds=round(seconds))
         return None, Usage()
     except PagewireError as err:
         logger.warning("not rephrased", code=err.code, error=str(err))

@@ -14,7 +14,7 @@ from gateway.app import create_app
 from pipelines.evaluate.dataset import Case
 from pipelines.runtime.errors import Retryable, WrongUse
 from schemas.answer import Answered, Done, Failed, QuestionRephrased, SourcesFound, Step, TrialFindings, Usage
-from schemas.query import FoundPage, Question, Trial
+from schemas.query import FoundPage, Question, SearchMode, Trial
 from schemas.trial import TrialSettings
 from tests.asking import source
 from tests.edge import ADMIN, CHAT_ANYWHERE, edge_settings
@@ -22,7 +22,7 @@ from tests.fakes.ports import FakeAnswers, FakeIntake, FakePorts
 
 CASE = Case(id="card", question="And for adults?", lang="en", history=("What does a card cost?",), pages=("p1",))
 LIBRARY = source(1, "A card costs 18 euros.").model_copy(update={"cited": True})
-STEPS = [("rephrase", "x"), ("answer", "18 characters"), ("check", "left out: 1")]
+STEPS = [("think", "x"), ("answer", "18 characters"), ("check", "left out: 1")]
 PAGES = tuple(FoundPage(page_id=f"p{number}", lang="en") for number in range(12))
 
 
@@ -66,7 +66,7 @@ async def test_a_case_and_what_was_asked_before_it_are_tried_under_the_settings(
     assert (seen.case, seen.answer, seen.grade, seen.cited, seen.failed) == ("card", turn.answer, 1, ("p1",), None)
     assert [each.page for each in seen.found] == [f"p{number}" for number in range(10)]
     assert (seen.prompt_tokens, seen.completion_tokens) == (14, 6)
-    assert seen.calls == 5  # two steps of each answer (that one was left out is told by none), and the rephrasing
+    assert seen.calls == 6  # of each question two steps (no model tells that one was left out), and the rephrasing
     assert seen.ms > 0
 
 
@@ -74,6 +74,21 @@ async def test_without_a_model_nothing_is_rephrased_by_one(tmp_path: Path) -> No
     async with town(fakes(), tmp_path) as site:
         assert (await site.choices()).strategy == "quote"
         assert (await site.under(TrialSettings())(CASE)).calls == 4
+
+
+@pytest.mark.parametrize(("mode", "asked", "calls"), [("keyword", "think", 5), ("semantic", "expand", 4)])
+async def test_a_rephrasing_is_counted_once_and_where_there_was_one(
+    tmp_path: Path, mode: SearchMode, asked: str, calls: int
+) -> None:
+    def said(question: Question) -> list[Any]:
+        rephrased, found, end, done = answer(question)
+        first = end.trace[0].model_copy(update={"asked": asked})
+        end = end.model_copy(update={"trace": (first, *end.trace[1:])})
+        return [rephrased.model_copy(update={"mode": mode}), found, end, done]
+
+    async with town(fakes(said), tmp_path, llm_model="m") as site:
+        await site.choices()
+        assert (await site.under(TrialSettings())(CASE)).calls == calls
 
 
 async def test_a_question_that_fails_is_kept_with_its_code(tmp_path: Path) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from cli import experiment
 from cli.main import app
 from pipelines.evaluate.dataset import dumped
 from pipelines.runtime import logs
@@ -33,6 +34,7 @@ class Town(Answering):
 
     now: Answering
     knows: TrialChoices
+    lags: ClassVar[list[int]]
 
     def __init__(self, url: str, site: str, key: Any) -> None:
         pass
@@ -44,7 +46,8 @@ class Town(Answering):
         pass
 
     async def choices(self) -> TrialChoices:
-        return Town.knows
+        lag = Town.lags.pop(0) if len(Town.lags) > 1 else Town.lags[0]
+        return Town.knows.model_copy(update={"ingest_lag": lag})
 
     def under(self, settings: Any) -> Any:
         return Town.now.under(settings)
@@ -63,7 +66,7 @@ def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Town]:
     monkeypatch.setattr("adapters.http_trials.HttpTrials", Town)
     Path("town.yaml").write_text(dumped(dataset(60), ".yaml"), encoding="utf-8")
     written()
-    Town.now, Town.knows = Answering(), choices()
+    Town.now, Town.knows, Town.lags = Answering(), choices(), [0]
     return Town
 
 
@@ -98,7 +101,7 @@ def test_a_dry_run_asks_nothing(town: type[Town]) -> None:
     town.knows = choices("large")
     written(base={"strategy": "chain-of-thought"})
     told = json.loads(run("sweep", "hits.yaml", "--dry-run", "--json").stdout)
-    assert (told["arms"][0], told["to_ask"], told["most_calls"]) == ("base", 240, 480)
+    assert (told["arms"][0], told["to_ask"], told["most_calls"]) == ("base", 240, 720)
 
 
 def test_a_budget_stops_it_and_the_same_command_goes_on(town: type[Town]) -> None:
@@ -110,6 +113,21 @@ def test_a_budget_stops_it_and_the_same_command_goes_on(town: type[Town]) -> Non
     asked = len(town.now.asked)
     assert asked < 60
     assert run("sweep", "hits.yaml").exit_code == 0
+    assert len(town.now.asked) == 240
+
+
+@pytest.mark.parametrize(("lags", "late"), [([7, 3, 0], False), ([7, 5], True)])
+def test_pages_on_their_way_are_waited_for(
+    town: type[Town], monkeypatch: pytest.MonkeyPatch, lags: list[int], late: bool
+) -> None:
+    monkeypatch.setattr(experiment, "LOOK_AGAIN", 0.001)
+    monkeypatch.setattr(experiment, "INDEXING", 0.01)
+    Town.lags = list(lags)
+    done = run("sweep", "hits.yaml")
+    assert done.exit_code == 0, done.output
+    assert "waiting for pages that are not indexed yet" in done.stderr
+    assert ("5 messages about pages are not indexed yet; it is asked without them" in done.stderr) == late
+    assert Town.lags == lags[-1:]
     assert len(town.now.asked) == 240
 
 

@@ -76,8 +76,8 @@ async def test_what_it_costs_is_said_before_and_nothing_is_asked(
     edge = app.state.edge
     app.state.edge = replace(edge, settings=edge.settings.model_copy(update={"llm_model": "m"}))
     plan = (await client.post(f"{RUN}:plan", json=TWO | {"judge": ["score", "rubrics"]})).json()
-    # Of a model each question one call, and one that rephrases the follow-up: 5 an arm; two calls of the judge a case.
-    assert (plan["calls"], plan["judge"], plan["judge_calls"]) == (10, "m", 12)
+    # Of a model each question two calls, one of them rephrases it: 8 an arm; two calls of the judge a case.
+    assert (plan["calls"], plan["judge"], plan["judge_calls"]) == (16, "m", 12)
     assert fakes.answers.asked == []
     assert (await client.get(RUN)).json()["state"] is None
 
@@ -137,7 +137,7 @@ async def test_a_budget_ends_it_and_what_was_asked_is_published(
 ) -> None:
     edge = app.state.edge
     app.state.edge = replace(edge, settings=edge.settings.model_copy(update={"llm_model": "m"}))
-    await client.post(RUN, json=TWO | {"calls": 1, "at_once": 1})
+    await client.post(RUN, json=TWO | {"calls": 2, "at_once": 1})
     last = await over(client)
     assert (last["state"], last["run"]["spent"]) == ("done", "calls")
     assert [each["asked"] for each in last["run"]["arms"]] == [1, 0]

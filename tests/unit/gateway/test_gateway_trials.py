@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import httpx
 import pytest
@@ -15,6 +15,7 @@ from pipelines.runtime.errors import Retryable
 from pipelines.runtime.settings import StrategyName
 from prompts.loader import written
 from schemas.answer import Answered, Failed, PromptMessage, TrialFindings, Usage
+from schemas.http import StageStatus
 from schemas.query import Gate, Question, Trial, Tuned
 from schemas.rebuild import RebuildOrder
 from schemas.trial import TrialStrategy
@@ -254,9 +255,16 @@ async def test_the_search_and_the_thinking_are_tried(client: httpx.AsyncClient, 
     assert [question.trial for question in fakes.answers.asked] == [Trial.model_validate(wanted)]
 
 
+def behind(stage: str, lane: Literal["save", "bulk"] | None, lag: int) -> StageStatus:
+    return StageStatus(stage=stage, lane=lane, topic="t", lag=lag, rate=0, members=1, dead_letters=0)
+
+
 async def test_what_can_be_tried_is_told(client: httpx.AsyncClient, fakes: FakePorts, app: FastAPI) -> None:
     await built(client, fakes)
+    stages = (behind("chunk", "save", 2), behind("index", "bulk", 40), behind("answer", None, 9))
+    fakes.status.found = fakes.status.found.model_copy(update={"stages": stages})
     told = (await client.get(TRIALS)).json()
+    assert told["ingest_lag"] == 42
     assert (told["models"], told["reranker"], told["strategy"]) == (["usual", "large", "small"], False, "plain")
     assert (told["live"], "pagewire-town-000004" in told["indexes"]) == ("pagewire-town-000002", True)
     edge = app.state.edge

@@ -462,6 +462,14 @@ async def test_a_model_that_never_answers_does_not_hold_the_question_up(monkeypa
     assert (await rephrased(asked(), Hangs())).question == "When is the pool open?"
 
 
+def test_a_slow_model_is_given_more_time_for_a_question_but_half_of_its_time_at_most() -> None:
+    now = datetime.now(UTC)
+    slow, quick = (Rewriter(FakeChat("?"), rewriter(FakeChat("?")).examples, silence) for silence in (120.0, 30.0))
+    patient, hurried = (asked().model_copy(update={"deadline": now + timedelta(seconds=left)}) for left in (300, 50))
+    assert [round(slow.patience(each)) for each in (patient, hurried)] == [40, 25]
+    assert [round(quick.patience(each)) for each in (patient, hurried)] == [10, 10]
+
+
 async def away(record: Record, sender: Any) -> None:
     raise ElasticsearchDown("connection refused")
 

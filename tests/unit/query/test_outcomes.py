@@ -13,6 +13,7 @@ from adapters.elastic.client import ElasticsearchDown
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.handler import answer_handler
 from pipelines.query.answer.stops import Stops
+from pipelines.query.answer.strategies.base import shortened
 from pipelines.query.giving_up import apology, with_deadline
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.model_calls import AnswerRecord, Call, bounded
@@ -245,8 +246,9 @@ async def test_what_tools_were_called_with_is_kept_masked_as_the_answer_is(
     ran = Step(
         kind="tool", asked='fee({"mail": "anna@mail.example", "for": 2})', said="[2] 12 euros, 0171 2345678.", ms=3.0
     )
-    half = Step(kind="tool", asked="fee({})", said=f"{'Pay here. ' * 40}Ring 0171 234…")
-    end = answered(cited(), trace=(Step(kind="model", asked="tools", said="fee"), ran, half))
+    half = Step(kind="tool", asked="fee({})", said=shortened(f"{'Pay here. ' * 48}Ring for it: 0171 2345678"))
+    whole = Step(kind="tool", asked="fee({})", said="It costs 12 euros, or more …")
+    end = answered(cited(), trace=(Step(kind="model", asked="tools", said="fee"), ran, half, whole))
     asked = passages().request.model_copy(update={"groups": groups})
     event = await said(passages(request=asked), Published(end, None), wanted)
     assert event is not None
@@ -254,9 +256,10 @@ async def test_what_tools_were_called_with_is_kept_masked_as_the_answer_is(
     if not kept:
         assert "tool_runs" not in event.dumped()["event"]
         return
-    first, second = event.event.tool_runs
+    first, second, third = event.event.tool_runs
     assert first == ToolRun(call='fee({"mail": "[e-mail]", "for": 2})', said="[2] 12 euros, [phone].", ms=3.0)
     assert (second.said.endswith("Pay here. …"), "0171" in second.said) == (True, False)
+    assert third.said == whole.said
 
 
 def call(step: str, said: str, reply: str) -> Call:

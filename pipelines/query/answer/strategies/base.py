@@ -39,13 +39,12 @@ from pipelines.query.rephrase.rewrite import conversation
 from pipelines.query.search.widen import fit
 from pipelines.runtime.settings import JudgeName, StepName, StepSettings, ToolCalling
 from prompts.loader import ChatMessage, Example, Prompt, fence
-from schemas.answer import Citation, Doubted, SourcesFound, Step, StepKind, Token, Usage, WholeTable
+from schemas.answer import STEP_CHARS, Citation, Doubted, SourcesFound, Step, StepKind, Token, Usage, WholeTable
 from schemas.flow import SentenceCheck
 from schemas.outcome import DoubtedSentence
 from schemas.page import FieldName
 from schemas.query import PendingCall, Retrieved, Source
 
-STEP_CHARS = 500  # of what was asked and said, in the trace
 THOUGHT_TOKENS = 500  # of the notes that a model takes before it writes
 NOTES_CHARS = 4_000  # of what a strategy found out, in the prompt of the answer
 

@@ -172,6 +172,15 @@ ROUND = {"type": "object", "properties": {"next": {"$ref": "#/components/schemas
 WIDE: dict[str, Any] = {f"l{n}": {"properties": {i: {"$ref": f"#/x/l{n + 1}"} for i in "abcdefgh"}} for n in range(9)}
 
 
+def test_a_required_header_that_is_sent_along_anyway_is_no_argument() -> None:
+    headers = [{"name": name, "in": "header", "required": True} for name in ("X-KEY", "Authorization")]
+    document = changed(*GET, "parameters", to=headers)
+    [operation] = operations(document, ["getFee"], "X-Key")
+    assert [each.name for each in operation.parameters] == ["kind"]
+    with pytest.raises(BadDocument, match="parameter X-KEY goes into a header"):
+        operations(document, ["getFee"])
+
+
 @pytest.mark.parametrize(
     ("id", "document", "complaint"),
     [
@@ -183,6 +192,7 @@ WIDE: dict[str, Any] = {f"l{n}": {"properties": {i: {"$ref": f"#/x/l{n + 1}"} fo
         ("getFee", changed(*GET, "summary", to=None) | {}, None),
         ("getFee", changed(*GET, "parameters", to=[{"in": "query"}]), "a parameter has no name"),
         ("getFee", changed(*GET, "parameters", to=[{"name": "t", "in": "header", "required": True}]), "into a header"),
+        ("getFee", changed(*GET, "parameters", to=[{"name": "t", "in": "cookie", "required": True}]), "into a cookie"),
         ("getFee", changed(*GET, "parameters", to=[{"$ref": "https://evil.example/p.json"}]), "in another document"),
         ("getFee", changed(*GET, "parameters", to=[{"$ref": "#/components/nothing"}]), "is not in the document"),
         ("getFee", changed("paths", "/fees/{kind}", "parameters", to=[]), "do not fit"),

@@ -110,7 +110,7 @@ def test_nothing_beside_the_base(tmp_path: Path) -> None:
         arms(grid(tmp_path, only=[{"hits": 4}]), tmp_path)
 
 
-@pytest.mark.parametrize("text", ["", "- 1", "name: [", "name: g\nsite: town"])
+@pytest.mark.parametrize("text", ["", "- 1", "name: [", "name: g\nsite: town", "name: 2026-13-01"])
 def test_a_file_that_is_no_grid(tmp_path: Path, text: str) -> None:
     (tmp_path / "g.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(BadGrid, match=r"g\.yaml"):

@@ -138,14 +138,14 @@ async def test_another_system_or_dataset_is_asked_anew(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "history", "calls"),
     [
-        ({"strategy": "quote"}, 0, 0),
-        ({}, 0, 1),
-        ({"think": True}, 0, 2),
-        ({"strategy": "chain-of-thought"}, 0, 2),
-        ({"strategy": "chain-of-thought", "think": False}, 0, 1),
-        ({"strategy": "react", "think": True}, 0, 8),
-        ({"strategy": "quote"}, 2, 2),  # what follows is rephrased
-        ({}, 2, 5),
+        ({"strategy": "quote"}, 0, 1),  # it is rephrased
+        ({}, 0, 2),
+        ({"think": True}, 0, 3),
+        ({"strategy": "chain-of-thought"}, 0, 3),
+        ({"strategy": "chain-of-thought", "think": False}, 0, 2),
+        ({"strategy": "react", "think": True}, 0, 9),
+        ({"strategy": "quote"}, 2, 3),
+        ({"samples": 5}, 2, 30),
     ],
 )
 def test_what_a_case_may_cost(settings: dict[str, Any], history: int, calls: int) -> None:
@@ -157,7 +157,7 @@ def test_what_a_case_may_cost(settings: dict[str, Any], history: int, calls: int
 async def test_a_budget_is_not_exceeded_and_what_was_begun_is_kept(tmp_path: Path) -> None:
     of, models = grid(base={"strategy": "chain-of-thought"}), choices("large")
     town, allowance = Town(), ExperimentBudget(calls=31)
-    with pytest.raises(ExperimentBudgetSpent, match="of 31 calls of the model 30 are spent, and a question may cost 2"):
+    with pytest.raises(ExperimentBudgetSpent, match="of 31 calls of the model 30 are spent, and a question may cost 3"):
         await asked(tmp_path, town, of, choices=models, allowance=allowance)
     assert (allowance.called, allowance.held, len(town.asked)) == (30, 0, 15)
     assert len(planned(tmp_path, of)[0].read().observed) == 15  # each that was paid for
