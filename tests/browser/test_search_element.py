@@ -252,6 +252,19 @@ async def test_without_scripts_the_form_leads_to_a_page_of_results(browser: Brow
 
 
 @pytest.mark.node
+@pytest.mark.parametrize(("around", "paper"), [("light dark", "rgb(22, 28, 32)"), ("normal", "rgb(255, 255, 255)")])
+async def test_without_a_theme_it_is_light_or_dark_as_the_page_around_it(
+    browser: Browser, stocked: Host, around: str, paper: str
+) -> None:
+    def field(gateway: str) -> str:
+        return f"<style>:root {{ color-scheme: {around}; }}</style>{element()(gateway)}"
+
+    async with stocked.serving(more=field) as url:
+        page = await browser.open(url, scheme="dark")
+        frame = page.locator("pagewire-search .frame")
+        assert await frame.evaluate("(frame) => getComputedStyle(frame).backgroundColor") == paper
+
+
 @pytest.mark.parametrize("lang", ["en", "he"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1000])
