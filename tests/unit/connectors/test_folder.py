@@ -136,7 +136,13 @@ async def test_labels_of_front_matter_are_kept_and_bad_ones_named(folder: Path) 
     found = await pages(folder)
     fees, many, wrong, odd = (found[f"en {name}"] for name in ("fees", "many", "wrong", "odd"))
     assert isinstance(fees, PageDocument)
-    assert fees.labels == {"tags": ("x",), "categories": ("News",), "author": ("Lind, Ada",), "kind": ("form",), "year": ("2026",)}
+    assert fees.labels == {
+        "tags": ("x",),
+        "categories": ("News",),
+        "author": ("Lind, Ada",),
+        "kind": ("form",),
+        "year": ("2026",),
+    }
     assert isinstance(many, PageDocument)
     assert len(many.labels["tags"]) == 200
     assert isinstance(wrong, UnreadablePage)
