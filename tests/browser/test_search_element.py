@@ -256,11 +256,9 @@ async def test_without_scripts_the_form_leads_to_a_page_of_results(browser: Brow
 async def test_without_a_theme_it_is_light_or_dark_as_the_page_around_it(
     browser: Browser, stocked: Host, around: str, paper: str
 ) -> None:
-    def field(gateway: str) -> str:
-        return f"<style>:root {{ color-scheme: {around}; }}</style>{element()(gateway)}"
-
-    async with stocked.serving(more=field) as url:
+    async with stocked.serving(more=element()) as url:
         page = await browser.open(url, scheme="dark")
+        await page.evaluate("(around) => { document.documentElement.style.colorScheme = around; }", around)
         frame = page.locator("pagewire-search .frame")
         assert await frame.evaluate("(frame) => getComputedStyle(frame).backgroundColor") == paper
 
