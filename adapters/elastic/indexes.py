@@ -138,7 +138,7 @@ class ElasticIndexes:
         self._size = {"number_of_shards": shards, "number_of_replicas": replicas}
         self._known: TTLCache[str, IndexInfo] = TTLCache(inf, INFO_TTL)
         self._recent: TTLCache[str, IndexInfo] = TTLCache(inf, RECENT)
-        self._renewed: dict[str, asyncio.Task[IndexInfo | None]] = {}  # reads that nobody waits for
+        self._renewed: dict[str, asyncio.Task[IndexInfo | None]] = {}  # reads in the background
         self._looks: WeakValueDictionary[str, Shared[IndexInfo | None]] = WeakValueDictionary()  # running reads
         self._listings: WeakValueDictionary[str, Shared[list[IndexInfo]]] = WeakValueDictionary()
 
