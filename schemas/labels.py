@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, TypeAdapter, ValidationError, WithJsonSchema
@@ -14,6 +15,7 @@ NO_LABELS: Mapping[str, tuple[str, ...]] = {}
 MAX_LABELS = 200  # of a page, or of a filter: values of all keys together
 MAX_KEY = 64  # characters
 MAX_VALUE = 200  # characters
+LOOKED_AT = 10 * MAX_LABELS  # values of a page
 
 LabelKey = Annotated[
     str,
@@ -90,6 +92,22 @@ def parse_labels(written: Iterable[str]) -> Labels:
     except ValidationError as err:
         error = err.errors(include_input=False, include_url=False)[0]
         raise ValueError(message(error)) from None
+
+
+def fitting_labels(given: Mapping[str, Iterable[Any]]) -> Labels:
+    """The labels among them. What a CMS or a page has for other purposes keeps no page out."""
+    pairs = ((key, value) for key, values in given.items() for value in values if isinstance(value, str))
+    found: dict[str, list[str]] = {}
+    count = 0
+    for key, value in islice(pairs, LOOKED_AT):
+        try:
+            ((own, values),) = parse_labels([f"{key}:{value}"]).items()
+        except ValueError:  # also where nothing is left of it
+            continue
+        if values[0] not in found.setdefault(own, []) and count < MAX_LABELS:
+            found[own].append(values[0])
+            count += 1
+    return {key: tuple(values) for key, values in found.items() if values}
 
 
 def have_labels(tokens: Collection[str], wanted: Mapping[str, Iterable[str]]) -> bool:

@@ -75,8 +75,8 @@ class OpeningHours(Wire):
 class PageMetadata(PageStamp):
     """What a page says of itself for machines."""
 
-    author: Line = optional("", description="Accepted, and used nowhere.")
-    breadcrumbs: tuple[Line, ...] = optional((), max_length=20, description="Accepted, and used nowhere.")
+    author: Line = optional("")
+    breadcrumbs: tuple[Line, ...] = optional((), max_length=20, description="Names of the pages above, the top first.")
     faq: tuple[PageQuestion, ...] = optional((), max_length=50)
     events: tuple[PageEvent, ...] = optional((), max_length=50)
     products: tuple[PageProduct, ...] = optional((), max_length=50)

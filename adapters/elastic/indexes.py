@@ -11,6 +11,7 @@ an alias as well, which is used like the name of an index.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections import defaultdict
@@ -66,6 +67,7 @@ SYSTEM = {
 }
 ADDED_TO_SYSTEM = {OUTCOMES: ("labelled_by", "corrections")}  # fields that came after the index
 INFO_TTL = 2.0  # seconds until a reader notices by itself that another index was promoted
+RECENT = 60.0  # seconds for which a search takes an older look, while the next one is under way
 # Of what is in an index; counts up when older software must not touch it. Of one site's, of shared ones, and of those
 # with sparse vectors, which older software would not write.
 OWN_FORMAT, SHARED_FORMAT, FORMAT = 2, 3, 4
@@ -135,6 +137,8 @@ class ElasticIndexes:
         self._tenancy = tenancy
         self._size = {"number_of_shards": shards, "number_of_replicas": replicas}
         self._known: TTLCache[str, IndexInfo] = TTLCache(inf, INFO_TTL)
+        self._recent: TTLCache[str, IndexInfo] = TTLCache(inf, RECENT)
+        self._renewed: dict[str, asyncio.Task[IndexInfo | None]] = {}  # reads in the background
         self._looks: WeakValueDictionary[str, Shared[IndexInfo | None]] = WeakValueDictionary()  # running reads
         self._listings: WeakValueDictionary[str, Shared[list[IndexInfo]]] = WeakValueDictionary()
 
@@ -150,17 +154,38 @@ class ElasticIndexes:
         """
         return self._known.get(site) or await self.now(site)
 
+    async def recent(self, site: str) -> IndexInfo | None:
+        """As `live`, at most `RECENT` old: for searches, whose hits tell when another index was promoted since.
+
+        A look that is older than `INFO_TTL` is renewed meanwhile, so that no visitor waits for it.
+        """
+        if (info := self._known.get(site) or self._recent.get(site)) is None:
+            return await self.now(site)
+        if site not in self._known and site not in self._renewed:
+            renewed = self._renewed[site] = asyncio.create_task(self.now(site), name="renew-index-info")
+            renewed.add_done_callback(partial(self._done, site))
+        return info
+
+    def _done(self, site: str, renewed: asyncio.Task[IndexInfo | None]) -> None:
+        del self._renewed[site]
+        if not renewed.cancelled() and renewed.exception() is not None:  # the next search says it
+            self._forget(site)
+
+    def _forget(self, site: str) -> None:
+        self._known.pop(site, None)
+        self._recent.pop(site, None)
+
     async def now(self, site: str) -> IndexInfo | None:
         """As `live`, by a read that begins after this call. Concurrent callers share one read."""
         try:
             info = await self._looks.setdefault(site, Shared(partial(self._read, site))).result()
         except IndexUnfit:
-            self._known.pop(site, None)
+            self._forget(site)
             raise
         if info is None:  # not cached: the first save of a site creates the index
-            self._known.pop(site, None)
+            self._forget(site)
         else:
-            self._known[site] = info
+            self._known[site] = self._recent[site] = info
         return info
 
     def shares(self, site: str) -> bool:
@@ -342,7 +367,7 @@ class ElasticIndexes:
                     {"add": {"index": new.concrete, "alias": alias(site)} | (filtered if new.shared else {})},
                 ],
             )
-        self._known.pop(site, None)
+        self._forget(site)
 
     async def discard(self, info: IndexInfo) -> None:
         """Delete an index that is not live.

@@ -84,7 +84,7 @@ class Where(Protocol):
         """Name or alias."""
         ...
 
-    async def live(self, site: str) -> IndexInfo | None: ...
+    async def recent(self, site: str) -> IndexInfo | None: ...
 
     async def now(self, site: str) -> IndexInfo | None: ...
 
@@ -100,7 +100,7 @@ class Pinned:
     def target(self, site: str) -> str:
         return self.info.name
 
-    async def live(self, site: str) -> IndexInfo:
+    async def recent(self, site: str) -> IndexInfo:
         return self.info
 
     async def now(self, site: str) -> IndexInfo:
@@ -147,7 +147,7 @@ class SiteSearch:
         visible = [visible_to(groups), *labelled(labels)]
         # The same question goes to the same copies of the shards, since copies count deleted documents differently.
         target = {"index": self._indexes.target(site), "preference": _preference(text)}
-        live = await self._indexes.live(site) if keyword_hits else None
+        live = await self._indexes.recent(site) if keyword_hits else None
         by_language = live is not None and live.by_language
         readings = await self._readings(text, live.name if live and by_language else "") if keyword_hits else []
         searches: list[dict[str, Any]] = []
@@ -188,7 +188,7 @@ class SiteSearch:
         vectors = responses[0]
         found = bool(vectors.get("hits", {}).get("hits"))
         indexes = {hit["_index"] for response in responses for hit in response.get("hits", {}).get("hits", ())}
-        live = await self._indexes.live(site)
+        live = await self._indexes.recent(site)
         if live is None or live.model != model or indexes != {live.concrete} or not found:
             live = await self._indexes.now(site)
             if live is None or live.model != model or indexes - {live.concrete}:

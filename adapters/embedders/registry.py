@@ -43,7 +43,7 @@ class Models:
             ModelMissing: the same for a model that only this site's index needs.
             ModelMismatch: the index was built with another version of the model.
         """
-        return await self._of(await self._indexes.live(site))
+        return await self._of(await self._indexes.recent(site))
 
     async def for_new(self, site: str) -> Embedder:
         """As `for_site`, but reads the index's state anew: for writes to the index."""

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
 from typing import Any
 
-from connectors.cms.labels import fitting_labels, label_values
 from prompts.strict_yaml import load_plain
+from schemas.labels import fitting_labels
 from schemas.page import PageDocument
 
 LONGEST_MATTER = 64 * 1024  # characters of front matter
@@ -23,7 +23,8 @@ _COLON = re.compile(r"^([a-zA-Z_]\w*:)[ ]+([^\s\[\]{}\"'|>&*!%@`#][^\n]*:[ ][^\n
 FIELDS = frozenset(PageDocument.model_fields) - {"content", "attachments", "metadata"}
 # Names in Hugo, Jekyll and Eleventy.
 OTHER_NAMES = {"tags": "keywords", "summary": "description", "lastmod": "changed_at", "date": "changed_at"}
-SORTED_BY = ("tags", "categories")
+AUTHOR = "author"  # a name may have a comma
+SORTED_BY = ("tags", "categories", AUTHOR)
 DRAFT = "a draft"
 
 
@@ -55,15 +56,23 @@ def known_fields(said: Mapping[str, Any]) -> dict[str, Any]:
             fields[name] = str(fields[name])
     if "keywords" in fields:
         fields["keywords"] = _listed(fields["keywords"])
-    sorted_by = fitting_labels({name: label_values(_listed(said[name])) for name in SORTED_BY if name in said})
+    sorted_by = fitting_labels(
+        {name: _values(said[name] if name == AUTHOR else _listed(said[name])) for name in SORTED_BY if name in said}
+    )
     labels = fields.get("labels", {})
     if isinstance(labels, dict):
-        labels = {**sorted_by, **{key: label_values(value) for key, value in labels.items()}}
+        labels = {**sorted_by, **{key: _values(value) for key, value in labels.items()}}
     if labels:
         fields["labels"] = labels
     if "changed_at" in fields:
         fields["changed_at"] = with_zone(fields["changed_at"])
     return fields
+
+
+def _values(value: Any) -> list[Any]:
+    """One value or a list of them; numbers and dates as text."""
+    found = value if isinstance(value, list | tuple) else [value]
+    return [str(each) if isinstance(each, int | float | date) else each for each in found]
 
 
 def _listed(value: Any) -> Any:

@@ -18,6 +18,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response, Security
 
 from gateway.agents.door import MayVisit
+from gateway.agents.pages import passages
 from gateway.chat.chat import FIRST_EVENT_WAIT, new_question, stopped, whole
 from gateway.chat.sse import EventStream, PeekableEvents
 from gateway.edge.auth import Caller
@@ -150,12 +151,14 @@ def _json(query_id: str, messages: Iterable[Message]) -> Response:
     return Response(whole, media_type="application/json")
 
 
-def listed(hits: Iterable[SearchHit], site: str) -> Message:
-    """The pages that a search found, each once, the best first."""
+def listed(hits: Sequence[SearchHit], site: str) -> Message:
+    """The pages that a search found, each once with its best passage, the best first."""
     pages: dict[tuple[str, Lang], SearchHit] = {}
     for hit in hits:
         pages.setdefault((hit.page_id, hit.lang), hit)
-    return _batch([_result(hit, site) for hit in list(pages.values())[:RESULTS]])
+    best = {(hit.page_id, hit.lang): hit for hit in reversed(passages(hits))}
+    found = [best[place].model_copy(update={"score": hit.score}) for place, hit in pages.items()]
+    return _batch([_result(hit, site) for hit in found[:RESULTS]])
 
 
 def answered(mode: NlwebMode, text: str, sources: Sequence[Source], site: str) -> Iterator[Message]:

@@ -5,7 +5,7 @@ Nothing is kept: every answer is read from the live index, lists in batches, so 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC
 from email.utils import format_datetime, parsedate_to_datetime
 from hashlib import sha256
@@ -22,7 +22,7 @@ from gateway.edge.edge import Edge, TheEdge
 from gateway.edge.parameters import PAGE_ID
 from gateway.edge.problems import Problem
 from schemas.base import GivenLang, PageId
-from schemas.http import ListedPage, LivePage, LiveSection, PageList
+from schemas.http import ListedPage, LivePage, LiveSection, PageList, SearchHit
 from schemas.keys import page_key
 from text.markdown import escaped
 
@@ -200,6 +200,12 @@ def markdown_of(page: LivePage) -> str:
     # One line a value: a long one would else be folded.
     front = yaml.safe_dump(said, allow_unicode=True, sort_keys=False, width=float("inf"))
     return f"---\n{front}---\n\n" + "\n\n".join(map(_section, page.sections)).rstrip("\n") + "\n"
+
+
+def passages(hits: Sequence[SearchHit]) -> list[SearchHit]:
+    """Without titles, names and keywords that were found of pages of which there is a passage as well."""
+    told = {(hit.page_id, hit.lang) for hit in hits if hit.field == "content"}
+    return [hit for hit in hits if hit.field == "content" or (hit.page_id, hit.lang) not in told]
 
 
 def _section(section: LiveSection) -> str:

@@ -132,12 +132,15 @@ Tools = Mapping[str, McpTool]
 
 def server(name: str, title: str, version: str, instructions: str, tools: Tools, **more: Any) -> Server[dict[str, Any]]:
     """A server of these tools. `more`: other handlers of the SDK's."""
+    # Made once: schemas take milliseconds, and the SDK looks at a tool's before each call.
+    listed = [_described(called, tool) for called, tool in tools.items()]
     return Server(
         name,
         version=version,
         title=title,
         instructions=instructions,
-        on_list_tools=partial(_list_tools, tools),
+        get_tool_input_schema={each.name: each.input_schema for each in listed}.get,
+        on_list_tools=partial(_list_tools, listed),
         on_call_tool=partial(_call_tool, tools),
         **more,
     )
@@ -150,22 +153,23 @@ async def serve(made: Server[dict[str, Any]], scope: Scope, receive: Receive, se
         await manager.handle_request(scope, receive, send)
 
 
-async def _list_tools(tools: Tools, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-    return types.ListToolsResult(
-        tools=[
-            types.Tool(
-                name=name,
-                title=tool.title,
-                description=tool.takes.__doc__,
-                input_schema=tool.takes.model_json_schema(),
-                output_schema=tool.gives.model_json_schema(mode="serialization") if tool.gives else None,
-                annotations=types.ToolAnnotations(
-                    read_only_hint=not tool.acts, destructive_hint=tool.acts or None, open_world_hint=False
-                ),
-            )
-            for name, tool in tools.items()
-        ]
+def _described(name: str, tool: McpTool) -> types.Tool:
+    return types.Tool(
+        name=name,
+        title=tool.title,
+        description=tool.takes.__doc__,
+        input_schema=tool.takes.model_json_schema(),
+        output_schema=tool.gives.model_json_schema(mode="serialization") if tool.gives else None,
+        annotations=types.ToolAnnotations(
+            read_only_hint=not tool.acts, destructive_hint=tool.acts or None, open_world_hint=False
+        ),
     )
+
+
+async def _list_tools(
+    listed: list[types.Tool], ctx: Context, params: types.PaginatedRequestParams | None
+) -> types.ListToolsResult:
+    return types.ListToolsResult(tools=listed)
 
 
 async def _call_tool(tools: Tools, ctx: Context, params: types.CallToolRequestParams) -> Result:

@@ -13,7 +13,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import Field, StringConstraints, model_validator
 
-from gateway.agents.pages import link, markdown_of, page_by_address, page_by_id
+from gateway.agents.pages import link, markdown_of, page_by_address, page_by_id, passages
 from gateway.chat.chat import new_question, stopped, whole
 from gateway.chat.sse import PeekableEvents
 from gateway.edge.edge import LanguageHint
@@ -29,6 +29,7 @@ from schemas.query import MAX_QUESTION, SourceKind
 from text.markdown import escaped
 
 LISTED = 200  # resources a list
+BESIDE = 4  # hits in titles and other short fields, which are no passages
 MARKDOWN = "text/markdown"
 SCHEME = "page:"  # before a page's key; not its address, which has HTML
 INSTRUCTIONS = (
@@ -102,16 +103,15 @@ class ToolAnswer(Wire):
 
 async def _search(visit: McpRequest, wanted: SearchArguments) -> tuple[str, PassagesFound]:
     visit.count("search")
-    found = found_in(
-        await visit.edge.ports.search.search(
-            visit.site,
-            wanted.query,
-            kind="hybrid",
-            size=wanted.limit,
-            groups=visit.caller.groups,
-            labels=wanted.labels,
-        )
+    hits = await visit.edge.ports.search.search(
+        visit.site,
+        wanted.query,
+        kind="hybrid",
+        size=wanted.limit + BESIDE,
+        groups=visit.caller.groups,
+        labels=wanted.labels,
     )
+    found = found_in(passages(hits)[: wanted.limit])
     return markdown_of_found(found), found
 
 

@@ -27,7 +27,7 @@ from pipelines.runtime.stage import Handler, OnDead, Sender
 from schemas.base import WireError
 from schemas.ingest import Chunker, Failure, PageChunks, PageEmbeddings, ReceiptEvent
 from schemas.keys import ahead_key, page_of_part, part_key
-from schemas.labels import MAX_LABELS
+from schemas.labels import fitting_labels
 from schemas.page import ChangeRef, PageChange, PageDocument, PageMeta
 from schemas.page_metadata import PageMetadata
 from schemas.topics import CHUNKS, EMBEDDINGS, MAX_MESSAGE_BYTES, RECEIPTS
@@ -104,13 +104,15 @@ def chunked(
 
 
 def _meta(page: PageDocument, said: PageMetadata) -> PageMeta:
-    """What the page's hits show. What it is becomes its label `type`, unless its CMS has given it one."""
-    typed = {"type": (said.page_kind,)} if said.page_kind and sum(map(len, page.labels.values())) < MAX_LABELS else {}
+    """What the page's hits show. Its labels are those of its CMS, and under other keys what it says of itself."""
+    name = (page.title or page.name).casefold()
+    above = [each for each in said.breadcrumbs if each.casefold() != name]
+    own = {"type": [said.page_kind], "author": [said.author], "breadcrumb": above}
     return PageMeta(
         title=page.title or page.name,
         url=page.url,
         groups=page.groups,
-        labels={**typed, **page.labels},
+        labels=fitting_labels({**page.labels, **own, **page.labels}),  # its CMS comes first, and is right
         page_kind=said.page_kind,
         published_at=said.published_at,
         changed_at=said.changed_at or page.changed_at,

@@ -89,7 +89,7 @@ class Embedders(Protocol):
     """The embedders of sites' live indexes, and any other by its name (adapters.embedders.registry.Models)."""
 
     async def for_site(self, site: str) -> Embedder:
-        """The embedder of the live index; at most two seconds behind a promotion."""
+        """The embedder of the live index, perhaps of the one before a promotion: a search notices by its hits."""
         ...
 
     async def for_new(self, site: str) -> Embedder:

@@ -203,7 +203,7 @@ async def test_labels_are_filters_where_pages_have_some(browser: Browser, stocke
         answer = await route.fetch()
         found = await answer.json()
         for each, kind in zip(found["hits"], ["form", "form", "page", "page", "page"], strict=True):
-            each["labels"] = {"kind": [kind]}
+            each["labels"] = {"kind": [kind], "author": [f"Ada of {kind}s"]}
         await route.fulfill(response=answer, body=json.dumps(found))
 
     async with stocked.serving(more=element()) as url:
@@ -212,6 +212,7 @@ async def test_labels_are_filters_where_pages_have_some(browser: Browser, stocke
         await page.get_by_role("combobox").fill("card")
         await page.keyboard.press("Enter")
         await page.get_by_role("group", name="kind").get_by_role("button", name="form").click()
+        assert not await page.get_by_role("group", name="author").count()
         await page.locator('[aria-label="kind"] [aria-pressed="true"]', has_text="form").wait_for()
         await until(lambda: len(asked) == 2)
         assert asked[1].endswith("&label=kind%3Aform")
@@ -251,6 +252,17 @@ async def test_without_scripts_the_form_leads_to_a_page_of_results(browser: Brow
 
 
 @pytest.mark.node
+@pytest.mark.parametrize(("around", "paper"), [("light dark", "rgb(22, 28, 32)"), ("normal", "rgb(255, 255, 255)")])
+async def test_without_a_theme_it_is_light_or_dark_as_the_page_around_it(
+    browser: Browser, stocked: Host, around: str, paper: str
+) -> None:
+    async with stocked.serving(more=element()) as url:
+        page = await browser.open(url, scheme="dark")
+        await page.evaluate("(around) => { document.documentElement.style.colorScheme = around; }", around)
+        frame = page.locator("pagewire-search .frame")
+        assert await frame.evaluate("(frame) => getComputedStyle(frame).backgroundColor") == paper
+
+
 @pytest.mark.parametrize("lang", ["en", "he"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1000])

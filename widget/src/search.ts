@@ -26,6 +26,7 @@ const FEWEST = 2; // that are
 const PAUSE = 120; // ms without a key until suggestions are asked for
 const HITS = 30;
 const CHOICES = 10; // values of a label; more are no choice
+const OF_MACHINES = new Set(["type", "author", "breadcrumb"]); // labels that a page tells machines of itself
 
 let sheet: CSSStyleSheet | null = null;
 
@@ -194,9 +195,9 @@ export class PagewireSearch extends HTMLElement {
     return [this.#choice(this.#say("filter"), ["", ...sections], "", (one) => (one ? sectionName(one) : this.#say("all")), draw)];
   }
 
-  /** One group of buttons for each key that visitors can choose by. `type` is schema.org's, which names it for machines. */
+  /** One group of buttons for each key that visitors can choose by. */
   #labels(query: string, chosen: readonly string[], known: readonly SearchHit[]): HTMLElement[] {
-    const useful = [...labelsOf(known)].filter(([key, { size }]) => key !== "type" && size > 1 && size <= CHOICES);
+    const useful = [...labelsOf(known)].filter(([key, { size }]) => !OF_MACHINES.has(key) && size > 1 && size <= CHOICES);
     return useful.map(([key, values]) => {
       const written = [...values].map((value) => `${key}:${value}`);
       const now = written.find((each) => chosen.includes(each)) ?? "";

@@ -11,9 +11,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from connectors.cms.frame import Listed
-from connectors.cms.labels import fitting_labels
 from schemas.base import language_tag
-from schemas.labels import Labels
+from schemas.labels import Labels, fitting_labels
 from schemas.page import PageDocument
 from text.html import stripped
 

@@ -1,6 +1,6 @@
 """Reads what a page says of itself for machines: JSON-LD, microdata, RDFa Lite, OpenGraph.
 
-HTML ─▶ nodes (text.json_ld, text.microdata) ─▶ kind, dates, questions, events, products, hours
+HTML ─▶ nodes (text.json_ld, text.microdata) ─▶ kind, dates, author, breadcrumbs, questions, events, products, hours
 
 Everything in there may be missing, of another type or made to hurt: what does not fit is left out, nothing raises.
 """
@@ -36,6 +36,7 @@ from text.schema_org import first, line, nested, term, types_of
 QUESTIONS = 50
 ANSWER, ANSWERS = 5_000, 60_000  # characters of an answer, of all together
 LISTED = 50  # events, products
+BREADCRUMBS = 20
 EARLIEST, LATEST = 1990, 2200  # years of a page's dates
 # What a page is, by the types of its nodes: the most telling first.
 _KINDS: dict[str, PageKind] = {
@@ -84,6 +85,8 @@ def structured_data(tree: Any) -> PageMetadata | None:
         page_kind=kind,
         published_at=_date([*(first(n, "datePublished") for n in own), metas.get("article:published_time")]),
         changed_at=_date([*(first(n, "dateModified") for n in own), *modified]),
+        author=next(filter(None, map(_author, (*(first(n, "author") for n in own), metas.get("author")))), ""),
+        breadcrumbs=next(filter(None, map(_breadcrumbs, _of_type(nodes, "BreadcrumbList"))), ()),
         faq=_faq(nodes),
         events=tuple(islice(filter(None, map(_event, _of_type(nodes, "Event"))), LISTED)),
         products=tuple(islice(filter(None, map(_product, _of_type(nodes, "Product"))), LISTED)),
@@ -143,6 +146,19 @@ def _iso(said: Any) -> str | None:
         datetime.fromisoformat(text)
         return text
     return None
+
+
+def _author(said: Any) -> str:
+    """A name; many write the address of a profile."""
+    name = line(said)
+    return "" if "://" in name or name.startswith("/") else name
+
+
+def _breadcrumbs(node: Node) -> tuple[str, ...]:
+    """The names of the pages above. An entry without an address is the page itself."""
+    entries = islice(nested(node, "itemListElement"), BREADCRUMBS)
+    names = (line(first(one, "name")) or line(first(one, "item")) for one in entries if first(one, "item"))
+    return tuple(name for name in names if name and "://" not in name)
 
 
 def _faq(nodes: Iterable[Node]) -> tuple[PageQuestion, ...]:

@@ -128,7 +128,8 @@ async def test_front_matter_of_other_tools_is_understood(folder: Path) -> None:
 async def test_labels_of_front_matter_are_kept_and_bad_ones_named(folder: Path) -> None:
     put(
         folder / "fees.md",
-        "---\ntags: money, dogs\ncategories: [News]\nlabels: {kind: form, year: [2026], tags: [x]}\n---\n",
+        "---\ntags: money, dogs\ncategories: [News]\nauthor: Lind, Ada\n"
+        "labels: {kind: form, year: [2026], tags: [x]}\n---\n",
     )
     put(folder / "many.md", f"---\ntags: [{', '.join(f't{n}' for n in range(500))}]\n---\n")
     put(folder / "wrong.md", f"---\nlabels: {{kind: [{', '.join(f't{n}' for n in range(500))}]}}\n---\n")
@@ -136,7 +137,13 @@ async def test_labels_of_front_matter_are_kept_and_bad_ones_named(folder: Path) 
     found = await pages(folder)
     fees, many, wrong, odd = (found[f"en {name}"] for name in ("fees", "many", "wrong", "odd"))
     assert isinstance(fees, PageDocument)
-    assert fees.labels == {"tags": ("x",), "categories": ("News",), "kind": ("form",), "year": ("2026",)}
+    assert fees.labels == {
+        "tags": ("x",),
+        "categories": ("News",),
+        "author": ("Lind, Ada",),
+        "kind": ("form",),
+        "year": ("2026",),
+    }
     assert isinstance(many, PageDocument)
     assert len(many.labels["tags"]) == 200
     assert isinstance(wrong, UnreadablePage)

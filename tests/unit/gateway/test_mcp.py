@@ -101,13 +101,15 @@ async def test_the_result_of_a_tool_is_no_page(connect: Connect, fakes: FakePort
 
 
 async def test_an_assistant_searches_asks_and_reads(connect: Connect, fakes: FakePorts) -> None:
-    fakes.search.found = [HIT]
+    named = HIT.model_copy(update={"field": "keywords", "text": "money"})
+    fakes.search.found = [named, HIT, named.model_copy(update={"page_id": "bank"})]
     fakes.answers.script = cited
     keep(fakes, "fees/2026", "Ten euros.")
     async with connect() as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["search", "ask", "get_page"]
         found = await client.call_tool("search", {"query": "fees"})
-        assert PassagesFound.model_validate(found.structured_content).passages[0].text == "Ten euros."
+        passages = PassagesFound.model_validate(found.structured_content).passages
+        assert [(one.id, one.text) for one in passages] == [("fees", "Ten euros."), ("bank", "money")]
         assert "[Fees](/fees) (id: fees, lang: en)" in text_of(found)
         answered = await client.call_tool("ask", {"question": "What does it cost?", "lang": "de"})
         answer = ToolAnswer.model_validate(answered.structured_content)

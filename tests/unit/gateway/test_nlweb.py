@@ -47,7 +47,9 @@ def with_another(question: Question) -> list[Any]:
 
 
 async def test_list_is_the_search_each_page_once(stranger: httpx.AsyncClient, fakes: FakePorts) -> None:
-    fakes.search.found = [hit("fees"), hit("fees", 1), hit("fees", lang="de"), *(hit(f"p{n}") for n in range(12))]
+    titled = hit("fees").model_copy(update={"field": "title", "text": "Fees", "score": 0.9})
+    others = [*(hit(f"p{n}") for n in range(11)), hit("named").model_copy(update={"field": "name"})]
+    fakes.search.found = [titled, hit("fees"), hit("fees", 1), hit("fees", lang="de"), *others]
     answer = (await stranger.get(URL, params={"query": " fees ", "streaming": "0"})).json()
     assert set(answer) == {"query_id", "results"}
     assert answer["query_id"]
@@ -55,7 +57,7 @@ async def test_list_is_the_search_each_page_once(stranger: httpx.AsyncClient, fa
     first, second = answer["results"][:2]
     assert set(first) == RESULT
     assert (first["url"], first["name"], first["site"]) == ("https://town.example/fees", "About fees", "town")
-    assert first["description"] == "Passage 0 of fees."
+    assert (first["description"], first["score"]) == ("Passage 0 of fees.", 0.9)
     assert first["schema_object"]["@type"] == "WebPage"
     assert first["schema_object"]["inLanguage"] == "en"
     assert second["schema_object"]["inLanguage"] == "de"

@@ -100,7 +100,24 @@ def test_a_graph_of_a_post() -> None:
         page_kind="BlogPosting",
         published_at=datetime(2026, 3, 2, 8, 15, tzinfo=UTC),
         changed_at=datetime(2026, 5, 3, 8, tzinfo=UTC),
+        author="Ada Lind",
+        breadcrumbs=("Home", "Waste"),
     )
+
+
+@pytest.mark.parametrize("author", ["https://www.town.example/ada", "/users/ada", True, {"url": "x"}, [[]], None])
+def test_an_author_without_a_name_is_none(author: Any) -> None:
+    assert read({"@type": "Article", "author": author}, head='<meta name="author" content="Desk">').author == "Desk"
+
+
+def test_breadcrumbs_have_names_and_an_end() -> None:
+    def trail(*entries: Any) -> tuple[str, ...]:
+        return read({"@type": "BreadcrumbList", "itemListElement": [*entries]}).breadcrumbs
+
+    entry = {"@type": "ListItem", "name": "Fees", "item": "/fees/"}
+    assert trail(entry, {"item": "https://town.example/tax/"}, {"item": {"name": "Dogs"}}) == ("Fees", "Dogs")
+    assert trail(*[entry] * 5_000) == ("Fees",) * 20
+    assert trail({"name": "This page"}) == trail("x", 1, None) == ()
 
 
 def test_questions_of_a_faq_page_come_with_their_answers_as_markdown() -> None:
@@ -229,7 +246,9 @@ def test_microdata_and_rdfa_are_read_like_json_ld() -> None:
       </span><meta itemprop="priceCurrency" content="EUR"><link itemprop="availability" href="http://schema.org/InStock">
       </div></div>"""
     rdfa = """<div vocab="https://schema.org/" typeof="Event"><b property="name">Fair</b>
-      <time property="startDate" datetime="2026-06-11">11 June</time></div>"""
+      <time property="startDate" datetime="2026-06-11">11 June</time></div>
+      <ol vocab="https://schema.org/" typeof="BreadcrumbList"><li property="itemListElement" typeof="ListItem">
+      <a property="item" typeof="WebPage" href="/"><span property="name">Home</span></a></li></ol>"""
     faq = """<div itemscope itemtype="https://schema.org/FAQPage"><div itemscope itemprop="mainEntity"
       itemtype="https://schema.org/Question"><h3 itemprop="name">Dogs?</h3><div itemscope itemprop="acceptedAnswer"
       itemtype="https://schema.org/Answer"><div itemprop="text"><p>No.</p></div></div></div></div>"""
@@ -239,13 +258,16 @@ def test_microdata_and_rdfa_are_read_like_json_ld() -> None:
     )
     assert found.events == (PageEvent(name="Fair", start="2026-06-11"),)
     assert found.faq == (PageQuestion(question="Dogs?", answer="No."),)
+    assert found.breadcrumbs == ("Home",)
 
 
 def test_open_graph_says_what_nothing_else_does() -> None:
     head = """<meta property="og:type" content="article"><meta name="author" content="Ada">
       <meta property="article:published_time" content="2026-03-02"><meta property="article:modified_time"
       content="x">"""
-    assert read(head=head) == PageMetadata(page_kind="Article", published_at=datetime(2026, 3, 2, tzinfo=UTC))
+    assert read(head=head) == PageMetadata(
+        page_kind="Article", author="Ada", published_at=datetime(2026, 3, 2, tzinfo=UTC)
+    )
     assert read(YOAST, head=head).published_at == datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
     assert structured_data_in("<p>Nothing.</p>") is structured_data_in("No HTML") is None
 
