@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 # Of what makes text of HTML and of attachments; kept with every page. Counts up when pages are to be read anew.
-READER = "3"
+READER = "2"
 # Of what finds the content of a web page. Counts up when pages are to be fetched anew.
 FINDER = 2

@@ -54,7 +54,7 @@ async def test_an_evaluation_is_ordered_seen_and_read(
     page = page_of(await editor.post(NEW, data={**form, "token": token, "do": "plan"}))
     facts = dict(zip(said(page, ".facts dt"), said(page, ".facts dd"), strict=True))
     assert facts["Settings compared"] == "base · hits 1 · hits 5"
-    assert facts["Calls of the model for the answers"] == "15 at most"
+    assert facts["Calls of the model for the answers"] == "24 at most"
     assert fakes.answers.asked == []
     assert one(page, "textarea[name=content]").text.strip() == DATASET.strip()
     wrong = page_of(await editor.post(NEW, data={**form, "token": token, "hits": "many"}))
