@@ -25,7 +25,6 @@ def engine_root(home: Path) -> Path:
 
 STATE = "engine.json"
 GATEWAY = "gateway.json"
-GATEWAY_COMMAND = "gateway"  # part of its command line, which identifies the process
 EVERYWHERE = {"0.0.0.0": HOST, "::": "::1"}  # noqa: S104  # the loopback address of servers that listen at every address
 
 
@@ -63,13 +62,7 @@ class ServerRecord:
     def surely_listens(self) -> bool:
         """The same, without assumptions. Raises: psutil.AccessDenied: another user's process."""
         process = self.process()
-        try:
-            return process is not None and any(
-                socket.status == psutil.CONN_LISTEN and socket.laddr.port == self.port
-                for socket in process.net_connections("tcp")
-            )
-        except psutil.NoSuchProcess:
-            return False
+        return process is not None and _listens(process, self.port)
 
     @property
     def alive(self) -> bool:
@@ -124,16 +117,27 @@ def gateway_noted(home: Path, host: str, port: int) -> Iterator[None]:
 def running_gateway(home: Path) -> str | None:
     """The URL of the gateway of `home`; None unless the recorded process listens there and belongs to our user.
 
-    This must be verified, since commands send the admin key to it.
+    This must be verified, since commands send the admin key to it. The command line does not show it: a gateway of
+    `up` is a fork (`infra/supervise.py`).
     """
     try:
         found = json.loads((home / GATEWAY).read_text(encoding="utf-8"))
-        host, record = str(found["host"]), ServerRecord(found["pid"], found["port"], "", GATEWAY_COMMAND)
-        if not record.surely_listens():
+        host, port = str(found["host"]), int(found["port"])
+        if not _listens(psutil.Process(found["pid"]), port):
             return None
-    except (OSError, ValueError, KeyError, TypeError, psutil.AccessDenied):
+    except (OSError, ValueError, KeyError, TypeError, psutil.Error):
         return None
-    return f"http://[{host}]:{record.port}" if ":" in host else f"http://{host}:{record.port}"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _listens(process: psutil.Process, port: int) -> bool:
+    try:
+        return any(
+            socket.status == psutil.CONN_LISTEN and socket.laddr.port == port
+            for socket in process.net_connections("tcp")
+        )
+    except psutil.NoSuchProcess:
+        return False
 
 
 def url(key: str, port: int) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from playwright.async_api import Route
 
 from pipelines.query.log.frequent import FrequentQuestion, FrequentQuestions, wording_of
 from pipelines.query.search.typeahead import TitleCandidate
@@ -146,11 +148,18 @@ async def test_suggestions_are_chosen_by_the_keyboard_and_the_field_keeps_the_fo
         assert browser.complaints == []
 
 
+async def later(route: Route) -> None:
+    """A welcome that comes behind the first answer."""
+    await asyncio.sleep(0.5)
+    await route.continue_()
+
+
 async def test_results_have_marks_and_open_at_the_sentence_and_go_on_in_the_chat(
     browser: Browser, stocked: Host, fakes: FakePorts
 ) -> None:
     async with stocked.serving(more=element(), site=SHOWS) as url:
         page = await browser.open(url)
+        await page.route("**/welcome?*", later)
         await page.get_by_role("combobox").fill("card")
         await page.keyboard.press("Enter")
         results = page.locator("pagewire-search li")

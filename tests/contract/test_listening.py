@@ -66,7 +66,7 @@ def test_a_port_counts_only_when_the_server_itself_listens_on_it() -> None:
     assert not own.listens
 
 
-LISTENS = "import socket, sys; other = socket.create_server(('', int(sys.argv[2]))); print('up', flush=True); input()"
+LISTENS = "import socket, sys; other = socket.create_server(('', int(sys.argv[1]))); print('up', flush=True); input()"
 
 
 def test_the_gateway_of_a_home_is_found_while_that_very_process_listens(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_the_gateway_of_a_home_is_found_while_that_very_process_listens(tmp_path
     port = any_free(set())
     assert running_gateway(tmp_path) is None
     with subprocess.Popen(
-        [sys.executable, "-c", LISTENS, "gateway", str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", LISTENS, str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as gateway:
         assert gateway.stdout is not None
         assert gateway.stdout.readline() == "up\n"

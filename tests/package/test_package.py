@@ -93,8 +93,9 @@ def test_the_demo_answers_from_an_empty_home(wheel: Path, outside: Outside, tmp_
     opened = read_log(watched / "opened")
     everything = set[str]().union(*opened.values())
     assert [path for path in everything if Path(path).is_relative_to(ROOT)] == []
-    # The log has seen them all: the demo, three workers, the gateway; who writes run.json, and the two who read it.
-    assert len([paths for paths in opened.values() if of("cli", paths)]) == 5
+    # The log has seen them all: the demo, the process that its parts are forks of, three workers, the gateway; the one
+    # that writes run.json, and the two that read it.
+    assert len([paths for paths in opened.values() if of("cli", paths)]) == 6
     assert len([paths for paths in opened.values() if any(path.endswith("/run.json") for path in paths)]) == 3
     for data in ("prompts/canned.yaml", "infra/elasticsearch/001_site.json", "infra/engine/jars.json"):
         assert any(path.endswith(f"/site-packages/{data}") for path in everything), data

@@ -38,7 +38,7 @@ export class AskError extends Error {
 
 export class AnswerClient {
   readonly url: string;
-  frequent = false; // whether the site shows frequent questions; set by its welcome
+  frequent = Promise.resolve(false); // whether the site shows frequent questions: its welcome says so
   labels: Labels = {}; // of the pages to search; none: all pages
   #storageKey: string;
   #answers = false; // whether the page has read a response of the gateway
@@ -142,12 +142,16 @@ export class AnswerClient {
   }
 
   /** The texts before the first question. Public, without a token: requests for tokens are counted. */
-  async welcome(lang: string): Promise<Welcome> {
+  welcome(lang: string): Promise<Welcome> {
+    const known = this.#welcome(lang);
+    this.frequent = known.then(({ frequent }) => frequent).catch(() => false);
+    return known;
+  }
+
+  async #welcome(lang: string): Promise<Welcome> {
     const response = await fetch(`${this.url}/welcome?lang=${encodeURIComponent(lang)}`);
     if (!response.ok) throw new AskError("unavailable", response.status);
-    const known: Welcome = await response.json();
-    this.frequent = known.frequent;
-    return known;
+    return response.json();
   }
 
   /** Take back the last question and its answer. Returns the rest. */

@@ -185,7 +185,7 @@ export class Talk {
     const { client, lang } = this.context;
     const pages = turn.cited.slice(0, CITED);
     // Frequent questions cover all pages, not only those with these labels.
-    if (!client.frequent || !pages.length || Object.keys(client.labels).length) return;
+    if (!pages.length || Object.keys(client.labels).length || !(await client.frequent)) return;
     const asked = new URLSearchParams([["q", turn.question], ["lang", lang], ...pages.map((page) => ["page", page])]);
     const signal = AbortSignal.timeout(PATIENCE);
     const { questions } = await client.get<NextQuestions>(`next-questions?${asked}`, signal).catch(() => ({ questions: [] }));
