@@ -1,9 +1,9 @@
-"""Amounts: what a text says without a figure, and what stands before one that is not exact.
+"""Amounts that a text gives without a figure, and the words before a figure that is not exact.
 
     "pay nothing", "exempt" ─▶ a price of 0        "a week", "half an hour" ─▶ 7 days, 30 minutes
-    "about 48,000"          ─▶ borne by 48,250      "up to 5" ─▶ borne by "under 6"
+    "about 48,000"          ─▶ supported by 48,250  "up to 5" ─▶ supported by "under 6"
 
-The words stand in prompts/amounts.yaml.
+The words are in prompts/amounts.yaml.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from prompts.loader import table
 from text.figures import DAY, NOON, Figure
 from text.measures import CURRENCIES, MeasureUnit, measures
 
-FREE = "free"  # `said` of a price of 0 that no figure says
-ROUNDED = Fraction(1, 20)  # a rounded figure's distance from the exact one, at most, in parts of the greater
-ROUNDED_MONTHS = Fraction(1, 10)  # the same, of months in weeks or days
+FREE = "free"  # `said` of a price of 0 that is given without a figure
+ROUNDED = Fraction(1, 20)  # greatest distance of a rounded figure from the exact one, as a share of the greater one
+ROUNDED_MONTHS = Fraction(1, 10)  # the same for months given in weeks or days
 MONTH = Fraction(365, 12) * DAY  # minutes, on average
-BEFORE = 24  # characters before a figure in which words on it may stand
+BEFORE = 24  # characters before a figure that are searched for words about it
 GAP = 60  # characters between the parts of a phrase
 
 HALF = Fraction(1, 2)
@@ -37,11 +37,11 @@ _CENTS = re.compile(r"[ \u00a0]")
 
 
 def unfigured(text: str, langs: Sequence[str], taken: Sequence[Figure]) -> Iterator[Figure]:
-    """Amounts that the text says without a figure. Those that only may be meant are `vague`: they claim nothing."""
+    """Amounts that the text gives without a figure. Uncertain ones are `vague`: they are not checked."""
     covered = sorted((each.start, each.end) for each in taken)
     for phrases, vague in (("free", False), ("free-perhaps", True)):
         for match in _pattern(phrases, tuple(langs)).finditer(text):
-            # Of "pay for a card nothing" the last word, of "no charge" both.
+            # In "pay for a card nothing" the last word counts, in "no charge" both do.
             start = match.start(match.lastindex) if match.lastindex else match.start()
             if _open(start, match.end(), covered):
                 insort(covered, (start, match.end()))
@@ -73,7 +73,7 @@ def unfigured(text: str, langs: Sequence[str], taken: Sequence[Figure]) -> Itera
 
 
 def spelled(text: str, found: Sequence[Figure], langs: Sequence[str]) -> Iterator[Figure]:
-    """The figures with what stands around them: `two euros fifty` is one price, `half past six` a time of day."""
+    """The figures, extended by the words around them: `two euros fifty` is one price, `half past six` a time of day."""
     price: Figure | None = None
     for each in (_measured(text, figure, tuple(langs)) for figure in found):
         counted = each.spelled and each.unit is None
@@ -92,11 +92,11 @@ def spelled(text: str, found: Sequence[Figure], langs: Sequence[str]) -> Iterato
 
 
 def _measured(text: str, figure: Figure, langs: tuple[str, ...]) -> Figure:
-    """The figure with what stands behind it: 50 cents are a price, an hour and a half are ninety minutes."""
+    """The figure, extended by the words behind it: 50 cents are a price, an hour and a half are ninety minutes."""
     if figure.kind != "number":
         return figure
     behind = text[figure.end : figure.end + BEFORE].casefold()
-    if figure.unit and behind.startswith(_phrases("old", langs)):  # a ten-year-old is an example
+    if figure.unit and behind.startswith(_phrases("old", langs)):  # "a ten-year-old" is an example
         return replace(figure, vague=True)
     name = "units" if figure.unit is None else "and-half"
     match = _pattern(name, langs).match(text, figure.end) or _pattern(name, langs).match(text, figure.end + 1)
@@ -120,7 +120,7 @@ def _measured(text: str, figure: Figure, langs: tuple[str, ...]) -> Figure:
 
 
 def _clock(text: str, figure: Figure, langs: tuple[str, ...]) -> Figure:
-    """A time of day, where an hour stands behind words for one. Where its minutes are unknown, it claims nothing."""
+    """A time of day, if words for one precede the number. If its minutes are unknown, it is vague."""
     if figure.kind != "number":
         return figure
     before = text[max(0, figure.start - BEFORE) : figure.start]
@@ -141,15 +141,15 @@ def _clock(text: str, figure: Figure, langs: tuple[str, ...]) -> Figure:
 
 
 def is_rounded(claimed: Figure, text: str, langs: Sequence[str]) -> bool:
-    """Whether a word before the figure says that it is about as much: about 48,000."""
+    """Whether a word before the figure marks it as rounded: about 48,000."""
     return _ends("about", tuple(langs), text[max(0, claimed.start - BEFORE) : claimed.start])
 
 
 def nearly(claimed: Figure, text: str, langs: Sequence[str], others: Iterable[Figure], other_text: str) -> bool:
-    """Whether figures bear one that is said to be rounded, or the next one: under 6 is up to 5.
+    """Whether figures support one that is rounded, or a limit given by the next one: under 6 is up to 5.
 
     Args:
-        text: that it stands in.
+        text: of the claimed figure.
         others: figures of a passage's sentence, `other_text`.
     """
     if claimed.kind != "number":
@@ -177,7 +177,7 @@ def nearly(claimed: Figure, text: str, langs: Sequence[str], others: Iterable[Fi
 
 
 def before(text: str, figure: Figure, langs: Sequence[str]) -> bool:
-    """Whether a duration is so long before something: an hour before it closes."""
+    """Whether a duration ends at an event: an hour before it closes."""
     return bool(_pattern("before", tuple(langs)).match(text, figure.end + 1))
 
 
@@ -187,17 +187,17 @@ def of_part_of_day(words: str, langs: Sequence[str]) -> bool:
 
 @cache
 def paying(langs: tuple[str, ...]) -> frozenset[str]:
-    """Words of paying, which do not say what a price is of."""
+    """Words of paying, which do not name what a price is for."""
     return frozenset(_phrases("pay", langs))
 
 
 def limits(words: str, langs: Sequence[str]) -> bool:
-    """Whether a clause speaks of more than something: with a denial it is a limit."""
+    """Whether a clause has words such as "more than": with a negation they make a limit."""
     return bool(_pattern("more", tuple(langs)).search(words))
 
 
 def _open(start: int, end: int, covered: Sequence[tuple[int, int]]) -> bool:
-    """Whether none of the ranges, which are in order and apart, has a part of this one."""
+    """Whether the range overlaps none of the covered ones, which are sorted and disjoint."""
     behind = bisect_left(covered, (end, 0))
     return behind == 0 or covered[behind - 1][1] <= start
 
@@ -235,7 +235,7 @@ def _parts(langs: tuple[str, ...], name: str = "parts") -> dict[str, tuple[Fract
 
 @cache
 def _pattern(name: str, langs: tuple[str, ...]) -> re.Pattern[str]:
-    """Any of the phrases, the longest first; the last part of one with a gap is a group."""
+    """Matches any of the phrases, the longest first; the last part of a phrase with a gap is a group."""
     phrases = [phrase.partition("=")[0].strip() for phrase in _phrases(name, langs)]
     made = []
     for phrase in sorted(phrases, key=len, reverse=True):
@@ -245,5 +245,5 @@ def _pattern(name: str, langs: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _ends(name: str, langs: tuple[str, ...], before: str) -> bool:
-    """Whether what stands before a figure ends with one of the phrases."""
+    """Whether the text before a figure ends with one of the phrases."""
     return (" " + before.casefold().rstrip(" .(\u00a0")).endswith(_endings(name, langs))

@@ -1,8 +1,8 @@
-"""Claims: a text taken apart into what can be compared: sentences, their clauses, figures, names, denials.
+"""Claims: splits a text into comparable parts: sentences, clauses, figures, names, negations.
 
-    "Adults pay 12 euros, children nothing." ─▶ clause {adult, pay} 12 EUR │ clause {child}, denies
+    "Adults pay 12 euros, children nothing." ─▶ clause {adult, pay} 12 EUR │ clause {child}, negated
 
-A page's passage and a model's sentence are read alike, so that what is read wrong is mostly wrong in both.
+A page's passage and a model's sentence are parsed by the same code, so parsing errors mostly cancel out.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from text.measures import measures
 from text.sentences import split
 from text.words import STEM, words
 
-# A clause ends at what separates two statements; inside a figure nothing does.
+# Separates two statements; a match inside a figure does not count.
 _SEPARATOR = re.compile(
     r"[;:]|,\s|[.!?。！？；，、]\s?|\n|\s[-–—]\s(?=\D)"
     r"|\s(?:and|but|that|which|und|aber|sondern|et|mais|qui|y|pero|e|ma|che|és|de|i|ale|oraz|și|dar|care)\s"
 )
 _START = attrgetter("start")
-COSTLESS = "gratis"  # stands for all that says that nothing is to be paid, where words are compared
-_CELLS = " | "  # between a table row's cells, so that nothing is read across them
+COSTLESS = "gratis"  # replaces all phrases for "free of charge" before words are compared
+_CELLS = " | "  # between the cells of a table row, so that no figure or name spans two cells
 _ANSWER_WORD = re.compile(r"^\W*\w+,\s")  # No, you do not
 _NAME_WORD = re.compile(r"(?<!\w)[^\W\d_][\w'’-]*")
-_NUMBER_SIGN = re.compile(r"(?<!\w)nos?\.(?=\s?\d)", re.IGNORECASE)  # No. 5 denies nothing
+_NUMBER_SIGN = re.compile(r"(?<!\w)nos?\.(?=\s?\d)", re.IGNORECASE)  # "No. 5" is no negation
 _POSSESSIVE = re.compile(r"['’]s?$")
 _HOUSE = re.compile(r" (\d{1,4}[a-z]?)(?!\w|[.,:]\d)")
 NOUNS_ARE_CAPITALISED = frozenset(("de", "lb"))
@@ -47,14 +47,14 @@ _TITLES = frozenset(
 
 @dataclass(frozen=True)
 class Clause:
-    """A part of a sentence that says one thing, or a whole sentence as if it did."""
+    """A part of a sentence with one statement, or a whole sentence taken as one statement."""
 
     text: str
-    subject: frozenset[str]  # stems of the words that say something
-    saying: frozenset[str]  # stems of all words but those that deny
+    subject: frozenset[str]  # stems of the words that carry meaning
+    saying: frozenset[str]  # stems of all words but negations
     figures: tuple[Figure, ...]
-    days: frozenset[int]  # of the week, that it is about; none: it does not say
-    denies: bool
+    days: frozenset[int]  # of the week that it is about; empty: it names none
+    denies: bool  # it has a negation
 
 
 @dataclass(frozen=True)
@@ -69,24 +69,24 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Name:
-    """Capitalised words in a row, and the number right behind them: a house's, a room's."""
+    """Capitalised words in a row, and the number right behind them, as of a house or a room."""
 
     words: tuple[str, ...]
     number: str
     first: bool  # the sentence begins with it
-    title: str  # the word right before them, where it says of what they are a name: via, place, Frau; else empty
+    title: str  # the word right before them if it says what is named: via, place, Frau; else empty
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A text that sentences are compared with."""
+    """A text of a source, which sentences are compared with."""
 
     folded: str
     words: frozenset[str]
     figures: tuple[Figure, ...]
     days: frozenset[int]
-    any_day: bool  # it speaks of every day, or of several without naming them
-    neighbours: frozenset[tuple[str, str]]  # of a name: two of its words, or its last and its number
+    any_day: bool  # it says "every day", or means several days without naming them
+    neighbours: frozenset[tuple[str, str]]  # of names: two adjacent words, or the last word and the number
     sentences: tuple[Sentence, ...]
 
     @property
@@ -95,7 +95,7 @@ class Passage:
 
 
 def sentence(markdown: str, langs: Sequence[str]) -> Sentence:
-    """One sentence, or one row of a table: that is one statement, whose cells belong together."""
+    """One sentence, or one row of a table, whose cells form one statement."""
     row = markdown.lstrip().startswith("|")
     text = _CELLS.join(map(inline, cells(markdown))) if row else plain(markdown)
     said = list(spelled(text, figures(text, langs), langs))
@@ -121,7 +121,7 @@ def passage(markdown: str, langs: Sequence[str]) -> Passage:
 
 
 def names(said: Sentence, langs: Sequence[str]) -> Iterator[Name]:
-    """What may be a name: neither days nor months, no word that begins a sentence because it has to."""
+    """Possible names: capitalised words other than days, months, titles and words without meaning."""
     nouns = langs[-1] in NOUNS_ARE_CAPITALISED
     taken = [figure for figure in said.figures if figure.kind in ("date", "weekday", "address")]
     dull = _dull(tuple(langs))
@@ -171,7 +171,7 @@ def _cuts(text: str, found: Sequence[Figure]) -> Iterator[tuple[int, int]]:
 
 
 def _in_figure(found: Sequence[Figure], start: int, end: int) -> bool:
-    """Whether a figure has a part of `text[start:end]`. They are in order, and none is in another."""
+    """Whether a figure overlaps `text[start:end]`. Figures are sorted and disjoint."""
     behind = bisect_left(found, end, key=_START)
     return behind > 0 and start < found[behind - 1].end
 
@@ -180,16 +180,16 @@ def _clause(text: str, begin: int, end: int, found: Sequence[Figure], langs: Seq
     first, behind = (bisect_left(found, place, key=_START) for place in (begin, end))
     inside = tuple(figure for figure in found[first:behind] if figure.end <= end)
     denials, inside_words = _denials(tuple(langs)), _inside_words(tuple(langs))
-    # What stands behind the clause tells a number's sign in it.
+    # The text behind the clause distinguishes the sign of a number from a negation.
     read = _NUMBER_SIGN.sub(_blank, text[begin : end + 3])[: end - begin]
     for figure in inside:
-        if figure.said == FREE:  # "pay nothing" denies nothing
+        if figure.said == FREE:  # "pay nothing" is no negation
             at, until = figure.start - begin, figure.end - begin
             read = read[:at] + COSTLESS.ljust(until - at)[: until - at] + read[until:]
     part = inside_words.sub(_blank, read)
     named = part
     for figure in inside:
-        if figure.kind == "number":  # neither a spelled number nor a unit says what it is of
+        if figure.kind == "number":  # neither a spelled number nor its unit names the subject
             at, until = figure.start - begin, figure.end - begin
             named = named[:at] + " " * (until - at) + named[until:]
     spoken = words(part)
@@ -210,14 +210,14 @@ def says_open(text: str, langs: tuple[str, ...]) -> bool:
 
 
 def is_closed(clause: Clause, langs: tuple[str, ...]) -> bool:
-    """Whether a clause denies something of whole days, and not of an afternoon."""
+    """Whether a clause negates something for whole days, not for a part of the day."""
     return clause.denies and not of_part_of_day(clause.text, langs)
 
 
 def _with_days(clauses: Sequence[Clause]) -> Iterator[Clause]:
-    """`Mon, Tue 9-12, 14-18, Wed closed`: days hold for the hours behind them, until others come."""
+    """`Mon, Tue 9-12, 14-18, Wed closed`: days apply to the hours behind them, up to the next days."""
     current: frozenset[int] = frozenset()
-    complete = True  # hours have come since the days
+    complete = True  # hours have followed the days
     for clause in clauses:
         hours = any(figure.kind == "time" for figure in clause.figures)
         if clause.days:
@@ -234,7 +234,7 @@ def _stems(said: Iterable[str]) -> frozenset[str]:
 
 @cache
 def _dull(langs: tuple[str, ...]) -> frozenset[str]:
-    """Words that say nothing of what a sentence is about."""
+    """Words that do not name the subject of a sentence: stop words, negations, words of paying."""
     return _denials(langs).union(
         paying(langs), *(stopwords().get(lang.partition("-")[0], frozenset()) for lang in langs)
     )
@@ -257,7 +257,7 @@ def _denials(langs: tuple[str, ...]) -> frozenset[str]:
 
 @cache
 def _inside_words(langs: tuple[str, ...]) -> re.Pattern[str]:
-    """Parts of words that deny: n't at an end, n' at a beginning. The apostrophe says where. And whole words: can't."""
+    """Negations inside words: n't at the end, n' at the beginning, as the apostrophe shows; and whole words: can't."""
     parts = [word.split("'") for word in sorted(_listed("negations", langs)) if "'" in word]
     either = [
         rf"(?<{'=' if behind and len(before) == 1 else '!'}\w){before}['’ʼ]{behind}(?{'!' if behind else '='}\w)"

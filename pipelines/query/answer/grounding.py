@@ -1,10 +1,10 @@
-"""Grounding: whether the sources that a sentence cites bear it out.
+"""Grounding: whether the sources that a sentence cites support it.
 
     "A card costs 99 euros [1]."   source 1: "A card costs 12 euros a year."   ─▶ Doubt("figure", "99 euros")
 
-Compared are figures (numbers with their units, prices, dates, times, weekdays, telephone numbers, addresses), what each
-figure is said of, names, and whether something is denied. Other words are not: a model may use its own. A sentence
-without a doubt may still be wrong; these are the mistakes that a program can see.
+Compared are figures (numbers with their units, prices, dates, times, weekdays, telephone numbers, addresses), the
+subject of each figure, names, and negations. Other words are not compared: a model may use its own. A sentence without
+a doubt may still be wrong; these are the mistakes that a program can find.
 
 Measured by `python -m bench citations`; the thresholds were chosen on its tuned half.
 """
@@ -27,30 +27,30 @@ from schemas.query import Source
 from text.figures import COUNTED, Figure
 from text.language import spoken
 
-SAME_SAYING = 0.6  # share of a clause's words that a passage's must have to speak of the same thing
-SAME_ENOUGH = 0.1  # less of them than the best one has, and another clause still speaks of it
-SHARED = 2  # words that two clauses about the same thing have in common at least
+SAME_SAYING = 0.6  # share of a clause's words that a passage's clause needs to have the same subject
+SAME_ENOUGH = 0.1  # distance from the best share, within which other clauses have the same subject as well
+SHARED = 2  # least number of common words of two clauses with the same subject
 NEARER = 2  # words more in common with another figure's clause than with its own
-MOST_DERIVED = 4  # figures of a sentence that may follow from others
-MOST_FIGURES = 250  # of a sentence or a table's row that are compared; a longer one is not read
-SHOWN = 40  # characters of what is in doubt for its length
+MOST_DERIVED = 4  # figures of a sentence for which a derivation is searched
+MOST_FIGURES = 250  # figures of a sentence or table row that are compared; one with more is doubted
+SHOWN = 40  # characters shown of a sentence with too many figures
 
 
 @dataclass(frozen=True)
 class Doubt:
-    """What of a sentence its sources do not say, and in which way; of `entailment` only a judge speaks (judging)."""
+    """The part of a sentence that its sources do not support, and why. `entailment` comes from a judge (judging)."""
 
     kind: DoubtKind
     said: str
 
 
 class Grounds:
-    """What one answer may say: its sources, and what the visitor and we have told the model.
+    """The evidence for one answer: its sources, the visitor's question, and the facts in the prompt.
 
     Args:
-        question: the visitor's; who repeats its figures claims nothing, but for prices and shares.
+        question: the visitor's. Its figures may be repeated without evidence, except prices and shares.
         lang: the visitor's language.
-        known: what the model reads beside the sources: the date, the site's name, what a tool has worked out.
+        known: other texts of the prompt: the date, the site's name, results of tools.
     """
 
     def __init__(self, sources: Sequence[Source], question: str, lang: str, known: Iterable[str] = ()) -> None:
@@ -61,31 +61,31 @@ class Grounds:
         self._read: dict[int, Passage] = {}
 
     def doubt(self, markdown: str, cited: Iterable[int]) -> Doubt | None:
-        """The first thing in a sentence that the cited sources do not bear out; without a citation, that none does."""
+        """The first part of a sentence that the cited sources do not support; without citations, all sources count."""
         numbers = [n for n in cited if n in self._sources] or list(self._sources)
         passages = [self._passage(n) for n in numbers]
         langs = _langs(self._lang, markdown)
         said = claims.sentence(markdown, langs)
-        told = [self._told, *passages]
+        evidence = [self._facts, *passages]
         read = dict.fromkeys((*langs, *(self._sources[n].lang for n in numbers)))
-        derived = Derivations(told, said.figures, self._asked.figures, tuple(read))
+        derived = Derivations(evidence, said.figures, self._asked.figures, tuple(read))
         # A heading's words are capitalised by the rules of headings.
         named = () if markdown.lstrip().startswith("#") else tuple(claims.names(said, langs))
-        # Words are compared within a language alone; of another language's names many are translated.
+        # Words are compared only within a language: many names are translated.
         alike = any(self._sources[n].lang.partition("-")[0] in langs for n in numbers)
         return (
-            _unsaid(said, told, self._repeated, derived, langs)
-            or _of_something_else(said, passages, derived, langs, words=alike)
-            or self._other_name(said, named, told, langs, words=alike)
+            _unsupported(said, evidence, self._repeated, derived, langs)
+            or _misattributed(said, passages, derived, langs, words=alike)
+            or self._other_name(said, named, evidence, langs, words=alike)
             or (_open_when_closed(said, passages, langs) or _opposite(said, passages) if alike else None)
         )
 
     def _other_name(
-        self, said: Sentence, named: Iterable[Name], told: Sequence[Passage], langs: Sequence[str], *, words: bool
+        self, said: Sentence, named: Iterable[Name], evidence: Sequence[Passage], langs: Sequence[str], *, words: bool
     ) -> Doubt | None:
-        told = [*told, self._asked]
+        evidence = [*evidence, self._asked]
         nouns = langs[-1] in claims.NOUNS_ARE_CAPITALISED
-        name = unknown_code(said, told) or (other_name(named, told, nouns=nouns) if words else None)
+        name = unknown_code(said, evidence) or (other_name(named, evidence, nouns=nouns) if words else None)
         return Doubt("name", name) if name else None
 
     def _passage(self, n: int) -> Passage:
@@ -97,7 +97,7 @@ class Grounds:
         return self._read[n]
 
     @cached_property
-    def _told(self) -> Passage:
+    def _facts(self) -> Passage:
         return claims.passage("\n\n".join(self._known), ("en", self._lang))
 
     @cached_property
@@ -106,75 +106,77 @@ class Grounds:
 
     @cached_property
     def _repeated(self) -> list[Figure]:
-        """Figures of the question that may be said again: Is it 99 euros? does not make it 99 euros."""
+        """Figures of the question that need no evidence. Prices do: "Is it 99 euros?" does not make it 99 euros."""
         return [figure for figure in self._asked.figures if figure.family not in ("price", "percent")]
 
 
 def _langs(lang: str, said: str) -> tuple[str, ...]:
-    """The languages that a text is read in: the visitor's, and what it looks like where that is sure."""
+    """The languages in which a text is parsed: the visitor's, and the detected one if detection is certain."""
     heard = spoken(said) - {lang}
     return (lang, *(heard if len(heard) == 1 else ()))
 
 
-def _unsaid(
-    said: Sentence, told: Sequence[Passage], repeated: Sequence[Figure], derived: Derivations, langs: Sequence[str]
+def _unsupported(
+    said: Sentence, evidence: Sequence[Passage], repeated: Sequence[Figure], derived: Derivations, langs: Sequence[str]
 ) -> Doubt | None:
-    """A figure that no passage has, that does not follow from theirs, and is not `repeated` from the question."""
+    """A figure that no passage has, that cannot be derived from theirs, and is not `repeated` from the question."""
     if len(said.figures) > MOST_FIGURES:
         return Doubt("figure", said.text[said.figures[MOST_FIGURES].start :][:SHOWN])
-    unsaid = [
+    unsupported = [
         figure
         for figure in said.figures
-        if not _borne(figure, said, told, langs) and not any(other.bears(figure) for other in repeated)
+        if not _supported(figure, said, evidence, langs) and not any(other.bears(figure) for other in repeated)
     ]
-    if not unsaid:
+    if not unsupported:
         return None
-    ways = [derived.ways(figure) for figure in unsaid[:MOST_DERIVED]]
+    factors = [derived.factors(figure) for figure in unsupported[:MOST_DERIVED]]
     # Three days at 5 euros are 15 euros, although the page does not say "three days".
-    counts = frozenset[Fraction]().union(*filter(None, ways))
-    for figure, way in zip_longest(unsaid, ways):
-        if way is None and not counts & figure.numbers:
+    counts = frozenset[Fraction]().union(*filter(None, factors))
+    for figure, found in zip_longest(unsupported, factors):
+        if found is None and not counts & figure.numbers:
             return Doubt("figure", said.text[figure.start : figure.end])
     return None
 
 
-def _borne(figure: Figure, said: Sentence, told: Sequence[Passage], langs: Sequence[str]) -> bool:
-    """Whether a passage has the figure, or the figure claims nothing."""
-    counted = figure.kind == "number" and figure.spelled and figure.unit is None  # three ways:
+def _supported(figure: Figure, said: Sentence, evidence: Sequence[Passage], langs: Sequence[str]) -> bool:
+    """Whether a passage has the figure, or the figure needs no evidence."""
+    counted = figure.kind == "number" and figure.spelled and figure.unit is None  # "three ways:"
     if figure.vague or (counted and (max(figure.numbers) < COUNTED or said.text.rstrip().endswith(":"))):
         return True
-    if figure.kind == "weekday":  # closed on a day that the hours do not name
-        return said.whole.denies or any(passage.any_day or figure.times <= passage.days for passage in told)
+    if figure.kind == "weekday":  # "closed on Monday" where the hours do not name Monday
+        return said.whole.denies or any(passage.any_day or figure.times <= passage.days for passage in evidence)
     if figure.kind == "address":
-        return any(figure.said in passage.folded for passage in told)
+        return any(figure.said in passage.folded for passage in evidence)
     return (
-        any(_bears(other, figure) for passage in told for other in passage.figures)
-        or (counted and any(_counts_in(figure, said.text, passage) for passage in told))
+        any(_supports(other, figure) for passage in evidence for other in passage.figures)
+        or (counted and any(_counts_in(figure, said.text, passage) for passage in evidence))
         or any(
-            nearly(figure, said.text, langs, part.figures, part.text) for passage in told for part in passage.sentences
+            nearly(figure, said.text, langs, part.figures, part.text)
+            for passage in evidence
+            for part in passage.sentences
         )
     )
 
 
-def _bears(other: Figure, figure: Figure) -> bool:
+def _supports(other: Figure, figure: Figure) -> bool:
     if (other.unit or figure.unit) and other.times & figure.times:  # sept heures
         return True
-    return other.bears(figure) and not (other.kind == "time" and figure.unit)  # 2 pm says nothing of two months
+    return other.bears(figure) and not (other.kind == "time" and figure.unit)  # 2 pm does not support two months
 
 
 def _counts_in(figure: Figure, text: str, passage: Passage) -> bool:
-    """Whether a number is a part of a word there: ten visits, Zehnerkarte."""
+    """Whether a word of the passage contains the number: ten visits, Zehnerkarte."""
     begins = f"{text[figure.start : figure.end].casefold()}er"
     return any(word.startswith(begins) for word in passage.words)
 
 
-def _of_something_else(
+def _misattributed(
     said: Sentence, passages: Sequence[Passage], derived: Derivations, langs: Sequence[str], *, words: bool
 ) -> Doubt | None:
-    """A figure that the passages say of another day, or, by `words`, next to the words of another figure."""
+    """A figure that the passages give for another day or, if `words` are compared, for another subject."""
     theirs = [clause for passage in passages for clause in passage.clauses if clause.figures]
     counting = [clause for clause in said.clauses if clause.figures]
-    # What stands before the one clause with figures says what they are of: "For minors, it lasts 5 years".
+    # If only one clause has figures, the whole sentence is their subject: "For minors, it lasts 5 years".
     for mine in [said.whole] if len(counting) == 1 else counting:
         has = [[_has(clause, figure) for clause in theirs] for figure in mine.figures]
         for figure, where in zip(mine.figures, has, strict=True):
@@ -184,10 +186,10 @@ def _of_something_else(
             if not claimed or not any(where):
                 continue
             homes = [clause for clause, there in zip(theirs, where, strict=True) if there]
-            # 10 euros that members save are none of ten lessons.
-            if not any(_same_family(clause, figure) for clause in homes) and derived.ways(figure) is not None:
+            # The 10 euros that members save may be derived; "ten lessons" does not contradict them.
+            if not any(_same_family(clause, figure) for clause in homes) and derived.factors(figure) is not None:
                 continue
-            # One whose own figure the sentence says as well is no rival: 80 euros instead of 95.
+            # A clause whose figure is in the sentence as well is no rival: 80 euros instead of 95.
             alike = [there for other, there in zip(mine.figures, has, strict=True) if other.family == figure.family]
             rivals = [
                 clause
@@ -195,7 +197,7 @@ def _of_something_else(
                 if not any(any_of) and any(other.family == figure.family for other in clause.figures)
             ]
             other_days = all(home.days and not home.days & mine.days for home in homes)
-            # Where a home has another figure of the sentence, the two belong together there as well.
+            # If a home has another figure of the sentence, the two belong together on the page as well.
             others = [other for other in said.figures if other is not figure and not other.vague]
             if any(_has(home, other) for home in homes for other in others if other.kind == "number"):
                 rivals = []
@@ -218,8 +220,8 @@ def _same_family(clause: Clause, figure: Figure) -> bool:
 
 
 def _nearer(mine: Clause, rivals: Iterable[Clause], homes: Iterable[Clause], least: int) -> bool:
-    """Whether a clause shares words with a rival that are not at home, and hardly any the other way round."""
-    # A figure without words of its own goes on with those before it: at 15:30 and 16:30.
+    """Whether a clause shares words with a rival that no home has, and hardly any the other way round."""
+    # A figure without words of its own has the subject of the figure before it: at 15:30 and 16:30.
     if not all(home.subject for home in homes):
         return False
     at_home = {mine.subject & home.subject for home in homes}
@@ -231,7 +233,7 @@ def _nearer(mine: Clause, rivals: Iterable[Clause], homes: Iterable[Clause], lea
 
 
 def _open_when_closed(said: Sentence, passages: Sequence[Passage], langs: Sequence[str]) -> Doubt | None:
-    """Whether something is open on a day that the passages only name with a denial."""
+    """Whether the sentence says "open" of a day that the passages only name with a negation."""
     for mine in said.clauses:
         if mine.days and not mine.denies and claims.says_open(mine.text, tuple(langs)):
             on_it = [c for p in passages for c in p.clauses if c.days & mine.days]
@@ -241,7 +243,7 @@ def _open_when_closed(said: Sentence, passages: Sequence[Passage], langs: Sequen
 
 
 def _opposite(said: Sentence, passages: Sequence[Passage]) -> Doubt | None:
-    """Whether all that speaks of the same thing denies what the sentence says, or the other way round."""
+    """Whether all clauses with the same subject are negated and the sentence is not, or the other way round."""
     theirs = [other for passage in passages for s in passage.sentences for other in (*s.clauses, s.whole)]
     for mine in (clause for clause in said.clauses if len(clause.saying) >= SHARED):
         alike = list(_alike(mine, theirs))
@@ -255,7 +257,7 @@ def _opposite(said: Sentence, passages: Sequence[Passage]) -> Doubt | None:
 def _alike(mine: Clause, theirs: Iterable[Clause]) -> Iterator[tuple[float, Clause]]:
     for other in theirs:
         shared = len(mine.saying & other.saying)
-        # Not open on Sundays is not the opposite of open on weekdays, and not in August not the opposite of in May.
+        # "Not open on Sundays" does not contradict "open on weekdays"; nor does "not in August" contradict "in May".
         same_days = not mine.days or bool(mine.days & other.days)
         same_dates = all(_has(other, figure) for figure in mine.figures if figure.kind == "date")
         if shared >= SHARED and same_days and same_dates:
