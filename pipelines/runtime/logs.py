@@ -28,8 +28,8 @@ CHATTY = (
     "opentelemetry",
     "urllib3",
 )
-# Logged until a new broker has made its own topics, about a second.
-EXPECTED = ("GroupCoordinatorNotAvailableError", "Marking the coordinator dead")
+# Logged and retried until a new broker has made its own topics, and leads the partitions of ours: about a second.
+EXPECTED = ("GroupCoordinatorNotAvailableError", "Marking the coordinator dead", "NotLeaderForPartitionError")
 OUTAGE_LOGS_PER = 10.0  # seconds between two lines from the same place of a chatty library
 
 

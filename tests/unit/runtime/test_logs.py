@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
+from aiokafka.errors import NotLeaderForPartitionError
 
 from pipelines.runtime import logs
 from wiring.settings import Settings
@@ -42,6 +43,15 @@ def test_the_same_line_of_a_chatty_library_comes_once_in_a_while(monkeypatch: py
     later = line("aiokafka.conn", 1)
     assert once.filter(later)
     assert later.getMessage() == "cannot connect to node 1 (and 4 more like it)"
+
+
+def test_a_new_brokers_first_second_is_no_error() -> None:
+    text, args = "Failed fetch offsets from %s: %s", (1, NotLeaderForPartitionError())
+    lines = [
+        logging.LogRecord(name, logging.ERROR, "fetcher.py", 987, text, args, None)
+        for name in ("aiokafka.consumer.fetcher", "our.module")
+    ]
+    assert [logs.OncePer(10.0).filter(each) for each in lines] == [False, True]
 
 
 @pytest.mark.usefixtures("_restored")
