@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from pipelines.query.extractive.ranking import Findings, NearUnit
 from pipelines.query.search.fuse import idf, known_share
@@ -74,10 +74,18 @@ class GateInput:
 
     def share(self, text: str, lang: str, *, rare: bool = False) -> float:
         """The weighted share of the question's stems (of its rare stems) in a text of a language, 0..1."""
-        least = idf(round(RARE * self.total), self.total) if rare else 0.0
-        weights = {term: weight for term, weight in self.weights.items() if weight >= least}
-        there = weights.keys() & set(indexed(text, lang) if self.by_language else stems(text))
-        return sum(weights[term] for term in there) / (sum(weights.values()) or 1.0)
+        weights, there = self._rare if rare else self.weights, self._terms_of(text, lang)
+        return sum(weight for term, weight in weights.items() if term in there) / (sum(weights.values()) or 1.0)
+
+    @cached_property
+    def _rare(self) -> Mapping[str, float]:
+        least = idf(round(RARE * self.total), self.total)
+        return {term: weight for term, weight in self.weights.items() if weight >= least}
+
+    @cached_property
+    def _terms_of(self) -> Callable[[str, str], frozenset[str]]:
+        """The terms of a text of a language. Cached, since the signals compare the same texts several times."""
+        return cache(lambda text, lang: frozenset(indexed(text, lang) if self.by_language else stems(text)))
 
 
 async def judge(

@@ -16,7 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -198,7 +198,7 @@ class Findings:
         best = [*best[:1], *lacking.values(), *(hit for hit in best[1:] if hit.place not in lacking)]
         scores = sorted((hit.score for hit in hits), reverse=True)
         filled = scores + scores[-1:] * (len(best) - len(scores))
-        return [replace(hit, score=score) for hit, score in zip(best, filled, strict=True)][:size]
+        return [replace(hit, score=score) for hit, score in zip(best[:size], filled[:size], strict=True)]
 
     async def reread(self, question: str, reranker: Reranker) -> Findings:
         """The findings with the best units in a reranker's order.
@@ -277,12 +277,17 @@ def weigh(
         generality = float(expand(common, 1)[0] @ vector)
     by_cosine = APART_COSINE if common else COSINE
     weights = TermWeights.of(question, terms, total, (hit.lang for hit in read), topic)
-    there = [frozenset(words(" ".join((hit.title, *unit.headings, unit.intro, _said(unit))))) for hit, unit in units]
+    words_of = cache(lambda text: frozenset(words(text)))  # units share titles, headings, introductions and headers
+    there = [
+        frozenset[str]().union(*map(words_of, (hit.title, *unit.headings, unit.intro, unit.header, unit.text)))
+        for hit, unit in units
+    ]
     like = _like(weights, there, {lang.partition("-")[0] for lang in (*spoken(question), *(hit.lang for hit in read))})
+    standings = {hit.place: own.get(hit.place, _neighbour_standing(hit, hits)) for hit in read}
     weighed = []
     measured = zip(units, cosines.tolist(), near_cosines.tolist(), there, strict=True)
     for (hit, unit), cosine, as_it_is, context in measured:
-        at = own.get(hit.place, _neighbour_standing(hit, hits))
+        at = standings[hit.place]
         shared = weights.share(_likest(like, context))
         page = pages.get(hit.page_key, at)
         score = by_cosine * cosine + SHARED * shared + STANDING * at + PAGE * page
@@ -312,10 +317,6 @@ def apart(vectors: Vectors, common: bytes) -> Vectors:
     rest = vectors - np.outer(vectors @ shared, shared)
     found: Vectors = rest / np.maximum(np.linalg.norm(rest, axis=1, keepdims=True), 1e-9)
     return found
-
-
-def _said(unit: HitUnit) -> str:
-    return f"{unit.header} {unit.text}"
 
 
 def _like(
