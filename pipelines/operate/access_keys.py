@@ -61,15 +61,12 @@ class KeyStore(Protocol):
 
     async def all(self) -> Sequence[KeptKey]:
         """The oldest first."""
-        ...
 
     async def add(self, key: KeptKey) -> bool:
         """False: the name is taken."""
-        ...
 
     async def remove(self, name: str) -> bool:
         """False: there is none."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,6 @@ class AuditStore(Protocol):
 
     async def find(self, wanted: AuditFilter, limit: int, after: str | None = None) -> AuditLogPage:
         """The newest first."""
-        ...
 
 
 @dataclass

@@ -32,16 +32,12 @@ class States(Protocol):
 
     async def all(self, kind: Kind) -> Sequence[State]:
         """All states of a kind, at most a second old."""
-        ...
 
     async def get(self, kind: Kind, name: str) -> State | None:
         """The current state."""
-        ...
 
     async def put(self, kind: Kind, name: str, value: Wire) -> None:
         """Replace the state. `all` shows it at once."""
-        ...
 
     async def replace(self, kind: Kind, name: str, value: Wire, before: State | None) -> State | None:
         """Replace the version that was read (None: none). Returns None if the stored version is another one."""
-        ...

@@ -32,11 +32,9 @@ class StatusIndex(Protocol):
 
     async def ping(self) -> None:
         """Return when it answers and all its primaries are there."""
-        ...
 
     async def site_statuses(self, sites: Sequence[str]) -> Sequence[SiteStatus]:
         """The status of each site, in this order; a fault is its `problem`."""
-        ...
 
 
 class StatusReader:

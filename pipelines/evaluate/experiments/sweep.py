@@ -193,7 +193,6 @@ class Trials(Protocol):
 
     async def tried(self, question: str, settings: TrialSettings) -> TrialResult:
         """One question under settings. Raises: Retryable: the system is away. Permanent: it refuses us."""
-        ...
 
 
 class TriedSystem:

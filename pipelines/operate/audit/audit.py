@@ -61,7 +61,6 @@ class Inventory(Protocol):
         self, page_keys: Sequence[str] | None = None
     ) -> AsyncGenerator[tuple[list[HeadDocument], list[ChunkDocument]], None]:
         """Everything written before this call, of these pages (default: of all)."""
-        ...
 
     async def delete(self, documents: Sequence[WrongDocument]) -> None: ...
 

@@ -33,11 +33,9 @@ class BackupIndex(Protocol):
 
     async def count(self, sites: Collection[str] | None) -> int:
         """How many documents these sites have; None: all sites."""
-        ...
 
     def read(self, sites: Collection[str] | None) -> AsyncGenerator[Sequence[BackupDocument], None]:
         """Everything written before this call, of these sites (None: of all), in batches."""
-        ...
 
     async def put_back(self, documents: Sequence[BackupDocument]) -> PutBack:
         """Write documents that are missing or older in the index. May be repeated.
@@ -45,7 +43,6 @@ class BackupIndex(Protocol):
         Raises:
             Permanent: a document that Elasticsearch does not take.
         """
-        ...
 
 
 @dataclass(frozen=True)

@@ -39,11 +39,9 @@ class Places(Protocol):
 
     async def covered(self, topic: str) -> Covered:
         """How far the topic is covered; an unknown topic is not covered at all."""
-        ...
 
     def of_site(self, topic: str, site: str, partition: int) -> AsyncGenerator[NotedRange, None]:
         """The site's stretches, ordered by start. They may overlap, and extend beyond the covered range."""
-        ...
 
     async def add(
         self, topic: str, stretches: Sequence[NotedRange], covered: Covered, ends: Mapping[int, int]
@@ -52,12 +50,9 @@ class Places(Protocol):
 
         None if another process has written meanwhile: the notes are right, but this call covers nothing.
         """
-        ...
 
     async def put(self, topic: str, stretch: NotedRange) -> None:
         """Replace the stretch with the same start, unless that one is longer by now."""
-        ...
 
     async def forget(self, topic: str) -> None:
         """Drop the covered range of the topic."""
-        ...
