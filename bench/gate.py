@@ -40,7 +40,7 @@ from bench.servers import servers
 from bench.system import home
 from bench.website import KeptVectors, publish
 from bench.xquad import load
-from pipelines.evaluate.charts import lines as lines_chart
+from pipelines.evaluate.experiments.page import lines as lines_chart
 from pipelines.query.search.ports import Calibration, Scores
 from wiring.settings import Settings
 from wiring.settings_file import load as load_settings

@@ -13,9 +13,8 @@ from cli.bars import Bars
 from cli.output import Json, err, explained, out, print_json, table
 from cli.wired import connected, logged
 from pipelines.operate.backup.folder import BackupFolder, delete_older
-from pipelines.operate.backup.manifest import CHANGES, Manifest, PartName
+from pipelines.operate.backup.manifest import CHANGES, BackupProgress, Manifest, PartName
 from pipelines.operate.backup.off_loop import off_loop
-from pipelines.operate.backup.ports import BackupProgress
 
 if TYPE_CHECKING:
     from pipelines.operate.backup.restore import Restored

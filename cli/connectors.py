@@ -29,7 +29,7 @@ from connectors.cms.sources import configured, opened
 from connectors.cms.sync import AlreadyRunning, PageFailure, SyncOutcome, SyncProgress
 from pipelines.ingest.importing import settle
 from pipelines.ingest.receipts import ReceiptReader
-from pipelines.operate.connector_runs import ConnectorRunOutcome
+from pipelines.operate.states import ConnectorRunOutcome
 from pipelines.runtime.errors import Permanent, Retryable, WrongUse
 from schemas.ingest import Receipt
 from schemas.keys import parse_page_key

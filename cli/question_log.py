@@ -11,7 +11,7 @@ import typer
 from cli.admin_client import Gateway
 from cli.output import Json, Site, explained, out, print_json, table
 from cli.wired import point
-from pipelines.query.log.listing import csv_lines, ndjson_lines
+from pipelines.query.log.readable import csv_lines, ndjson_lines
 from pipelines.runtime.errors import WrongUse
 from schemas.outcome import Became, LoggedQuestion, QuestionCounts, QuestionList, QuestionRow
 

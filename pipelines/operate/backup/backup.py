@@ -14,6 +14,8 @@ from pipelines.operate.backup.folder import NewFolder
 from pipelines.operate.backup.manifest import (
     CHANGES,
     BackupFile,
+    BackupIndex,
+    BackupProgress,
     IndexFacts,
     Manifest,
     PartName,
@@ -22,7 +24,6 @@ from pipelines.operate.backup.manifest import (
 )
 from pipelines.operate.backup.newest import Newest
 from pipelines.operate.backup.off_loop import OffLoop, off_loop
-from pipelines.operate.backup.ports import BackupIndex, BackupProgress
 from pipelines.runtime.bus import LogScan
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record

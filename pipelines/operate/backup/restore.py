@@ -19,10 +19,17 @@ from pydantic import Field
 from pipelines.ingest.accept import queued
 from pipelines.operate.backup.backup import OpenLog, Report
 from pipelines.operate.backup.folder import BackupDamaged, BackupFolder
-from pipelines.operate.backup.manifest import CHANGES, BackupFile, PartName, document_of, record_of
+from pipelines.operate.backup.manifest import (
+    CHANGES,
+    BackupFile,
+    BackupIndex,
+    BackupProgress,
+    PartName,
+    document_of,
+    record_of,
+)
 from pipelines.operate.backup.newest import Newest, change_of
 from pipelines.operate.backup.off_loop import OffLoop, off_loop
-from pipelines.operate.backup.ports import BackupIndex, BackupProgress
 from pipelines.runtime.bus import Producer
 from pipelines.runtime.errors import WrongUse
 from pipelines.runtime.record import Record, in_lane

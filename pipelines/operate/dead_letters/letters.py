@@ -23,9 +23,8 @@ from heapq import heappush, heappushpop
 from more_itertools import chunked
 
 from pipelines.ingest.ports import KnownPages
-from pipelines.operate.dead_letters.edit import checked
 from pipelines.operate.dead_letters.open_letters import BURYING, OpenLetters
-from pipelines.operate.dead_letters.view import compare, detail, letter_id, summary
+from pipelines.operate.dead_letters.view import checked, compare, detail, letter_id, summary
 from pipelines.runtime.bus import Bus, LogReader, Producer
 from pipelines.runtime.dead_letters import DeadLetter, Mark, UnreadableLetter, entry, mark_headers, redrive_headers
 from pipelines.runtime.errors import Permanent

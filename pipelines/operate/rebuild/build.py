@@ -16,6 +16,7 @@ from cachetools import TTLCache
 from pipelines.ingest.accept import reference
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.ports import KnownPages, PageStore
+from pipelines.operate.rebuild.generations import Indexes
 from pipelines.operate.rebuild.page_builder import (
     BatchedPageStore,
     BuildTarget,
@@ -25,7 +26,6 @@ from pipelines.operate.rebuild.page_builder import (
     SourceMessage,
     origin_of,
 )
-from pipelines.operate.rebuild.ports import Indexes
 from pipelines.runtime.bus import LogReader
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.embedder import Embedders

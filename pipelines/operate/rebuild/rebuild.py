@@ -26,11 +26,10 @@ import structlog
 from pipelines.ingest.documents.attachments import Attachments
 from pipelines.ingest.embed import Embedding
 from pipelines.operate.rebuild.catch_up import CatchUp, IndexedWatermark, Report
-from pipelines.operate.rebuild.generations import History, history, unnoted
+from pipelines.operate.rebuild.generations import GenerationStore, History, history, unnoted
 from pipelines.operate.rebuild.index_builder import IndexBuilder
 from pipelines.operate.rebuild.orders import WorkerOrders
 from pipelines.operate.rebuild.page_builder import BuildTarget
-from pipelines.operate.rebuild.ports import GenerationStore
 from pipelines.runtime.bus import Bus
 from pipelines.runtime.embedder import Embedders
 from pipelines.runtime.errors import PagewireError, Permanent, SettingsError

@@ -12,10 +12,9 @@ import pytest
 from pipelines.evaluate.quality_gate import verdict
 from pipelines.ingest.documents.attachments import Attachments
 from pipelines.operate.rebuild import rebuild as module
-from pipelines.operate.rebuild.generations import generations, unnoted
+from pipelines.operate.rebuild.generations import GenerationStore, generations, unnoted
 from pipelines.operate.rebuild.index_builder import BuildTally, IndexBuilder
 from pipelines.operate.rebuild.page_builder import SourceMessage
-from pipelines.operate.rebuild.ports import GenerationStore
 from pipelines.operate.rebuild.rebuild import Defaults, Rebuilder, TooSlow
 from pipelines.runtime.bus import Bus
 from pipelines.runtime.embedder import Embedders

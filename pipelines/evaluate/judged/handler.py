@@ -27,7 +27,7 @@ from pipelines.evaluate.judged.claims import Faithfulness
 from pipelines.evaluate.judged.judge import FIRST_PAUSE, EvaluationJudge, JudgeModel, JudgingBudget, Written
 from pipelines.evaluate.judged.measure import JudgedMeasure, fingerprint
 from pipelines.evaluate.judged.registry import ContextRelevancy
-from pipelines.evaluate.live.allowance import CLOCK_SKEW, SampleAllowance, chosen, chosen_again, readable
+from pipelines.evaluate.judged.sampling import CLOCK_SKEW, SampleAllowance, chosen, chosen_again, readable
 from pipelines.evaluate.measures import AnswerPassage, Observed
 from pipelines.runtime.bus import LogReader
 from pipelines.runtime.errors import Kind, PagewireError

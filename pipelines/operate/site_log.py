@@ -21,8 +21,18 @@ from typing import TypeVar
 
 import structlog
 
-from pipelines.operate.places.ports import Covered, NotedRange, Places
-from pipelines.operate.places.spans import Run, count, holds, runs_of, spans_for, union, within
+from pipelines.operate.record_places import (
+    Covered,
+    NotedRange,
+    Places,
+    Run,
+    count,
+    holds,
+    runs_of,
+    spans_for,
+    union,
+    within,
+)
 from pipelines.runtime.bus import BrokerView, LogReader, LogScan, PickingBus, PickingScan
 from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.record import Record
