@@ -22,9 +22,8 @@ from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
 from rich.progress import track
 
 from bench.report import percentile, report
-from bench.servers import start
+from bench.servers import resident, start, system
 from bench.synthetic import document
-from bench.system import resident, system
 from schemas.http import BulkLine
 
 SITE, LARGE = "bench-agents", "bench-list"

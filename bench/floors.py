@@ -24,9 +24,8 @@ from rich.progress import track
 
 from adapters.embedders.base import Embedder
 from adapters.embedders.registry import make_embedder
-from bench.given import Data, names
-from bench.report import percentile, report
-from bench.xquad import TRAINING, Corpus, load
+from bench.corpora import TRAINING, Corpus, load
+from bench.report import Data, names, percentile, report
 from pipelines.ingest.chunk import chunk_field, embedded_text
 from pipelines.ingest.documents.convert import convert
 from schemas.compact import compact

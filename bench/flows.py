@@ -22,14 +22,12 @@ from rich.progress import track
 
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import make_embedder
-from bench.given import Data, Share, names, question
+from bench.corpora import load
 from bench.quality import holds, site_of, together
-from bench.report import interval, paired_interval, report
-from bench.servers import servers
-from bench.system import home
+from bench.report import Data, Share, interval, names, paired_interval, question, report
+from bench.servers import home, servers
 from bench.visitors import ROOTS, cases
 from bench.website import KeptVectors, OneModel, publish
-from bench.xquad import load
 from pipelines.evaluate.wording import says
 from pipelines.query.rephrase.rewrite import search_mode
 from pipelines.query.retrieve.retrieve import retrieve

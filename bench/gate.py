@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import make_embedder
+from bench.corpora import load
 from bench.gate_sites import (
     SAMPLE,
     SAMPLE_SITES,
@@ -34,12 +35,9 @@ from bench.gate_sites import (
     sites_of,
     variants,
 )
-from bench.given import Data, names
-from bench.report import report
-from bench.servers import servers
-from bench.system import home
+from bench.report import Data, names, report
+from bench.servers import home, servers
 from bench.website import KeptVectors, publish
-from bench.xquad import load
 from pipelines.evaluate.experiments.page import lines as lines_chart
 from pipelines.query.search.ports import Calibration, Scores
 from wiring.settings import Settings

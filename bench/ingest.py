@@ -16,10 +16,9 @@ import httpx
 import typer
 from rich.progress import track
 
-from bench.given import Data
-from bench.report import report
-from bench.system import resident, system
-from bench.xquad import Corpus, load
+from bench.corpora import Corpus, load
+from bench.report import Data, report
+from bench.servers import resident, system
 from pipelines.ingest.embedding_plan import plan, plan_units
 from pipelines.ingest.handlers import chunked
 from schemas.ingest import Chunker, PageChunks

@@ -23,9 +23,8 @@ from rich.progress import track
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.lite import DIMS, LiteEmbedder
 from bench.report import percentile, report
-from bench.servers import command, pass_over, servers, start
+from bench.servers import command, home, pass_over, servers, start
 from bench.synthetic import CHUNKS_A_PAGE, Model, document, send
-from bench.system import home
 from cli.up import running
 from gateway.edge.auth import admin_key
 from schemas.rebuild import RebuildSource

@@ -22,7 +22,7 @@ import typer
 from rich.progress import track
 
 from bench.report import percentile, report
-from bench.system import system
+from bench.servers import system
 from pipelines.ingest.embed import Embedding, VectorCache
 from pipelines.ingest.handlers import chunked
 from pipelines.ingest.index import index_part

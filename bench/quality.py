@@ -21,12 +21,10 @@ from rich.progress import track
 
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import make_embedder
-from bench.given import Data, Share, names
-from bench.report import paired_interval, report
-from bench.servers import servers
-from bench.system import home
+from bench.corpora import Asked, Corpus, load
+from bench.report import Data, Share, names, paired_interval, report
+from bench.servers import home, servers
 from bench.website import KeptVectors, OneModel, publish
-from bench.xquad import Asked, Corpus, load
 from pipelines.query.search.fuse import fuse
 from pipelines.query.search.ports import Candidate, Hit
 from pipelines.query.search.search import Retrieval, Searcher, scored

@@ -28,9 +28,8 @@ from adapters.elastic.bundle import Elastic
 from adapters.kafka import KafkaSender
 from adapters.kafka.sender import Outgoing
 from bench.report import report
-from bench.servers import servers, workers
+from bench.servers import home, servers, workers
 from bench.synthetic import LINGER_MS, change
-from bench.system import home
 from schemas.topics import CHANGES
 from tests.fakes.embedder import FakeEmbedder
 from wiring.settings import Settings

@@ -24,7 +24,7 @@ from rich.progress import track
 
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.base import Embedder, Vectors
-from bench.given import change
+from bench.report import change
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.embedding_plan import plan, plan_units
 from pipelines.ingest.handlers import chunked

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.bars import Bars
-from cli.output import Json, err, explained, out, print_json, table
+from cli.output import Bars, Json, err, explained, out, print_json, table
 from cli.wired import connected, logged
 from pipelines.operate.backup.folder import BackupFolder, delete_older
 from pipelines.operate.backup.manifest import CHANGES, BackupProgress, Manifest, PartName

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.bars import Bars
-from cli.output import NOT_SO, Json, Site, complain, err, explained, out, print_json, table
+from cli.output import NOT_SO, Bars, Json, Site, complain, err, explained, out, print_json, table
 from cli.wired import connected, logged, user
 from cli.work import ready
 from connectors.cms.fetching import SafeFetch

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from cli.bars import Bars
-from cli.output import NOT_SO, Json, Site, complain, err, explained, out, print_json, table
+from cli.output import NOT_SO, Bars, Json, Site, complain, err, explained, out, print_json, table
 from cli.wired import connected, noted
 from cli.work import FollowParent, started
 from pipelines.operate.audit import audit as audits

@@ -18,9 +18,8 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from cli.bars import Bars
 from cli.generations import RebuildBars, has_previous
-from cli.output import NO_SERVICE, NOT_SO, err, out, print_json, table
+from cli.output import NO_SERVICE, NOT_SO, Bars, err, out, print_json, table
 from cli.wired import connected, noted, sites_called
 from cli.work import ready
 from pipelines.evaluate.dataset import Case
