@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self, cast
 
 import numpy as np
@@ -57,9 +56,7 @@ class KeptVectors:
         await self._model.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._kept.close()
         await self._model.aclose()
 

@@ -40,6 +40,12 @@ OTHER_NAMES = {"page": "pages", "page_id": "pages", "answer": "answers", "kind":
 Expect = Literal["answer", "refuse", "courtesy"]
 
 
+class Frozen(BaseModel):
+    """A shape of evaluations, none of which changes."""
+
+    model_config = ConfigDict(frozen=True)
+
+
 class BadDataset(WrongUse):
     """A file cannot be used as a dataset."""
 
@@ -62,10 +68,8 @@ Question = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUESTIO
 Strings = Annotated[tuple[str, ...], BeforeValidator(_several)]
 
 
-class Case(BaseModel):
+class Case(Frozen, extra="forbid"):
     """A question, and what makes an answer to it right. What is not given is not measured."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str = Field(min_length=1)
     question: Question

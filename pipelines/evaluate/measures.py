@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import fsum, log2
 
-from pydantic import BaseModel, ConfigDict
-
-from pipelines.evaluate.dataset import Case
+from pipelines.evaluate.dataset import Case, Frozen
 from pipelines.evaluate.wording import covers, exact, says, token_f1
 from text.language import identified, spoken
 from text.markdown import plain
@@ -45,10 +43,8 @@ DEPTH = 10  # pages of a ranking
 BUDGETS = (2_000, 4_000)  # characters of context; `python -m bench quality` has the same
 
 
-class AnswerPassage(BaseModel):
+class AnswerPassage(Frozen):
     """A source of an answer with its text, or what a search found: whose it is."""
-
-    model_config = ConfigDict(frozen=True)
 
     page: str
     lang: str
@@ -56,10 +52,8 @@ class AnswerPassage(BaseModel):
     cited: bool = False
 
 
-class Observed(BaseModel):
+class Observed(Frozen):
     """What came of asking a case: all that is measured follows from it and the case."""
-
-    model_config = ConfigDict(frozen=True)
 
     case: str
     at: datetime

@@ -15,10 +15,9 @@ from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from pipelines.evaluate.comparison import GATED, WHOLE, Figures, adjusted
-from pipelines.evaluate.dataset import Case, Dataset
+from pipelines.evaluate.dataset import Case, Dataset, Frozen
 from pipelines.evaluate.evaluation import BOTH_SIDES, MeanFigure, evaluate
 from pipelines.evaluate.experiments.grid import Grid
 from pipelines.evaluate.experiments.sweep import PlannedArm
@@ -128,10 +127,8 @@ class NothingAsked(WrongUse):
     code = "nothing-asked"
 
 
-class ArmReport(BaseModel):
+class ArmReport(Frozen):
     """What came of an arm."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     varied: Mapping[str, Any]
@@ -151,10 +148,8 @@ class ArmReport(BaseModel):
         return ", ".join(told) or ("no difference shown" if self.differences else "")
 
 
-class ExperimentReport(BaseModel):
+class ExperimentReport(Frozen):
     """What an experiment says."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     site: str

@@ -19,7 +19,6 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
-from types import TracebackType
 from typing import Literal, ParamSpec, Protocol, Self, TypeVar
 
 from pipelines.ingest.ports import KnownPages
@@ -114,9 +113,7 @@ class Audit:
             self._stack = stack.pop_all()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
     async def ask(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

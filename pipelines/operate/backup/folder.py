@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 import orjson
@@ -130,9 +129,7 @@ class NewFolder:
             raise NoBackup(f"no folder can be made beside {self._path}: {err.strerror}") from err
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         shutil.rmtree(self.draft, ignore_errors=True)
 
     def part(self, name: PartName) -> PartWriter:

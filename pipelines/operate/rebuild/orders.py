@@ -16,7 +16,6 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, aclosing
 from time import monotonic
-from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
@@ -103,9 +102,7 @@ class WorkerOrders:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
     async def built(self, given: SourceMessage) -> Built | None:
