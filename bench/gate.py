@@ -35,7 +35,7 @@ from bench.gate_sites import (
     sites_of,
     variants,
 )
-from bench.report import Data, names, report
+from bench.report import Cross, Data, EmbedderName, Langs, names, report
 from bench.servers import home, servers
 from bench.website import KeptVectors, publish
 from pipelines.evaluate.experiments.page import lines as lines_chart
@@ -57,13 +57,11 @@ FOREIGN_FULL = (*FOREIGN_QUICK, "sentence")
 
 def main(
     data: Data,
-    langs: Annotated[str, typer.Option(help="Comma-separated: pages and questions in that language.")] = "en,de",
-    cross: Annotated[
-        str, typer.Option(help="Comma-separated pairs; `de:en` asks in German on English pages.")
-    ] = "de:en",
+    langs: Langs = "en,de",
+    cross: Cross = "de:en",
     fit: Annotated[bool, typer.Option("--fit", help="Fit the weights and print them for the profile.")] = False,
     charts: Annotated[Path | None, typer.Option(help="Folder for the curve and the calibration, as SVG.")] = None,
-    embedder: Annotated[str, typer.Option(help="As PAGEWIRE_EMBEDDER.")] = "lite",
+    embedder: EmbedderName = "lite",
 ) -> None:
     """Questions that cannot be answered: how many are refused, and how many others with them."""
     pairs = names(langs) + names(cross)

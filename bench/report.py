@@ -72,6 +72,9 @@ def paired_interval(differences: np.ndarray[Any, np.dtype[np.float64]]) -> tuple
 
 Data = Annotated[Path, typer.Option(help="Folder with xquad.LANG.json.")]
 
+Langs = Annotated[str, typer.Option(help="Comma-separated: pages and questions in that language.")]
+Cross = Annotated[str, typer.Option(help="Comma-separated pairs; `de:en` asks in German on English pages.")]
+EmbedderName = Annotated[str, typer.Option(help="As PAGEWIRE_EMBEDDER.")]
 Share = Annotated[float, typer.Option(min=0.01, max=1, help="Of the questions, by a seed.")]
 
 
@@ -103,3 +106,9 @@ def change(site: str, page: PageDocument, at: datetime, revision: int = 1) -> Pa
         op="upsert", site=site, lang=page.lang, page_id=page.id, revision=revision, accepted_at=at, source="bench",
         page=page,
     )  # fmt: skip
+
+
+def library_page(page_id: str, n: int) -> dict[str, object]:
+    """A short page about a library, another one for each number."""
+    text = f"A library card costs {n} euros for adults in the year {2000 + n}. Children under 14 pay nothing."
+    return {"id": page_id, "title": f"Library {n}", "content": f"<p>{text}</p>"}

@@ -73,11 +73,15 @@ async def system(
 ) -> AsyncIterator[tuple[System, httpx.AsyncClient]]:
     """A running system and a client that may do everything."""
     with home(sites, languages, more) as settings:
-        async with running(settings) as started:
-            key, _ = admin_key(started.settings)
-            headers = {"Authorization": f"Bearer {key.get_secret_value()}"}
-            async with httpx.AsyncClient(base_url=f"{started.url}/v1", headers=headers, timeout=120) as client:
-                yield started, client
+        async with running(settings) as started, client_of(started) as client:
+            yield started, client
+
+
+def client_of(started: System) -> httpx.AsyncClient:
+    """A client that may do everything."""
+    key, _ = admin_key(started.settings)
+    headers = {"Authorization": f"Bearer {key.get_secret_value()}"}
+    return httpx.AsyncClient(base_url=f"{started.url}/v1", headers=headers, timeout=120)
 
 
 def resident(pid: int) -> int:
@@ -192,47 +196,26 @@ async def command(*arguments: str) -> Command:
     return Command(out.decode(), perf_counter() - began, resident)
 
 
-async def start(*arguments: str) -> asyncio.subprocess.Process:
+async def start(*arguments: str, stderr: int = asyncio.subprocess.PIPE) -> asyncio.subprocess.Process:
     """Start `pagewire ARGUMENTS`."""
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "cli.main",
-        *arguments,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    command = (sys.executable, "-m", "cli.main", *arguments)
+    return await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, stderr=stderr)
 
 
 @asynccontextmanager
-async def workers(*arguments: str, environments: Sequence[Mapping[str, str]] = ({},)) -> AsyncIterator[None]:
-    """`pagewire worker ARGUMENTS`, a process for each environment; all are ready, and each has its partitions."""
-    children = [await _worker(arguments, environment) for environment in environments]
+async def worker(*arguments: str) -> AsyncIterator[None]:
+    """`pagewire worker ARGUMENTS`; it is ready, and has its partitions."""
+    child = await start("worker", *arguments, stderr=asyncio.subprocess.DEVNULL)
     try:
+        assert child.stdout is not None
         async with asyncio.timeout(READY_TIMEOUT):
-            for child in children:
-                assert child.stdout is not None
-                while not (line := await child.stdout.readline()).startswith(b"ready"):
-                    assert line, "a worker ended before it was ready"
+            while not (line := await child.stdout.readline()).startswith(b"ready"):
+                assert line, "the worker ended before it was ready"
         yield
     finally:
-        for child in children:
-            if child.returncode is None:
-                child.terminate()
-        await asyncio.gather(*(child.wait() for child in children))
-
-
-async def _worker(arguments: Sequence[str], environment: Mapping[str, str]) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "cli.main",
-        "worker",
-        *arguments,
-        env=os.environ | environment,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
+        if child.returncode is None:
+            child.terminate()
+        await child.wait()
 
 
 FOOTPRINT = "footprint"

@@ -97,7 +97,6 @@ class Clients:
         self._open_letters: OpenLetters | None = None
         self._counts: Share | None = None
         self._topics_are_there = False
-        self._one_report = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         self._stack.push_async_callback(self.elastic.aclose)
@@ -204,8 +203,7 @@ class Clients:
     async def gaps(self) -> GapReports:
         group = partial(in_own_process, grouped)
         questions, pages = self.questions(), self.page_view()
-        clock, one = await self.clock(), self._one_report
-        return self._keep(GapReports(questions, pages.readable, self.models, group, clock, one))
+        return self._keep(GapReports(questions, pages.readable, self.models, group, await self.clock()))
 
     def typeahead(self) -> ElasticTypeahead:
         return ElasticTypeahead(self.elastic.es, self.elastic.indexes)

@@ -13,6 +13,7 @@ from math import fsum, log2
 
 from pipelines.evaluate.dataset import Case, Frozen
 from pipelines.evaluate.wording import covers, exact, says, token_f1
+from schemas.query import Source
 from text.language import identified, spoken
 from text.markdown import plain
 
@@ -50,6 +51,11 @@ class AnswerPassage(Frozen):
     lang: str
     text: str = ""
     cited: bool = False
+
+
+def passages_of(sources: tuple[Source, ...]) -> tuple[AnswerPassage, ...]:
+    """The sources with their whole texts, as the answer's writer read them: for a judge."""
+    return tuple(AnswerPassage(page=each.page_id, lang=each.lang, text=each.text, cited=each.cited) for each in sources)
 
 
 class Observed(Frozen):

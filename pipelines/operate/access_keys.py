@@ -89,7 +89,8 @@ class AccessKeys:
         self._names = RESERVED | {key.name for key in self._filed}
         self._now = now
         self._known: tuple[KeptKey, ...] = ()
-        self._keeping = PeriodicTask("access keys", REFRESH, self.look)
+        keeping = PeriodicTask("access keys", REFRESH, self.look)
+        self.start, self.aclose = keeping.start, keeping.aclose  # looks now, and again from time to time
 
     def known(self) -> Sequence[KeptKey]:
         """The valid created keys, as far as this process knows them."""
@@ -154,13 +155,6 @@ class AccessKeys:
             log.warning("the keys cannot be read; those known last stay good", known=len(self._known), error=repr(err))
             return False
         return True
-
-    async def start(self) -> None:
-        """Look now, and again from time to time."""
-        await self._keeping.start()
-
-    async def aclose(self) -> None:
-        await self._keeping.aclose()
 
     def _listed(self, key: KeptKey) -> ListedKey:
         state: Literal["good", "expired", "shadowed"] = "expired" if key.over(self._now()) else "good"

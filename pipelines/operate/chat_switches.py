@@ -54,7 +54,8 @@ class ChatSwitches:
         self._known: dict[str, ChatSwitch] = {}
         # Only of sites with running answers, which hold the events: there may be thousands of sites.
         self._off: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
-        self._keeping = PeriodicTask("chat switches", REFRESH, self.look)
+        keeping = PeriodicTask("chat switches", REFRESH, self.look)
+        self.start, self.aclose = keeping.start, keeping.aclose  # looks now, and again from time to time
 
     def off(self, site: str) -> bool:
         """Whether the site's chat is switched off, as far as this process knows."""
@@ -100,13 +101,6 @@ class ChatSwitches:
             log.warning("the chats' switches cannot be read; those known last count", error=repr(err))
             return False
         return True
-
-    async def start(self) -> None:
-        """Look now, and again from time to time."""
-        await self._keeping.start()
-
-    async def aclose(self) -> None:
-        await self._keeping.aclose()
 
     def _take(self, switches: Iterable[ChatSwitch]) -> None:
         for switch in switches:

@@ -61,22 +61,11 @@ class OrderFailed(Permanent):
 class WorkerOrders:
     """`async with WorkerOrders(...) as orders`: for one run of one rebuild."""
 
-    def __init__(
-        self,
-        index: str,
-        producer: Producer,
-        bus: Bus,
-        policy: RetryPolicy,
-        *,
-        hear_every: float = READ_EVERY,
-        look_every: float = LOOK_EVERY,
-    ) -> None:
+    def __init__(self, index: str, producer: Producer, bus: Bus, policy: RetryPolicy) -> None:
         self._index = index
         self._producer = producer
         self._bus = bus
         self._policy = policy
-        self._hear_every = hear_every
-        self._look_every = look_every
         self._run = uuid4().hex
         self._waiting: dict[OrderPlace, asyncio.Future[PageBuilt]] = {}
         self._unbuilt: dict[int, int] = {}  # orders, by partition
@@ -139,7 +128,7 @@ class WorkerOrders:
         try:
             while True:
                 await self._patiently(scan)
-                await asyncio.sleep(self._hear_every)
+                await asyncio.sleep(READ_EVERY)
         except PagewireError as err:
             self._end(err)
         except Exception as err:  # else the callers would wait for ever
@@ -155,7 +144,7 @@ class WorkerOrders:
 
         async def step() -> None:
             await self._hear(scan)
-            if self._waiting and monotonic() - self._quiet_since > self._look_every:
+            if self._waiting and monotonic() - self._quiet_since > LOOK_EVERY:
                 await self._look()
 
         await patiently(step, pause)

@@ -210,7 +210,7 @@ async def test_what_is_live_may_be_as_wanted_already(
         async def by_name(self, spec: str) -> SimpleNamespace:
             return SimpleNamespace(spec=spec, fingerprint="fake-8", dims=8)
 
-    rebuilder._embedders = cast(Embedders, Configured())
+    rebuilder.embedders = cast(Embedders, Configured())
     town.sharing = sharing
     town.notes = {OLD.name: unnoted(OLD).model_copy(update={"state": "live"})}
     assert await rebuilder.is_as_wanted(source, chunker=chunker) is is_it
