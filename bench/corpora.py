@@ -86,8 +86,7 @@ def load(folder: Path, lang: str, share: float = 1.0) -> Corpus:
     Args:
         share: of the questions; the same ones in all languages.
 
-    Raises:
-        FileNotFoundError: no such file in `folder`.
+    Raises: FileNotFoundError: no such file in `folder`.
     """
     data = json.loads((folder / f"xquad.{lang}.json").read_text(encoding="utf-8"))["data"]
     articles, questions = [], []

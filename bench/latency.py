@@ -106,8 +106,7 @@ async def _asked(client: httpx.AsyncClient, n: int) -> Sequence[float]:
 async def shown(lines: AsyncIterator[str]) -> list[float]:
     """Milliseconds from `accepted` to the first event of each kind in `SHOWN`; reads the stream to its end.
 
-    Raises:
-        KeyError: an event is missing.
+    Raises: KeyError: an event is missing.
     """
     at: dict[str, float] = {}
     async for line in lines:

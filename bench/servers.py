@@ -175,11 +175,7 @@ class Command:
 
 
 async def command(*arguments: str) -> Command:
-    """Run `pagewire ARGUMENTS` and watch its memory.
-
-    Raises:
-        RuntimeError: it failed; with the end of what it said.
-    """
+    """Run `pagewire ARGUMENTS` and watch its memory. Raises: RuntimeError: it failed; with the end of what it said."""
     began = perf_counter()
     process = await start(*arguments)
     talking = asyncio.ensure_future(process.communicate())

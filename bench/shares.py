@@ -134,7 +134,7 @@ async def _waiting(elastic: Elastic, keys: Collection[str]) -> list[str]:
 
 @contextmanager
 def simulated_model(seconds: float) -> Iterator[str]:
-    """The URL of a simulated model in OpenAI's format, in a process of its own: one call at a time, `seconds` a text."""
+    """URL of a simulated model in OpenAI's format, in a process of its own; one call at a time, `seconds` a text."""
     spawn = multiprocessing.get_context("spawn")
     ours, theirs = spawn.Pipe()
     process = spawn.Process(target=_serve, args=(theirs, seconds), daemon=True)

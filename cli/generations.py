@@ -186,8 +186,7 @@ async def _stoppable(work: Awaitable[Value]) -> Value:
 async def at_work(settings: Settings, site: str) -> AsyncIterator[tuple[Clients, RebuildBars]]:
     """Everything that is needed, for the only process that works on the site's indexes.
 
-    Raises:
-        UnknownSite, RebuildRunning, ServiceMissing, Retryable.
+    Raises: UnknownSite, RebuildRunning, ServiceMissing, Retryable.
     """
     settings.site(site)
     async with connected(settings) as clients, clients.elastic.rebuilds.lease(site):

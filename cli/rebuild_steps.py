@@ -156,8 +156,7 @@ class SiteRebuildOutcome:
 async def rebuild_fleet(settings: Settings, fleet: Fleet, wanted: RebuildOptions) -> list[SiteRebuildOutcome]:
     """What came of each site, in the order of their names.
 
-    Raises:
-        NoSuchSites. ServiceMissing, Retryable: before any site was begun.
+    Raises: NoSuchSites. ServiceMissing, Retryable: before any site was begun.
     """
     sites = fleet.names(settings)
     async with connected(settings) as clients:

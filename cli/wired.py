@@ -103,8 +103,7 @@ def point(option: str, text: str | None) -> datetime | None:
 def point_ahead(option: str, text: str | None) -> datetime | None:
     """`30m`, `2h` or `90d` from now, or an ISO 8601 time to come; None where nothing is said.
 
-    Raises:
-        WrongUse: names the option.
+    Raises: WrongUse: names the option.
     """
     if text is None:
         return None

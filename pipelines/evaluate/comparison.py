@@ -76,8 +76,7 @@ def compare(
     Args:
         groups: ids of cases that are looked at by themselves, by name.
 
-    Raises:
-        NothingToCompare: no case has any of the measures in both runs.
+    Raises: NothingToCompare: no case has any of the measures in both runs.
     """
     whole = [_figures(live, candidate, list(live), name) for name in measures]
     if not any(whole):

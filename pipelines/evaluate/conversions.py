@@ -25,8 +25,7 @@ def squad(path: Path, lang: str) -> tuple[list[Case], list[PageDocument]]:
 
     A question's page is its article, and its reference answers are the marked ones; `is_impossible` cannot be answered.
 
-    Raises:
-        BadDataset: it is in another format.
+    Raises: BadDataset: it is in another format.
     """
     cases, pages = [], []
     try:
@@ -60,8 +59,7 @@ def question_log(path: Path, per_stratum: int | None = None) -> list[Case]:
     Args:
         per_stratum: at most so many of each outcome and language, by chance; of everything that was disliked all.
 
-    Raises:
-        BadDataset: it is something else.
+    Raises: BadDataset: it is something else.
     """
     try:
         rows = QuestionList.model_validate_json(_text(path)).questions

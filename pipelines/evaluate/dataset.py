@@ -149,11 +149,7 @@ class Dataset:
 
 
 def load_dataset(path: Path) -> Dataset:
-    """Read a dataset.
-
-    Raises:
-        BadDataset: says where and what.
-    """
+    """Read a dataset. Raises: BadDataset: says where and what."""
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.suffix in YAML)
         if not files:
@@ -215,8 +211,7 @@ def dumped(dataset: Dataset, suffix: str) -> str:
 def appendable(case: Case, suffix: str) -> str:
     """A case as it is put at the end of a dataset's file: a line of NDJSON, or an entry of the list that YAML has.
 
-    Raises:
-        BadDataset: no suffix of either.
+    Raises: BadDataset: no suffix of either.
     """
     entry = case.model_dump(mode="json", exclude_defaults=True)
     if suffix in NDJSON:

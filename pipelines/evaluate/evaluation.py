@@ -118,11 +118,7 @@ def evaluate(dataset: Dataset, run: Run) -> Evaluation:
 
 
 def against(dataset: Dataset, live: Run, candidate: Run, margin: float, measures: Sequence[str]) -> Comparison:
-    """Compare two runs of a dataset.
-
-    Raises:
-        BadRun: one is of another dataset or not complete. NothingToCompare.
-    """
+    """Compare two runs of a dataset. Raises: BadRun: one is of another dataset or not complete. NothingToCompare."""
     for run in (live, candidate):
         run.check(dataset)
         if not run.complete:

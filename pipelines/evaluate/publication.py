@@ -65,8 +65,7 @@ def publication(dataset: Dataset, run: Run, report: Evaluation, note: str = "", 
     Args:
         judged: what a judge says of it; None: none was asked.
 
-    Raises:
-        BadRun: it has more cases than can be published.
+    Raises: BadRun: it has more cases than can be published.
     """
     cases = [case for case in askable(dataset, run.head.site) if case.id in run.observed]
     if len(cases) > MAX_RESULTS:

@@ -121,8 +121,7 @@ def pairs(path: Path, lang: str) -> tuple[list[Case], list[PageDocument]]:
     A context is a passage that the answer stands in: it becomes a page, together with others of the same source. A
     source without a context names nothing that could be imported, and goes to the note.
 
-    Raises:
-        BadDataset: says where and what.
+    Raises: BadDataset: says where and what.
     """
     pages = _Pages(lang)
 
@@ -141,8 +140,7 @@ def pairs(path: Path, lang: str) -> tuple[list[Case], list[PageDocument]]:
 def hotpotqa(path: Path, lang: str) -> tuple[list[Case], list[PageDocument]]:
     """HotpotQA (Yang et al., 2018): the articles of the supporting facts are the right pages, all articles are pages.
 
-    Raises:
-        BadDataset: says where and what.
+    Raises: BadDataset: says where and what.
     """
     pages = _Pages(lang)
 
@@ -167,8 +165,7 @@ def openbookqa(path: Path, lang: str) -> tuple[list[Case], list[PageDocument]]:
     """OpenBookQA (Mihaylov et al., 2018): asked with its choices, and right is who names that one and none of the
     others. Its fact is the page.
 
-    Raises:
-        BadDataset: says where and what.
+    Raises: BadDataset: says where and what.
     """
     pages = _Pages(lang)
 

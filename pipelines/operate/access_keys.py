@@ -98,11 +98,7 @@ class AccessKeys:
         return [key for key in self._known if key.name not in self._names and not key.over(now)]
 
     async def create(self, new: NewKey, by: str) -> CreatedKey:
-        """Create a key; it works in this process at once.
-
-        Raises:
-            KeyTaken, TooManyKeys, Retryable.
-        """
+        """Create a key; it works in this process at once. Raises: KeyTaken, TooManyKeys, Retryable."""
         if new.name in self._names:
             where = "is a name of ours" if new.name in RESERVED else "stands in pagewire.yaml"
             raise KeyTaken(f"{new.name!r} {where}; choose another name")
@@ -116,11 +112,7 @@ class AccessKeys:
         return CreatedKey(**dict(self._listed(kept)), key=secret)
 
     async def revoke(self, name_or_id: str) -> ListedKey:
-        """Revoke a key; in this process it stops working at once.
-
-        Raises:
-            UnknownKey, KeyInFile, Retryable.
-        """
+        """Revoke a key; in this process it stops working at once. Raises: UnknownKey, KeyInFile, Retryable."""
         kept = await self._store.all()
         found = [key for key in kept if key.name == name_or_id] or [key for key in kept if key.id == name_or_id]
         if found and await self._store.remove(found[0].name):

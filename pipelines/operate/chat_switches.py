@@ -82,8 +82,7 @@ class ChatSwitches:
     async def throw(self, site: str, *, on: bool, by: str) -> ChatState:
         """Switch the chat of a site; this process follows at once.
 
-        Raises:
-            ChatOffInFile: it cannot be switched on. Retryable: probably nothing was changed.
+        Raises: ChatOffInFile: it cannot be switched on. Retryable: probably nothing was changed.
         """
         if on and not self._enabled.get(site, True):
             raise ChatOffInFile(f"sites.{site}.chat.enabled is false in pagewire.yaml: change it there and start anew")

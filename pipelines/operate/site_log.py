@@ -79,8 +79,7 @@ class SiteLog:
         """All records of the site from `since` (default: the oldest kept) up to, not including, `until`, in order per
         partition; other sites' records may be among them.
 
-        Raises:
-            Retryable: the broker does not answer.
+        Raises: Retryable: the broker does not answer.
         """
         since = since or {}
         topic, covered = await self._known()

@@ -139,8 +139,7 @@ def arms(grid: Grid, folder: Path, fewest: int = 2) -> tuple[Arm, ...]:
     Args:
         folder: where prompts are looked for.
 
-    Raises:
-        BadGrid: a value that no trial takes, a prompt that cannot be read, no arm beside the base, too many.
+    Raises: BadGrid: a value that no trial takes, a prompt that cannot be read, no arm beside the base, too many.
     """
     made = [_arm(BASE, dict(grid.base), folder)]
     for values in product(*grid.vary.values()):

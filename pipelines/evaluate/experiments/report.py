@@ -182,8 +182,7 @@ class ExperimentReport(Frozen):
 def report(grid: Grid, dataset: Dataset, planned: Sequence[PlannedArm]) -> ExperimentReport:
     """Of what is there; of arms that are not finished nothing is compared.
 
-    Raises:
-        NothingAsked: of the base. BadRun: a file is of something else.
+    Raises: NothingAsked: of the base. BadRun: a file is of something else.
     """
     runs = [(each, each.read()) for each in planned]
     head = planned[0].head

@@ -145,8 +145,7 @@ async def ask_arms(
     Args:
         asked: told of an arm how many cases are done.
 
-    Raises:
-        Retryable, Permanent: as the system. BudgetSpent. BadRun: a file is of something else.
+    Raises: Retryable, Permanent: as the system. BudgetSpent. BadRun: a file is of something else.
     """
     for each in planned:
         name = each.arm.name

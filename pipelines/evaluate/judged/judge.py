@@ -139,8 +139,7 @@ class EvaluationJudge:
             prompt: in prompts/evaluate. values: without the fence.
             read: raises ValueError for what it cannot read.
 
-        Raises:
-            Unjudged, PagewireError.
+        Raises: Unjudged, PagewireError.
         """
         key = (prompt, tuple(sorted(values.items())))
         if key not in self._known:

@@ -73,11 +73,7 @@ class Label(Frozen):
 
 
 def load_labels(path: Path) -> list[Label]:
-    """Those of a CSV, YAML or NDJSON file that say something.
-
-    Raises:
-        BadLabels: says where and what.
-    """
+    """Those of a CSV, YAML or NDJSON file that say something. Raises: BadLabels: says where and what."""
     try:
         text = path.read_text(encoding="utf-8-sig")
         if path.suffix in NDJSON:
@@ -194,8 +190,7 @@ def trusted(
         labels: of answers drawn from the run by chance, at most one of each.
         bar: of the figure; from here on the judge says right.
 
-    Raises:
-        NoVerdicts: this judge has judged nothing by the prompts of today.
+    Raises: NoVerdicts: this judge has judged nothing by the prompts of today.
     """
     measure = measure_of(figure)
     cases = applying(askable(dataset, run.head.site), run, measure)

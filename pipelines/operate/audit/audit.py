@@ -128,8 +128,7 @@ class Audit:
             settle: seconds to wait until changes on their way agree; suspects are read again at least once.
             patience: wait for the pipeline until no further page has agreed for so many seconds.
 
-        Raises:
-            Retryable: a service does not answer, or the index is gone.
+        Raises: Retryable: a service does not answer, or the index is gone.
         """
         started = monotonic()
         await self._read_log(await self.changes.ends())

@@ -251,11 +251,7 @@ class AuditRuns:
         self.aclose = self._runs.aclose
 
     async def start(self, site: str, order: AuditOrder, by: str) -> AuditRun:
-        """Begin; returns at once.
-
-        Raises:
-            AuditRunning: one runs, here or at another gateway. Retryable.
-        """
+        """Begin; returns at once. Raises: AuditRunning: one runs, here or at another gateway. Retryable."""
         began_at, until = self._runs.claim()
         run = AuditRun(**dict(order), site=site, by=by, began_at=began_at, until=until)
 

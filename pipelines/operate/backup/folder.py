@@ -162,8 +162,7 @@ class BackupFolder:
         Args:
             report: receives bytes read, and their total.
 
-        Raises:
-            BackupDamaged: names the file.
+        Raises: BackupDamaged: names the file.
         """
         done, total = 0, sum(part.bytes for part in self.manifest.parts)
         for part in self.manifest.parts:
@@ -226,8 +225,7 @@ def delete_older(made: Path, keep: int) -> list[Path]:
 
     Incomplete backups stay, and those with a site that the new one does not have. It blocks: call it off the loop.
 
-    Returns:
-        The deleted ones, oldest first.
+    Returns: The deleted ones, oldest first.
     """
     sites = BackupFolder(made).manifest.sites
     ended = sorted(

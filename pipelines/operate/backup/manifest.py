@@ -51,8 +51,7 @@ class BackupIndex(Protocol):
     async def put_back(self, documents: Sequence[BackupDocument]) -> PutBack:
         """Write documents that are missing or older in the index. May be repeated.
 
-        Raises:
-            Permanent: a document that Elasticsearch does not take.
+        Raises: Permanent: a document that Elasticsearch does not take.
         """
 
 

@@ -79,8 +79,7 @@ def wanted(folder: BackupFolder, configured: Collection[str], sites: Collection[
     Args:
         sites: the requested ones; empty: all of the backup.
 
-    Raises:
-        OtherSites: a site is not in the backup, or not configured here.
+    Raises: OtherSites: a site is not in the backup, or not configured here.
     """
     held = folder.manifest.sites
     if strangers := sorted(set(sites) - held):
@@ -99,8 +98,7 @@ async def restore(
 ) -> dict[PartName, Restored]:
     """Check the backup, and restore these sites. May be repeated.
 
-    Raises:
-        BackupDamaged: nothing was written. Retryable: a service does not answer; some may have been written.
+    Raises: BackupDamaged: nothing was written. Retryable: a service does not answer; some may have been written.
     """
     async with off_loop() as aside:
         await check(folder, aside, report)

@@ -114,8 +114,7 @@ class Letters:
         Args:
             full: vectors and undecodable values in full length, for an editor.
 
-        Raises:
-            UnknownLetter.
+        Raises: UnknownLetter.
         """
         found = await self._find(id)
         diff = await compare(found.topic, found.record, self._pages, self._changes)
@@ -287,11 +286,7 @@ class _Newest:
 
 
 def parse_letter_id(id: str) -> tuple[Topic, int, int]:
-    """Undo `letter_id`: topic, partition, offset.
-
-    Raises:
-        UnknownLetter: no letter can have this id.
-    """
+    """Undo `letter_id`: topic, partition, offset. Raises: UnknownLetter: no letter can have this id."""
     match = re.fullmatch(r"(.+)/([0-9]{1,9})/([0-9]{1,18})", id)
     topic = next((topic for topic in BURYING if match and topic.name == match[1]), None)
     if match is None or topic is None:

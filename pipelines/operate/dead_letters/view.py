@@ -230,11 +230,7 @@ class BadValue(WrongUse):
 
 
 def checked(topic: Topic, key: bytes | None, value: bytes) -> bytes:
-    """The bytes of a corrected value.
-
-    Raises:
-        BadValue: not a message of `topic`, or not of this key.
-    """
+    """The bytes of a corrected value. Raises: BadValue: not a message of `topic`, or not of this key."""
     assert topic.value
     try:
         message = topic.value.decode(value, strict=True)

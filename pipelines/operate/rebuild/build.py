@@ -66,8 +66,7 @@ class OrderedPages:
     async def fill(self, order: PageOrder) -> Built | None:
         """What was written; None: the index is gone, so the rebuild has ended.
 
-        Raises:
-            Retryable, Permanent. WrongUse: no page of this index can be built here.
+        Raises: Retryable, Permanent. WrongUse: no page of this index can be built here.
         """
         site = order.change.site
         there = self._known.get(order.index) or await self._look(site, order.index)

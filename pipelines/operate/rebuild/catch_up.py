@@ -81,8 +81,7 @@ class CatchUp:
     async def to_end(self) -> None:
         """Follow to the topic's current end.
 
-        Raises:
-            Retryable: a service was away for too long, or the index is gone. WrongUse.
+        Raises: Retryable: a service was away for too long, or the index is gone. WrongUse.
         """
         ends = await self._scan.ends()  # first: it may find new partitions
         self._begins = await self._scan.begins()
@@ -170,8 +169,7 @@ class IndexedWatermark:
     async def passed(self) -> dict[int, int] | None:
         """Offsets of cms.changes before which all changes are indexed; None after PATIENCE.
 
-        Raises:
-            Retryable: the broker does not answer.
+        Raises: Retryable: the broker does not answer.
         """
         first: Mapping[int, int] | None = None
         async with self._bus.view() as view:

@@ -97,8 +97,7 @@ class WorkerOrders:
     async def built(self, given: SourceMessage) -> Built | None:
         """Order it and wait until it is built. None: a delete, or too large for an order: the caller builds it.
 
-        Raises:
-            OrderFailed: a worker could not build it. OrderRefused, WorkersAway. Retryable: no broker.
+        Raises: OrderFailed: a worker could not build it. OrderRefused, WorkersAway. Retryable: no broker.
         """
         change, whole = given.change, given.whole
         if whole is None or change.op == "delete":

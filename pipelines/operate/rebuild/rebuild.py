@@ -149,8 +149,7 @@ class Rebuilder:
     ) -> bool:
         """Whether the live index has the model, the chunker and the kind of index that `begin` would use.
 
-        Raises:
-            SettingsError.
+        Raises: SettingsError.
         """
         known = await history(self.store, self.site)
         wanted = await self._wanted(known, source, embedder, chunker)
@@ -162,8 +161,7 @@ class Rebuilder:
     async def fill(self, rebuild: Rebuild) -> Rebuild:
         """Fill the candidate up to the end of its topic.
 
-        Raises:
-            WorkersAway, OrderRefused: with orders only. Retryable, as `CatchUp.to_end`.
+        Raises: WorkersAway, OrderRefused: with orders only. Retryable, as `CatchUp.to_end`.
         """
         ordered = self.orders(rebuild.index) if self.orders is not None else nullcontext()
         async with ordered as orders, self._following(rebuild, orders) as follow:
@@ -176,8 +174,7 @@ class Rebuilder:
         Args:
             audit: compares the index of this name with the log.
 
-        Raises:
-            NotVerified.
+        Raises: NotVerified.
         """
         async with self._following(rebuild) as follow:
             await self.store.indexes.searchable(await self._info(rebuild))
@@ -216,8 +213,7 @@ class Rebuilder:
         Args:
             generation: Default: the candidate.
 
-        Raises:
-            NotVerified, NothingThere. TooSlow: saves come faster than the candidate follows; nothing was changed.
+        Raises: NotVerified, NothingThere. TooSlow: saves come faster than the candidate follows; nothing was changed.
         """
         known = await history(self.store, self.site)
         half = known.half_promoted
@@ -236,8 +232,7 @@ class Rebuilder:
     async def rollback(self) -> Rebuild:
         """Make the previous index live again, after bringing it up to date.
 
-        Raises:
-            NothingThere. TooSlow, as `promote`.
+        Raises: NothingThere. TooSlow, as `promote`.
         """
         known = await history(self.store, self.site)
         if (half := known.half_promoted) is not None:
