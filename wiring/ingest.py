@@ -16,7 +16,7 @@ from pipelines.ingest import handlers
 from pipelines.ingest.documents.attachments import PAGE_TIMEOUT, Attachments, Limits
 from pipelines.ingest.embed import Embedding
 from pipelines.operate.rebuild.build import OrderedPages, build_handler, failed_build
-from pipelines.operate.rebuild.catch_up import IndexedWatermark, Report
+from pipelines.operate.rebuild.catch_up import Report
 from pipelines.operate.rebuild.orders import WorkerOrders
 from pipelines.operate.rebuild.rebuild import Defaults, Rebuilder
 from pipelines.operate.site_log import SiteBus
@@ -149,4 +149,4 @@ def rebuilder(
         return WorkerOrders(index, workers, kafka, policy)
 
     ordering = orders if workers is not None else None
-    return Rebuilder(site, defaults, elastic, models, bus, attachments, IndexedWatermark(bus), report, ordering)
+    return Rebuilder(site, defaults, elastic, models, bus, attachments, report, ordering)

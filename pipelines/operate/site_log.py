@@ -33,7 +33,7 @@ from pipelines.operate.record_places import (
     union,
     within,
 )
-from pipelines.runtime.bus import BrokerView, LogReader, LogScan, PickingBus, PickingScan
+from pipelines.runtime.bus import LogScan, PickingBus, PickingScan
 from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.record import Record
 from schemas.base import is_site_id
@@ -66,12 +66,7 @@ class SiteLog:
         self._site = site
         self._prefix = f"{site}:".encode()
         self._noting: asyncio.Task[None] | None = None
-
-    async def begins(self) -> dict[int, int]:
-        return await self._scan.begins()
-
-    async def ends(self) -> dict[int, int]:
-        return await self._scan.ends()
+        self.begins, self.ends = scan.begins, scan.ends
 
     async def read(
         self, *, since: Mapping[int, int] | None = None, until: Mapping[int, int]
@@ -291,15 +286,7 @@ class SiteBus:
         self._bus = bus
         self._places = places
         self._site = site
-
-    def name(self, topic: Topic) -> str:
-        return self._bus.name(topic)
-
-    def reader(self, topic: Topic) -> AbstractAsyncContextManager[LogReader]:
-        return self._bus.reader(topic)
+        self.name, self.reader, self.view = bus.name, bus.reader, bus.view
 
     def scan(self, topic: Topic) -> AbstractAsyncContextManager[LogScan]:
         return site_log(self._bus.scan(topic), self._places, self._site)
-
-    def view(self) -> AbstractAsyncContextManager[BrokerView]:
-        return self._bus.view()

@@ -12,18 +12,16 @@ in the log by now; so a change on its way is a suspect for a moment only. All re
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from dataclasses import dataclass
-from functools import partial
 from time import monotonic
-from typing import Literal, ParamSpec, Protocol, Self, TypeVar
+from typing import Literal, Protocol, Self
 
 from pipelines.ingest.ports import KnownPages
 from pipelines.operate.audit.index_diff import ChunkDocument, HeadDocument, IndexDiff, WrongDocument
 from pipelines.operate.audit.report import AuditReport, finding
+from pipelines.operate.off_loop import off_loop
 from pipelines.runtime.bus import LogScan
 from pipelines.runtime.errors import Retryable
 
@@ -32,14 +30,14 @@ POLL = 1.0  # seconds between two reads of the suspects
 LOOK = 500  # pages read together
 KEPT = 100  # findings in the report; all are counted
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 
 class AuditStopped(Retryable):
     """The audit's own temporary database does not work."""
 
     code = "audit-stopped"
+
+    def __init__(self, err: Exception) -> None:
+        super().__init__(f"the audit's temporary database: {err}; it needs some 100 bytes a chunk where TMPDIR points")
 
 
 class Inventory(Protocol):
@@ -93,33 +91,23 @@ class Audit:
     report: Report
 
     def __post_init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, "audit")  # decoding and SQL, off the loop
         self._stack = AsyncExitStack()
         self._seen: dict[int, int] = {}  # offsets up to which the log is read
 
     async def __aenter__(self) -> Self:
         """Raises: Retryable: no broker, no room for the database."""
         async with AsyncExitStack() as stack:
-            stack.callback(self._thread.shutdown, wait=False)
+            aside = await stack.enter_async_context(off_loop(AuditStopped))  # decoding and SQL
+            self.ask = aside.call
             model, chunker = (self.index.model, self.index.chunker) if self.index else (None, None)
             self.drift = await self.ask(IndexDiff, self.site, model, chunker)  # call its methods through `ask` only
-            stack.callback(self._thread.submit, self.drift.close)  # after the thread's current work
+            stack.callback(aside.later, self.drift.close)
             self.changes = await stack.enter_async_context(self.open_log())
             self._stack = stack.pop_all()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
-
-    async def ask(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a method of `drift`, off the loop. Raises: AuditStopped."""
-        loop = asyncio.get_running_loop()
-        try:
-            return await loop.run_in_executor(self._thread, partial(question, *args, **kwargs))
-        except sqlite3.Error as err:
-            raise AuditStopped(
-                f"the audit's temporary database: {err}; it needs some 100 bytes a chunk where TMPDIR points"
-            ) from err
 
     async def run(self, settle: float = SETTLE, *, patience: float = 0.0) -> AuditReport:
         """Compare.

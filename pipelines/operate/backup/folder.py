@@ -45,6 +45,15 @@ class BackupThere(WrongUse):
     code = "backup-there"
 
 
+class BackupStopped(Permanent):
+    """The folder, or the temporary database beside it, cannot be written: a full disk, a missing right."""
+
+    code = "backup-stopped"
+
+    def __init__(self, err: Exception) -> None:
+        super().__init__(f"the backup cannot be written: {err}")
+
+
 class BackupDamaged(Permanent):
     """A file of the backup is damaged: no part of the backup is restored."""
 

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from pipelines.ingest.accept import queued
 from pipelines.operate.backup.backup import OpenLog, Report
-from pipelines.operate.backup.folder import BackupDamaged, BackupFolder
+from pipelines.operate.backup.folder import BackupDamaged, BackupFolder, BackupStopped
 from pipelines.operate.backup.manifest import (
     CHANGES,
     BackupFile,
@@ -29,7 +29,7 @@ from pipelines.operate.backup.manifest import (
     record_of,
 )
 from pipelines.operate.backup.newest import Newest, change_of
-from pipelines.operate.backup.off_loop import OffLoop, off_loop
+from pipelines.operate.off_loop import OffLoop, off_loop
 from pipelines.runtime.bus import Producer
 from pipelines.runtime.errors import WrongUse
 from pipelines.runtime.record import Record, in_lane
@@ -100,7 +100,7 @@ async def restore(
 
     Raises: BackupDamaged: nothing was written. Retryable: a service does not answer; some may have been written.
     """
-    async with off_loop() as aside:
+    async with off_loop(BackupStopped) as aside:
         await check(folder, aside, report)
         done: dict[PartName, Restored] = {}
         for name in ORDER:

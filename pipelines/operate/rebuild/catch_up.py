@@ -160,30 +160,24 @@ PATIENCE = 15.0  # seconds; a save takes one or two, and workers commit often
 POLL = 0.2  # seconds
 
 
-class IndexedWatermark:
-    """Reads offsets from the broker."""
+async def indexed(bus: Bus) -> dict[int, int] | None:
+    """Offsets of cms.changes before which all changes are indexed; None after PATIENCE.
 
-    def __init__(self, bus: Bus) -> None:
-        self._bus = bus
-
-    async def passed(self) -> dict[int, int] | None:
-        """Offsets of cms.changes before which all changes are indexed; None after PATIENCE.
-
-        Raises: Retryable: the broker does not answer.
-        """
-        first: Mapping[int, int] | None = None
-        async with self._bus.view() as view:
-            try:
-                async with asyncio.timeout(PATIENCE):
-                    for stage in INGEST:
-                        topic = stage.reads[0]
-                        spans = (await view.spans([topic])).get(topic, {})
-                        ends = {partition: end for partition, (_, end) in spans.items()}
-                        first = ends if first is None else first
-                        await _past(view, stage, topic, ends)
-            except TimeoutError:
-                return None
-        return dict(first or {})
+    Raises: Retryable: the broker does not answer.
+    """
+    first: Mapping[int, int] | None = None
+    async with bus.view() as view:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                for stage in INGEST:
+                    topic = stage.reads[0]
+                    spans = (await view.spans([topic])).get(topic, {})
+                    ends = {partition: end for partition, (_, end) in spans.items()}
+                    first = ends if first is None else first
+                    await _past(view, stage, topic, ends)
+        except TimeoutError:
+            return None
+    return dict(first or {})
 
 
 async def _past(view: BrokerView, stage: StageEntry, topic: Topic, ends: Mapping[int, int]) -> None:

@@ -25,7 +25,7 @@ import structlog
 
 from pipelines.ingest.documents.attachments import Attachments
 from pipelines.ingest.embed import Embedding
-from pipelines.operate.rebuild.catch_up import CatchUp, IndexedWatermark, Report
+from pipelines.operate.rebuild.catch_up import CatchUp, Report, indexed
 from pipelines.operate.rebuild.generations import GenerationStore, History, history, unnoted
 from pipelines.operate.rebuild.index_builder import IndexBuilder
 from pipelines.operate.rebuild.orders import WorkerOrders
@@ -96,7 +96,6 @@ class Rebuilder:
     embedders: Embedders
     bus: Bus
     attachments: Callable[[], Attachments]  # makes the reader of attachments, which is closed afterwards
-    barrier: IndexedWatermark
     report: Report = lambda _: None
     # Sends the pages of the index of this name to workers; None: this process builds them.
     orders: Callable[[str], AbstractAsyncContextManager[WorkerOrders]] | None = None
@@ -325,7 +324,7 @@ class Rebuilder:
         """Note the live index before the swap: afterwards it falls behind, and a rollback reads the missed changes."""
         known = await history(self.store, self.site)
         before = next((rebuild for rebuild in known.noted if known.is_live(rebuild)), None) or unnoted(old)
-        update = {"state": "live", "follows": "changes", "offsets": await self.barrier.passed() or {}}
+        update = {"state": "live", "follows": "changes", "offsets": await indexed(self.bus) or {}}
         await self.store.rebuilds.put(before.model_copy(update=update))
 
     async def _delete(self, rebuild: Rebuild, known: History) -> None:

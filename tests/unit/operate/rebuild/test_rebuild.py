@@ -128,9 +128,6 @@ class Town:
         for offset in range((since or {}).get(0, 0), until[0]):
             yield [Record("cms.changes", 0, offset, b"town:en:fees", b"")]
 
-    async def passed(self) -> dict[int, int] | None:
-        return PASSED
-
     async def __aenter__(self) -> Town:
         return self
 
@@ -173,6 +170,11 @@ class FakeBuilder(IndexBuilder):
 def town(monkeypatch: pytest.MonkeyPatch) -> Town:
     town = Town()
     monkeypatch.setattr(module, "IndexBuilder", lambda *_: FakeBuilder(town))
+
+    async def indexed(bus: Bus) -> dict[int, int]:
+        return PASSED
+
+    monkeypatch.setattr(module, "indexed", indexed)
     return town
 
 
@@ -180,7 +182,7 @@ def town(monkeypatch: pytest.MonkeyPatch) -> Town:
 def rebuilder(town: Town) -> Rebuilder:
     defaults = Defaults("fake", CHUNKER, RetryPolicy(tries=1, retry_for=0.0))
     return Rebuilder(
-        "town", defaults, town.store, cast(Embedders, None), cast(Bus, town), lambda: cast(Attachments, town), town
+        "town", defaults, town.store, cast(Embedders, None), cast(Bus, town), lambda: cast(Attachments, town)
     )
 
 
