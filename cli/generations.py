@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from time import monotonic
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from cli.output import NOT_SO, Bars, Json, Site, complain, err, explained, out, print_json, table
-from cli.wired import connected, noted
+from cli.wired import at_stop, connected, noted
 from cli.work import FollowParent, started
 from pipelines.operate.audit import audit as audits
 from pipelines.operate.audit_log import Act
@@ -177,8 +176,7 @@ def run(follow_parent: bool, work: Callable[[Settings], Awaitable[Value]], nice:
 async def _stoppable(work: Awaitable[Value]) -> Value:
     task = asyncio.current_task()
     assert task
-    for signum in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(signum, task.cancel)
+    at_stop(task.cancel)
     return await work
 
 

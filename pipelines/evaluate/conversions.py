@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from pipelines.evaluate.dataset import BadDataset, Case
+from pipelines.evaluate.dataset import BadDataset, Case, text_of
 from schemas.base import problems
 from schemas.outcome import QuestionList, QuestionRow
 from schemas.page import PageDocument
@@ -62,7 +62,7 @@ def question_log(path: Path, per_stratum: int | None = None) -> list[Case]:
     Raises: BadDataset: it is something else.
     """
     try:
-        rows = QuestionList.model_validate_json(_text(path)).questions
+        rows = QuestionList.model_validate_json(text_of(path)).questions
     except ValidationError as err:
         raise BadDataset(f"{path}: not what `pagewire questions --json` prints: {problems(err)}") from err
     rows = tuple(sorted((row for row in rows if row.question), key=lambda row: row.asked_at))
@@ -106,13 +106,6 @@ def _page(title: str, lang: str, content: str) -> PageDocument:
 
 def _json(path: Path) -> Any:
     try:
-        return json.loads(_text(path))
+        return json.loads(text_of(path))
     except ValueError as err:
         raise BadDataset(f"{path}: no JSON: {err}") from err
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeError) as err:
-        raise BadDataset(f"{path}: cannot be read: {err}") from err

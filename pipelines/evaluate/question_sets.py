@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationError, model_validator
 
-from pipelines.evaluate.dataset import BadDataset, Case, Frozen, digest
+from pipelines.evaluate.dataset import BadDataset, Case, Frozen, digest, text_of
 from pipelines.evaluate.wording import covers
 from schemas.base import problems
 from schemas.page import PageDocument
@@ -276,10 +276,7 @@ class _Lines(NamedTuple):
 
 
 def _document(path: Path) -> Any:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeError) as err:
-        raise BadDataset(f"{path}: cannot be read: {err}") from err
+    text = text_of(path)
     try:
         return json.loads(text)
     except ValueError as err:

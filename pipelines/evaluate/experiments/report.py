@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pipelines.evaluate.comparison import GATED, WHOLE, Figures, adjusted
+from pipelines.evaluate.comparison import GATED, WHOLE, Figures, adjusted, pairs_of
 from pipelines.evaluate.dataset import Case, Dataset, Frozen
 from pipelines.evaluate.evaluation import BOTH_SIDES, MeanFigure, evaluate
 from pipelines.evaluate.experiments.grid import Grid
@@ -60,7 +60,7 @@ def differences(
         (name, measure): values
         for name, arm in arms.items()
         for measure in measures
-        if (values := _pairs(base, arm, measure))
+        if (values := pairs_of(base, arm, measure))
     }
     found = [_difference(name, measure, values) for (name, measure), values in pairs.items()]
     chances = adjusted({(each.arm, each.measure): each.by_noise for each in found})
@@ -94,10 +94,6 @@ def cases_to_show(spread: Sequence[float], worth: float, looked_at: int) -> int:
     z = NormalDist().inv_cdf(1 - error / 2) + NormalDist().inv_cdf(POWER)
     by_variance = (z / worth) ** 2 * float(np.var(np.asarray(spread, dtype=float)))
     return max(math.ceil(by_variance), math.ceil(math.log2(2 / error) / worth))
-
-
-def _pairs(base: Figures, arm: Figures, measure: str) -> list[tuple[float, float]]:
-    return [(base[id][measure], arm[id][measure]) for id in base if measure in base[id] and measure in arm.get(id, {})]
 
 
 def _difference(arm: str, measure: str, values: Sequence[tuple[float, float]]) -> ArmDifference:
