@@ -13,8 +13,7 @@ from pydantic import SecretStr
 
 from adapters.http_gateway import HttpGateway, code_of, parse
 from pipelines.evaluate.dataset import Case, Dataset, corrected_cases
-from pipelines.evaluate.experiments.sweep import passages_of
-from pipelines.evaluate.measures import DEPTH, AnswerPassage, Observed
+from pipelines.evaluate.measures import DEPTH, AnswerPassage, Observed, passages_of
 from pipelines.runtime.errors import Permanent, WrongUse
 from schemas.correction import CorrectionList
 from schemas.evaluation import ListedRun, NewRun

@@ -12,7 +12,7 @@ from importlib import import_module
 
 import typer
 
-from bench.given import Data
+from bench.report import Data
 
 ANSWERS = (
     "fidelity",
@@ -29,12 +29,14 @@ ANSWERS = (
 )
 CAPACITY = ("latency", "agents", "retrieval", "ingest", "edits", "lanes", "shares", "footprint", "scale", "sizing")
 EVALUATION = ("gate-errors",)
+ELSEWHERE = {"footprint": ("servers", "footprint")}
 NAMES = (*ANSWERS, *CAPACITY, *EVALUATION)
 
 
 def measurement(name: str) -> Callable[..., None]:
     """What `python -m bench NAME` calls: `main` of the module of that name."""
-    found: Callable[..., None] = import_module(f"bench.{name.replace('-', '_')}").main
+    module, function = ELSEWHERE.get(name, (name.replace("-", "_"), "main"))
+    found: Callable[..., None] = getattr(import_module(f"bench.{module}"), function)
     return found
 
 

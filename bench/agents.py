@@ -21,10 +21,9 @@ import typer
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
 from rich.progress import track
 
-from bench.report import percentile, report
-from bench.servers import start
+from bench.report import library_page, percentile, report
+from bench.servers import resident, start, system
 from bench.synthetic import document
-from bench.system import resident, system
 from schemas.http import BulkLine
 
 SITE, LARGE = "bench-agents", "bench-list"
@@ -53,7 +52,7 @@ async def _run(docs: Path, rounds: int, pages: int, saves: int) -> None:
         os.environ |= {"PAGEWIRE_KAFKA": where.kafka or "", "PAGEWIRE_ELASTICSEARCH": where.elasticsearch or ""}
         for n in range(20):
             url = f"/sites/{SITE}/pages/base{n}?wait=searchable&timeout=60"
-            saved = await client.put(url, json=_page(n))
+            saved = await client.put(url, json=library_page(f"base{n}", n))
             assert saved.status_code == 200, saved.text
         lines = [*await _search(client, rounds), *await _ask(client, rounds), *await _follow(client, docs, saves)]
         columns = ("what", "p50 ms", "p95", "beside it p50", "p95", "added p50", "added p95")
@@ -62,11 +61,6 @@ async def _run(docs: Path, rounds: int, pages: int, saves: int) -> None:
         lists = await _lists(client, gateway, pages)
     of_lists = ("list", "pages", "first byte ms", "whole s", "MB", "gateway grew by MiB")
     report("agents-lists", "lists of a large site", of_lists, lists)
-
-
-def _page(n: int) -> dict[str, object]:
-    text = f"A library card costs {n} euros for adults in the year {2000 + n}. Children under 14 pay nothing."
-    return {"id": f"base{n}", "title": f"Library {n}", "content": f"<p>{text}</p>"}
 
 
 async def _called(client: httpx.AsyncClient, tool: str, **arguments: Any) -> dict[str, Any]:

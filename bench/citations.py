@@ -26,8 +26,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from adapters.reranker import make_reranker
-from bench.given import question
-from bench.report import RESAMPLES, report
+from bench.report import RESAMPLES, question, report
 from cli.output import explained
 from pipelines.query.answer.grounding import Doubt, Grounds
 from pipelines.query.answer.judging import Judge

@@ -23,9 +23,8 @@ from typing import Annotated, cast
 import typer
 from rich.progress import track
 
-from bench.given import change, numbers
-from bench.report import percentile, report
-from bench.xquad import load
+from bench.corpora import load
+from bench.report import change, numbers, percentile, report
 from pipelines.ingest.embed import Embedding, VectorCache
 from pipelines.ingest.embedding_plan import plan
 from pipelines.ingest.handlers import chunked

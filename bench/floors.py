@@ -24,9 +24,8 @@ from rich.progress import track
 
 from adapters.embedders.base import Embedder
 from adapters.embedders.registry import make_embedder
-from bench.given import Data, names
-from bench.report import percentile, report
-from bench.xquad import TRAINING, Corpus, load
+from bench.corpora import TRAINING, Corpus, load
+from bench.report import Data, EmbedderName, names, percentile, report
 from pipelines.ingest.chunk import chunk_field, embedded_text
 from pipelines.ingest.documents.convert import convert
 from schemas.compact import compact
@@ -43,7 +42,7 @@ def main(
     data: Data,
     pairs: Annotated[str, typer.Option(help="Comma-separated: `PAGES` or `PAGES:QUESTIONS`.")] = "en,de,en:de",
     common: Annotated[str, typer.Option(help="Comma-separated languages.")] = "de,en,ar,ro,th,zh",
-    embedder: Annotated[str, typer.Option(help="As PAGEWIRE_EMBEDDER.")] = "lite",
+    embedder: EmbedderName = "lite",
 ) -> None:
     """Cosines of right and of random pairs, the floors that follow from them, and what all vectors have in common."""
     asyncio.run(_run(data, names(pairs), names(common), embedder))

@@ -13,23 +13,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import get_args
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 from rich.progress import track
 
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import make_embedder
-from bench.given import Data, Share, names, question
+from bench.corpora import load
 from bench.quality import holds, site_of, together
-from bench.report import interval, paired_interval, report
-from bench.servers import servers
-from bench.system import home
+from bench.report import Cross, Data, EmbedderName, Langs, Share, interval, names, paired_interval, question, report
+from bench.servers import home, servers
 from bench.visitors import ROOTS, cases
 from bench.website import KeptVectors, OneModel, publish
-from bench.xquad import load
 from pipelines.evaluate.wording import says
 from pipelines.query.rephrase.rewrite import search_mode
 from pipelines.query.retrieve.retrieve import retrieve
@@ -70,9 +67,9 @@ class Judged:
 
 def main(
     data: Data,
-    langs: Annotated[str, typer.Option(help="Comma-separated: XQuAD's pages and questions in them.")] = "en,de",
-    cross: Annotated[str, typer.Option(help="Comma-separated pairs; `de:en` asks in German on English.")] = "de:en",
-    embedder: Annotated[str, typer.Option(help="As PAGEWIRE_EMBEDDER.")] = "lite",
+    langs: Langs = "en,de",
+    cross: Cross = "de:en",
+    embedder: EmbedderName = "lite",
     share: Share = 0.34,
 ) -> None:
     """`flow: original` against `flow: pagewire`: right page first, answer within the context, on XQuAD and both sites.

@@ -21,10 +21,9 @@ import yaml
 from rich.progress import track
 
 from bench.gate import logistic
-from bench.given import question
-from bench.report import report
+from bench.report import question, report
+from bench.servers import system
 from bench.sureness import across, rounded
-from bench.system import system
 from bench.visitors import LANGUAGES, SITE, cases, fill, part_of
 from pipelines.query.extractive.follow_ups import earlier, joined, read_on, signals
 from pipelines.query.retrieve.retrieve import LOOKED_INTO, retrieve

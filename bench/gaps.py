@@ -17,7 +17,7 @@ import typer
 import yaml
 
 from adapters.embedders.registry import make_embedder
-from bench.report import report
+from bench.report import EmbedderName, report
 from pipelines.query.log.grouping import grouped
 from text.language import language_of
 from wiring.settings import Settings
@@ -77,7 +77,7 @@ def _pairs(numbers: Iterable[object]) -> int:
 
 def main(
     part: Annotated[Part, typer.Option(help="`tune` to look at, or `hold-out` to report.")] = "tune",
-    embedder: Annotated[str, typer.Option(help="As PAGEWIRE_EMBEDDER.")] = "lite",
+    embedder: EmbedderName = "lite",
     show: Annotated[bool, typer.Option("--show", help="Print the groups, of the part to look at.")] = False,
 ) -> None:
     """Whether questions that mean the same fall together, in three languages and misspelled. Needs no system."""

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import make_embedder
+from bench.corpora import load
 from bench.gate_sites import (
     SAMPLE,
     SAMPLE_SITES,
@@ -34,13 +35,10 @@ from bench.gate_sites import (
     sites_of,
     variants,
 )
-from bench.given import Data, names
-from bench.report import report
-from bench.servers import servers
-from bench.system import home
+from bench.report import Cross, Data, EmbedderName, Langs, names, report
+from bench.servers import home, servers
 from bench.website import KeptVectors, publish
-from bench.xquad import load
-from pipelines.evaluate.charts import lines as lines_chart
+from pipelines.evaluate.experiments.page import lines as lines_chart
 from pipelines.query.search.ports import Calibration, Scores
 from wiring.settings import Settings
 from wiring.settings_file import load as load_settings
@@ -59,13 +57,11 @@ FOREIGN_FULL = (*FOREIGN_QUICK, "sentence")
 
 def main(
     data: Data,
-    langs: Annotated[str, typer.Option(help="Comma-separated: pages and questions in that language.")] = "en,de",
-    cross: Annotated[
-        str, typer.Option(help="Comma-separated pairs; `de:en` asks in German on English pages.")
-    ] = "de:en",
+    langs: Langs = "en,de",
+    cross: Cross = "de:en",
     fit: Annotated[bool, typer.Option("--fit", help="Fit the weights and print them for the profile.")] = False,
     charts: Annotated[Path | None, typer.Option(help="Folder for the curve and the calibration, as SVG.")] = None,
-    embedder: Annotated[str, typer.Option(help="As PAGEWIRE_EMBEDDER.")] = "lite",
+    embedder: EmbedderName = "lite",
 ) -> None:
     """Questions that cannot be answered: how many are refused, and how many others with them."""
     pairs = names(langs) + names(cross)

@@ -16,8 +16,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from bench.given import numbers
-from bench.report import report
+from bench.report import numbers, report
 from pipelines.evaluate.non_inferiority import verdict
 from schemas.quality_gate import State
 

@@ -17,8 +17,8 @@ from typing import Literal
 from rich.progress import track
 
 from adapters.elastic.search import SiteSearch
+from bench.corpora import HALVES, Corpus
 from bench.website import KeptVectors, OneModel
-from bench.xquad import HALVES, Corpus
 from pipelines.query.extractive.confidence import GateInput, closer, foreign, signals
 from pipelines.query.search.search import Searcher
 from schemas.page import PageDocument

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from time import perf_counter
 from typing import Annotated
 
@@ -16,17 +17,17 @@ import httpx
 import typer
 from rich.progress import track
 
-from bench.given import Data
-from bench.report import report
-from bench.system import resident, system
-from bench.xquad import Corpus, load
+from bench.corpora import Corpus, load
+from bench.report import Data, change, report
+from bench.servers import resident, system
 from pipelines.ingest.embedding_plan import plan, plan_units
 from pipelines.ingest.handlers import chunked
 from schemas.ingest import Chunker, PageChunks
-from schemas.page import PageChange, PageDocument
+from schemas.page import PageDocument
 from wiring.clients import Clients
 
 SITE = "import"
+AT = datetime(2026, 1, 1, tzinfo=UTC)
 WARM_UP, WARMING = "warm", 6  # a site, and its pages: servers that have just been started compile for a minute
 
 
@@ -96,20 +97,7 @@ def chunk_texts(pages: Iterable[PageDocument], chunker: Chunker) -> list[str]:
 
 
 def _cut(pages: Iterable[PageDocument], chunker: Chunker) -> Iterator[PageChunks]:
-    for page in pages:
-        change = PageChange.model_validate(
-            {
-                "op": "upsert",
-                "site": SITE,
-                "lang": page.lang,
-                "page_id": page.id,
-                "revision": 1,
-                "accepted_at": "2026-01-01T00:00:00Z",
-                "source": "bench",
-                "page": page,
-            }
-        )
-        yield chunked(change, chunker, 0, 0)
+    return (chunked(change(SITE, page, AT), chunker, 0, 0) for page in pages)
 
 
 async def put_in(client: httpx.AsyncClient, site: str, corpus: Corpus) -> None:

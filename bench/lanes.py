@@ -23,11 +23,9 @@ from rich.progress import track
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.lite import DIMS, LiteEmbedder
 from bench.report import percentile, report
-from bench.servers import command, pass_over, servers, start
+from bench.servers import client_of, command, home, pass_over, servers, start
 from bench.synthetic import CHUNKS_A_PAGE, Model, document, send
-from bench.system import home
 from cli.up import running
-from gateway.edge.auth import admin_key
 from schemas.rebuild import RebuildSource
 from wiring.settings import Settings
 
@@ -59,7 +57,7 @@ async def _run(settings: Settings, chunks: int, saves: int, pages: int) -> None:
         await send(configured, SITE, range(chunks // CHUNKS_A_PAGE), MODEL)
         await command("rebuild", SITE, "--from", "embeddings", "--promote")
         await pass_over(configured)
-        async with running(configured) as started, _client(started.url, configured) as client:
+        async with running(configured) as started, client_of(started) as client:
             save = _saver(client)
             await _import(configured, "warming", WARM)
             while await _queued(client, "warming", WARM - 1):
@@ -94,14 +92,6 @@ def _figures(times: Sequence[float], idle: Sequence[float]) -> tuple[float, ...]
 
 async def _measured(load: str, save: Save, times: int) -> list[float]:
     return [await save() for _ in track(range(times), description=load)]
-
-
-@asynccontextmanager
-async def _client(url: str, settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
-    key, _ = admin_key(settings)
-    headers = {"Authorization": f"Bearer {key.get_secret_value()}"}
-    async with httpx.AsyncClient(base_url=f"{url}/v1", headers=headers, timeout=120) as client:
-        yield client
 
 
 def _saver(client: httpx.AsyncClient) -> Save:

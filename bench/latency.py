@@ -9,20 +9,18 @@ save      PUT ...?wait=searchable, against embed + write + refresh called in thi
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import chain
 from time import perf_counter
 from typing import Annotated
-from uuid import uuid4
 
 import httpx
 import typer
 from rich.progress import track
 
-from bench.report import percentile, report
-from bench.system import system
+from bench.report import change, library_page, percentile, question, report
+from bench.servers import system
 from pipelines.ingest.embed import Embedding, VectorCache
 from pipelines.ingest.handlers import chunked
 from pipelines.ingest.index import index_part
@@ -33,11 +31,10 @@ from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.search.search import Searcher
 from pipelines.runtime.record import Lane
 from schemas.base import Message
-from schemas.page import PageChange, PageDocument
-from schemas.query import Question, Rephrased
+from schemas.page import PageDocument
+from schemas.query import Rephrased
 from schemas.topics import Topic
 from wiring.clients import Clients
-from wiring.settings import Settings
 
 SITE = "latency"
 QUESTION = "What does a library card cost for adults in the year {n}?"
@@ -56,7 +53,7 @@ async def _run(rounds: int) -> None:
     async with system([SITE]) as (started, client):
         for i in range(20):
             answer = await client.put(
-                f"/sites/{SITE}/pages/base{i}?wait=searchable&timeout=60", json=_page(f"base{i}", i)
+                f"/sites/{SITE}/pages/base{i}?wait=searchable&timeout=60", json=library_page(f"base{i}", i)
             )
             assert answer.status_code == 200, answer.text
         async with Clients(started.settings) as clients:
@@ -79,11 +76,6 @@ async def _run(rounds: int) -> None:
     report("latency", f"bus against direct calls, {rounds} rounds, alternating", columns, lines)
 
 
-def _page(page_id: str, n: int) -> dict[str, object]:
-    text = f"A library card costs {n} euros for adults in the year {2000 + n}. Children under 14 pay nothing."
-    return {"id": page_id, "title": f"Library {n}", "content": f"<p>{text}</p>"}
-
-
 async def _hops(client: httpx.AsyncClient, clients: Clients, rounds: int) -> list[tuple[object, ...]]:
     models = clients.models
     settings = clients.settings
@@ -93,7 +85,8 @@ async def _hops(client: httpx.AsyncClient, clients: Clients, rounds: int) -> lis
     async def direct(n: int) -> Sequence[float]:
         began = perf_counter()
         sink = _Shown()
-        asked = Rephrased(request=_question(n), question=QUESTION.format(n=n), mode="semantic")
+        text = QUESTION.format(n=n)
+        asked = Rephrased(request=question(SITE, "en", text, seconds=60), question=text, mode="semantic")
         found = await retrieve(asked, searcher, clients.elastic.search, settings)
         to = Publication(sink, asked.request, 1)
         await answering.answer(found, to, asyncio.Event())
@@ -113,8 +106,7 @@ async def _asked(client: httpx.AsyncClient, n: int) -> Sequence[float]:
 async def shown(lines: AsyncIterator[str]) -> list[float]:
     """Milliseconds from `accepted` to the first event of each kind in `SHOWN`; reads the stream to its end.
 
-    Raises:
-        KeyError: an event is missing.
+    Raises: KeyError: an event is missing.
     """
     at: dict[str, float] = {}
     async for line in lines:
@@ -144,15 +136,15 @@ async def _saves(client: httpx.AsyncClient, clients: Clients, rounds: int) -> li
     async def bus(n: int) -> Sequence[float]:
         began = perf_counter()
         answer = await client.put(
-            f"/sites/{SITE}/pages/bus{n}?wait=searchable&timeout=60", json=_page(f"bus{n}", 100 + n)
+            f"/sites/{SITE}/pages/bus{n}?wait=searchable&timeout=60", json=library_page(f"bus{n}", 100 + n)
         )
         assert answer.status_code == 200, answer.text
         return [(perf_counter() - began) * 1000]
 
     async def direct(n: int) -> Sequence[float]:
         began = perf_counter()
-        change = _change(f"direct{n}", 500 + n, settings)
-        for part in await embedding.embed(chunked(change, settings.chunker, 0, 0)):
+        page = PageDocument.model_validate(library_page(f"direct{n}", 500 + n) | {"lang": "en"})
+        for part in await embedding.embed(chunked(change(SITE, page, datetime.now(UTC)), settings.chunker, 0, 0)):
             await index_part(part, pages, lambda: datetime.now(UTC))
         return [(perf_counter() - began) * 1000]
 
@@ -176,33 +168,6 @@ def _row(name: str, through: Sequence[float], called: Sequence[float]) -> tuple[
         round(percentile(through, 95) - percentile(called, 95), 1),
         round(percentile(through, 50) / percentile(called, 50), 2),
         "",
-    )
-
-
-def _question(n: int) -> Question:
-    now = datetime.now(UTC)
-    return Question(
-        request_id=uuid4().hex,
-        conversation_id=uuid4().hex,
-        site=SITE,
-        lang="en",
-        question=QUESTION.format(n=n),
-        asked_at=now,
-        deadline=now + timedelta(minutes=1),
-    )
-
-
-def _change(page_id: str, n: int, settings: Settings) -> PageChange:
-    page = PageDocument.model_validate_json(json.dumps(_page(page_id, n) | {"lang": "en"}))
-    return PageChange(
-        op="upsert",
-        site=SITE,
-        lang="en",
-        page_id=page_id,
-        revision=1,
-        accepted_at=datetime.now(UTC),
-        source="bench",
-        page=page,
     )
 
 

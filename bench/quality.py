@@ -12,21 +12,17 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 from rich.progress import track
 
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import make_embedder
-from bench.given import Data, Share, names
-from bench.report import paired_interval, report
-from bench.servers import servers
-from bench.system import home
+from bench.corpora import Asked, Corpus, load
+from bench.report import Cross, Data, EmbedderName, Langs, Share, names, paired_interval, report
+from bench.servers import home, servers
 from bench.website import KeptVectors, OneModel, publish
-from bench.xquad import Asked, Corpus, load
 from pipelines.query.search.fuse import fuse
 from pipelines.query.search.ports import Candidate, Hit
 from pipelines.query.search.search import Retrieval, Searcher, scored
@@ -51,11 +47,9 @@ class Judged:
 
 def main(
     data: Data,
-    langs: Annotated[str, typer.Option(help="Comma-separated: pages and questions in that language.")] = "en,de",
-    cross: Annotated[
-        str, typer.Option(help="Comma-separated pairs; `de:en` asks in German on English pages.")
-    ] = "de:en",
-    embedder: Annotated[str, typer.Option(help="As PAGEWIRE_EMBEDDER.")] = "lite",
+    langs: Langs = "en,de",
+    cross: Cross = "de:en",
+    embedder: EmbedderName = "lite",
     share: Share = 1.0,
 ) -> None:
     """Right page first, answer within the context: ours beside each kind of search alone.

@@ -25,11 +25,9 @@ from rich.progress import track
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.pages import ElasticPages
 from adapters.elastic.writer import Writer
-from bench.given import numbers, question
-from bench.report import percentile, report
-from bench.servers import servers
+from bench.report import numbers, percentile, question, report
+from bench.servers import home, servers
 from bench.synthetic import CHUNKS_A_PAGE, Model, change, embeddings, words
-from bench.system import home
 from pipelines.ingest.handlers import chunked
 from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.search.ports import EmbedderProfile

@@ -21,11 +21,9 @@ import typer
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.search import Pinned, SiteSearch
-from bench.given import numbers
-from bench.report import percentile, report
-from bench.servers import command, servers
+from bench.report import numbers, percentile, report
+from bench.servers import command, home, servers
 from bench.synthetic import CHUNKS_A_PAGE, Model, send, words
-from bench.system import home
 from pipelines.query.search.ports import Floors
 from pipelines.runtime.indexes import IndexInfo
 from wiring.settings import Settings

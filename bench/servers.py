@@ -1,16 +1,25 @@
-"""Kafka and Elasticsearch without workers, for a benchmark that puts its own pages there; nothing is left on them."""
+"""What benchmarks run on, in a folder of its own; nothing is left of it.
+
+system   the whole of Pagewire, with a client that may do everything
+servers  Kafka and Elasticsearch without workers, for a benchmark that puts its own pages there
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import perf_counter
+from typing import Any
 
+import httpx
 import psutil
+import yaml
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from elasticsearch import AsyncElasticsearch
@@ -18,12 +27,68 @@ from elasticsearch import AsyncElasticsearch
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import CONVERSATIONS, REBUILDS, RECEIPTS
 from adapters.kafka import bootstrap_servers, broker, connection, ensure_topics, prefixed
+from bench.report import report
 from cli.engine import engine_settings
+from cli.up import System, running
+from gateway.edge.auth import admin_key
 from infra import engine
 from infra.engine import open_progress
 from pipelines.runtime.stages import INGEST
 from wiring.settings import Settings
 from wiring.settings_file import load
+
+CLOCK = "clock"  # of the folder: the time that answers take for now
+
+
+@contextmanager
+def home(
+    sites: Sequence[str], languages: Sequence[str] = ("en",), more: Mapping[str, Any] | None = None
+) -> Iterator[Settings]:
+    """Settings of a fresh instance with these sites; an engine that is configured in the environment is used.
+
+    Args:
+        more: settings of each site.
+    """
+    with tempfile.TemporaryDirectory(prefix="pagewire-bench-") as folder:
+        config = Path(folder) / "pagewire.yaml"
+        site = {"languages": list(languages)} | dict(more or {})
+        config.write_text(yaml.safe_dump({"sites": dict.fromkeys(sites, site)}))
+        clock = Path(folder) / CLOCK
+        clock.touch()  # empty: the machine's
+        os.environ |= {
+            "PAGEWIRE_HOME": folder,
+            "PAGEWIRE_CONFIG": str(config),
+            "PAGEWIRE_PORT": "0",
+            "PAGEWIRE_LOG_LEVEL": "error",
+            "PAGEWIRE_TOPIC_PREFIX": f"bench{os.getpid()}-",
+            "PAGEWIRE_VISITOR_RATE": "100000/minute",
+            "PAGEWIRE_CLOCK": str(clock),
+        }
+        yield load()
+
+
+@asynccontextmanager
+async def system(
+    sites: Sequence[str], languages: Sequence[str] = ("en",), more: Mapping[str, Any] | None = None
+) -> AsyncIterator[tuple[System, httpx.AsyncClient]]:
+    """A running system and a client that may do everything."""
+    with home(sites, languages, more) as settings:
+        async with running(settings) as started, client_of(started) as client:
+            yield started, client
+
+
+def client_of(started: System) -> httpx.AsyncClient:
+    """A client that may do everything."""
+    key, _ = admin_key(started.settings)
+    headers = {"Authorization": f"Bearer {key.get_secret_value()}"}
+    return httpx.AsyncClient(base_url=f"{started.url}/v1", headers=headers, timeout=120)
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory of a process and its children, shared pages counted once."""
+    processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+    return sum(process.memory_full_info().pss for process in processes)
+
 
 SAMPLE_EVERY = 0.1  # seconds between two looks at a child's memory
 CLEAR_AT_ONCE = 1_000  # documents
@@ -110,11 +175,7 @@ class Command:
 
 
 async def command(*arguments: str) -> Command:
-    """Run `pagewire ARGUMENTS` and watch its memory.
-
-    Raises:
-        RuntimeError: it failed; with the end of what it said.
-    """
+    """Run `pagewire ARGUMENTS` and watch its memory. Raises: RuntimeError: it failed; with the end of what it said."""
     began = perf_counter()
     process = await start(*arguments)
     talking = asyncio.ensure_future(process.communicate())
@@ -131,44 +192,53 @@ async def command(*arguments: str) -> Command:
     return Command(out.decode(), perf_counter() - began, resident)
 
 
-async def start(*arguments: str) -> asyncio.subprocess.Process:
+async def start(*arguments: str, stderr: int = asyncio.subprocess.PIPE) -> asyncio.subprocess.Process:
     """Start `pagewire ARGUMENTS`."""
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "cli.main",
-        *arguments,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    command = (sys.executable, "-m", "cli.main", *arguments)
+    return await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, stderr=stderr)
 
 
 @asynccontextmanager
-async def workers(*arguments: str, environments: Sequence[Mapping[str, str]] = ({},)) -> AsyncIterator[None]:
-    """`pagewire worker ARGUMENTS`, a process for each environment; all are ready, and each has its partitions."""
-    children = [await _worker(arguments, environment) for environment in environments]
+async def worker(*arguments: str) -> AsyncIterator[None]:
+    """`pagewire worker ARGUMENTS`; it is ready, and has its partitions."""
+    child = await start("worker", *arguments, stderr=asyncio.subprocess.DEVNULL)
     try:
+        assert child.stdout is not None
         async with asyncio.timeout(READY_TIMEOUT):
-            for child in children:
-                assert child.stdout is not None
-                while not (line := await child.stdout.readline()).startswith(b"ready"):
-                    assert line, "a worker ended before it was ready"
+            while not (line := await child.stdout.readline()).startswith(b"ready"):
+                assert line, "the worker ended before it was ready"
         yield
     finally:
-        for child in children:
-            if child.returncode is None:
-                child.terminate()
-        await asyncio.gather(*(child.wait() for child in children))
+        if child.returncode is None:
+            child.terminate()
+        await child.wait()
 
 
-async def _worker(arguments: Sequence[str], environment: Mapping[str, str]) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "cli.main",
-        "worker",
-        *arguments,
-        env=os.environ | environment,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
+FOOTPRINT = "footprint"
+
+
+def footprint() -> None:
+    """Memory of the running system."""
+    asyncio.run(_footprint())
+
+
+async def _footprint() -> None:
+    began = perf_counter()
+    async with system([FOOTPRINT]) as (started, client):
+        ready = perf_counter() - began
+        for i in range(5):
+            page = {"id": f"p{i}", "title": f"Page {i}", "content": f"<p>Text of page {i}.</p>"}
+            await client.put(f"/sites/{FOOTPRINT}/pages/p{i}?wait=searchable&timeout=60", json=page)
+        await client.post(f"/sites/{FOOTPRINT}/chat", json={"question": "What is the text of page 3?"})
+        lines: list[tuple[object, ...]] = [
+            (child.name, round(resident(child.pid or 0) / 2**20)) for child in started.children
+        ]
+        lines.append(("pagewire up", round(psutil.Process().memory_full_info().pss / 2**20)))
+        ours = sum(int(str(line[1])) for line in lines)
+        lines.append(("workers, gateway and up together", ours))
+        if started.engine is not None:
+            status = await engine.status(started.engine.settings)
+            servers = [(s.name, round((s.rss_bytes or 0) / 2**20)) for s in (status.kafka, status.elasticsearch)]
+            lines += [*servers, ("engine together", sum(size for _, size in servers))]
+    about = f"memory after a little use; ready {started.seconds:.1f} s after the servers answered"
+    report("footprint", about, ("part", "MiB"), lines, ready_s=round(ready, 1), parts_s=round(started.seconds, 1))

@@ -28,9 +28,8 @@ from adapters.elastic.bundle import Elastic
 from adapters.kafka import KafkaSender
 from adapters.kafka.sender import Outgoing
 from bench.report import report
-from bench.servers import servers, workers
+from bench.servers import home, servers, worker
 from bench.synthetic import LINGER_MS, change
-from bench.system import home
 from schemas.topics import CHANGES
 from tests.fakes.embedder import FakeEmbedder
 from wiring.settings import Settings
@@ -54,10 +53,10 @@ def main(
 ) -> None:
     """A small site's 20 pages beside the import of a large one, over the same alone."""
     sites = [f"bench-{kind}-{number}" for kind in ("alone", "beside") for number in range(rounds)]
-    with models(milliseconds / 1000) as url, home([LARGE, WARM, *sites]) as settings:
+    with simulated_model(milliseconds / 1000) as url, home([LARGE, WARM, *sites]) as settings:
         os.environ |= {
             "PAGEWIRE_EMBEDDER": f"openai:{MODEL}",
-            "OPENAI_BASE_URL": f"{url}/0/v1",
+            "OPENAI_BASE_URL": f"{url}/v1",
             "OPENAI_API_KEY": "none",
         }
         asyncio.run(_run(settings, pages, rounds, milliseconds))
@@ -68,7 +67,7 @@ async def _run(settings: Settings, pages: int, rounds: int, milliseconds: float)
         configured = await stack.enter_async_context(servers(settings))
         elastic = await stack.enter_async_context(Elastic(str(configured.elasticsearch), configured))
         sender = await stack.enter_async_context(KafkaSender(configured, linger_ms=LINGER_MS))
-        await stack.enter_async_context(workers("ingest", "--lane", "bulk"))
+        await stack.enter_async_context(worker("ingest", "--lane", "bulk"))
         await _searchable(elastic, await _send(sender, WARM, range(PAGES)))
         alone = [await _took(sender, elastic, f"bench-alone-{number}") for number in track(range(rounds), "alone")]
         beside: list[float] = []
@@ -134,18 +133,15 @@ async def _waiting(elastic: Elastic, keys: Collection[str]) -> list[str]:
 
 
 @contextmanager
-def models(seconds: float) -> Iterator[str]:
-    """The URL of simulated models in OpenAI's format, `URL/NUMBER/v1`, in a process of their own.
-
-    Each makes one call at a time, `seconds` for each text.
-    """
+def simulated_model(seconds: float) -> Iterator[str]:
+    """URL of a simulated model in OpenAI's format, in a process of its own; one call at a time, `seconds` a text."""
     spawn = multiprocessing.get_context("spawn")
     ours, theirs = spawn.Pipe()
     process = spawn.Process(target=_serve, args=(theirs, seconds), daemon=True)
     process.start()
     try:
         if not ours.poll(START_TIMEOUT):
-            raise TimeoutError("the simulated models did not start")
+            raise TimeoutError("the simulated model did not start")
         yield ours.recv()
     finally:
         process.terminate()
@@ -157,13 +153,13 @@ def _serve(parent: Connection, seconds: float) -> None:
 
 
 async def _served(parent: Connection, seconds: float) -> None:
-    busy: dict[str, asyncio.Lock] = {}
+    busy = asyncio.Lock()
     made = FakeEmbedder(DIMS)
 
     async def embed(request: web.Request) -> web.Response:
         asked = await request.json()
         texts = asked["input"]
-        async with busy.setdefault(request.match_info["number"], asyncio.Lock()):
+        async with busy:
             await asyncio.sleep(seconds * len(texts))
         vectors = (await made.passages(texts)).round(4).tolist()
         made.embedded.clear()
@@ -172,7 +168,7 @@ async def _served(parent: Connection, seconds: float) -> None:
         return web.json_response({"object": "list", "data": data, "model": asked["model"], "usage": usage})
 
     app = web.Application(client_max_size=64 * 1024**2)
-    app.router.add_post("/{number}/v1/embeddings", embed)
+    app.router.add_post("/v1/embeddings", embed)
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -14,8 +14,7 @@ from typing import Annotated
 
 import typer
 
-from bench.given import numbers
-from bench.report import report
+from bench.report import numbers, report
 
 GB = 10**9
 DAY = 24 * 3600  # seconds

@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 from rich.progress import track
 
 from bench.gate import logistic
-from bench.given import question
-from bench.report import report
-from bench.system import system
+from bench.report import question, report
+from bench.servers import system
 from bench.visitors import LANGUAGES, ROOTS, SITE, Case, Shown, Site, Verdict, cases, fill, judged, part_of
 from pipelines.query.extractive.card import card
 from pipelines.query.extractive.follow_ups import earlier

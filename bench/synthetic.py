@@ -21,7 +21,7 @@ from rich.progress import track
 
 from adapters.kafka import KafkaSender
 from adapters.kafka.sender import Outgoing
-from bench import given
+from bench import report
 from pipelines.ingest.embedding_plan import parts, plan, plan_units
 from pipelines.ingest.handlers import chunked
 from schemas.compact import compact
@@ -68,7 +68,7 @@ def _outgoing(part: PageEmbeddings) -> Outgoing:
 
 def change(site: str, number: int, paragraphs: int = CHUNKS_A_PAGE - 1) -> PageChange:
     """The same for the same number, always."""
-    return given.change(site, document(number, paragraphs), AT)
+    return report.change(site, document(number, paragraphs), AT)
 
 
 def document(number: int, paragraphs: int = CHUNKS_A_PAGE - 1) -> PageDocument:

@@ -3,7 +3,7 @@
 sites/SITE/visitors/*.yaml ─▶ asked over HTTP, turn by turn ─▶ judged by facts, pages and what must not be said ─▶ table
 
 Two invented sites: the town that `pagewire demo` shows, and a bicycle shop (`radhaus`) whose pages and questions were
-written by people who had not seen this code; and a real one (`npm-docs`, bench/manual.py), asked what people asked in
+written by people who had not seen this code; and a real one (`npm-docs`, bench/corpora.py), asked what people asked in
 public issues. `demo-de` and `radhaus-de` are the German pages of the first two alone, asked in other languages
 (sites/SITE/foreign.yaml). Each set is split by a seed into a part to tune on and a hold-out: of the hold-out only sums
 are shown, so that nothing is chosen by it. Nothing here asks a model to judge.
@@ -26,9 +26,9 @@ import yaml
 from rich.progress import track
 
 from adapters.elastic.tenancy import SHARED_INDEXES, place
-from bench import manual
+from bench.corpora import manual_documents, manual_text
 from bench.report import interval, report
-from bench.system import CLOCK, system
+from bench.servers import CLOCK, system
 from pipelines.evaluate import dataset
 from pipelines.evaluate.wording import says
 from schemas.answer import Certainty
@@ -280,8 +280,8 @@ def _documents(site: str, base_url: str) -> Iterator[Mapping[str, Any]]:
         pages = page_documents(ROOTS[GERMAN.get(site, site)], base_url)
         yield from (page for page in pages if page["lang"] in languages(site))
         return
-    found = list(manual.documents(base_url))
-    wrong = unfounded(cases(site), {page["id"]: manual.text(page) for page in found})
+    found = list(manual_documents(base_url))
+    wrong = unfounded(cases(site), {page["id"]: manual_text(page) for page in found})
     assert not wrong, wrong
     yield from found
 

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self, cast
 
 import numpy as np
@@ -24,7 +23,7 @@ from rich.progress import track
 
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.base import Embedder, Vectors
-from bench.given import change
+from bench.report import change
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.embedding_plan import plan, plan_units
 from pipelines.ingest.handlers import chunked
@@ -57,9 +56,7 @@ class KeptVectors:
         await self._model.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._kept.close()
         await self._model.aclose()
 

@@ -58,8 +58,7 @@ class Gateway:
     Args:
         url, key: in place of the settings' address, and a file with a key in place of theirs.
 
-    Raises:
-        NoGateway: no gateway runs here, and no setting names one. SettingsError. WrongUse: there is no key for it.
+    Raises: NoGateway: no gateway runs here, and no setting names one. SettingsError. WrongUse: there is no key for it.
     """
 
     def __init__(self, url: str | None = None, key: Path | None = None) -> None:
@@ -156,8 +155,7 @@ def address(settings: Settings, given: str | None = None) -> str:
 def key_for(settings: Settings, url: str, file: Path | None = None) -> SecretStr:
     """The key of a file, the configured admin key, or the one that the gateway of this machine has made.
 
-    Raises:
-        WrongUse: there is none, or the key of this machine would go to another one. SettingsError.
+    Raises: WrongUse: there is none, or the key of this machine would go to another one. SettingsError.
     """
     from gateway.edge.auth import known_admin_key
 

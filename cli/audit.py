@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.bars import Bars
-from cli.output import NOT_SO, Json, Site, complain, err, explained, out, print_json, table
+from cli.output import NOT_SO, Bars, Json, Site, complain, err, explained, out, print_json, table
 from cli.wired import connected, logged, noted
 from pipelines.operate.audit import audit as audits
 from pipelines.operate.audit.report import AuditReport, RepairReport

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.bars import Bars
-from cli.output import Json, err, explained, out, print_json, table
+from cli.output import Bars, Json, err, explained, out, print_json, table
 from cli.wired import connected, logged
-from pipelines.operate.backup.folder import BackupFolder, delete_older
-from pipelines.operate.backup.manifest import CHANGES, Manifest, PartName
-from pipelines.operate.backup.off_loop import off_loop
-from pipelines.operate.backup.ports import BackupProgress
+from pipelines.operate.backup.folder import BackupFolder, BackupStopped, delete_older
+from pipelines.operate.backup.manifest import CHANGES, BackupProgress, Manifest, PartName
+from pipelines.operate.off_loop import off_loop
 
 if TYPE_CHECKING:
     from pipelines.operate.backup.restore import Restored
@@ -106,7 +104,7 @@ async def _backup(settings: Settings, folder: Path, sites: list[str] | None) -> 
 async def _check(kept: BackupFolder) -> None:
     from pipelines.operate.backup.restore import check
 
-    async with off_loop() as aside:
+    async with off_loop(BackupStopped) as aside:
         with Bars() as bars:
             await check(kept, aside, _report(bars))
 

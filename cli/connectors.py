@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -15,9 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.bars import Bars
-from cli.output import NOT_SO, Json, Site, complain, err, explained, out, print_json, table
-from cli.wired import connected, logged, user
+from cli.output import NOT_SO, Bars, Json, Site, complain, err, explained, out, print_json, table
+from cli.wired import at_stop, connected, logged, user
 from cli.work import ready
 from connectors.cms.fetching import SafeFetch
 from connectors.cms.folder.source import FolderSource
@@ -29,7 +27,7 @@ from connectors.cms.sources import configured, opened
 from connectors.cms.sync import AlreadyRunning, PageFailure, SyncOutcome, SyncProgress
 from pipelines.ingest.importing import settle
 from pipelines.ingest.receipts import ReceiptReader
-from pipelines.operate.connector_runs import ConnectorRunOutcome
+from pipelines.operate.states import ConnectorRunOutcome
 from pipelines.runtime.errors import Permanent, Retryable, WrongUse
 from schemas.ingest import Receipt
 from schemas.keys import parse_page_key
@@ -136,9 +134,7 @@ async def _reconcile(
 
 async def _until_stopped(work: Coroutine[None, None, None]) -> None:
     working = asyncio.create_task(work)
-    loop = asyncio.get_running_loop()
-    for signum in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(signum, working.cancel)
+    at_stop(working.cancel)
     with suppress(asyncio.CancelledError):
         await working
 

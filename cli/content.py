@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from cli.bars import Bars
-from cli.output import NOT_SO, Json, Site, err, explained, out, print_json, table
+from cli.output import NOT_SO, Bars, Json, Site, err, explained, out, print_json, table
 from cli.wired import connected, load, logged, user
 from connectors.cms.documents import Left, count, documents
 from connectors.cms.sources import NoSource, opened, others

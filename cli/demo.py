@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +15,7 @@ from cli.content import import_documents
 from cli.output import NOT_SO, complain, err, explained, out
 from cli.questions import ask_once
 from cli.up import System, running
-from cli.wired import configure_logs, load
+from cli.wired import at_stop, configure_logs, load
 from infra.supervise import ChildFailed
 from pipelines.runtime.errors import SettingsError
 from schemas.page import PageDocument
@@ -59,11 +58,9 @@ def demo(
 async def _demo(settings: Settings, once: bool) -> bool:
     """Whether the answer cites a page; not, when it is stopped before."""
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
     async with running(settings) as system:
         # From here on Ctrl-C ends the demo in order; before, it interrupts the start.
-        for signum in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(signum, stop.set)
+        at_stop(stop.set)
         showing = asyncio.create_task(_show(system, once))
         stopped = asyncio.create_task(stop.wait())
         await asyncio.wait((showing, stopped), return_when=asyncio.FIRST_COMPLETED)

@@ -6,13 +6,12 @@ The engine is loaded by the commands that are about it alone: workers and gatewa
 from __future__ import annotations
 
 import asyncio
-import signal
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.output import NOT_SO, Json, err, explained, out, print_json, table
-from cli.wired import load
+from cli.wired import at_stop, load
 
 if TYPE_CHECKING:
     from infra.engine import EngineStatus, LocalEngineSettings
@@ -63,9 +62,7 @@ async def _start(settings: LocalEngineSettings, detach: bool) -> None:
     # On stderr, so that it is seen where the output goes through a pipe, which stays open until then.
     err.print("running until Ctrl-C; `pagewire engine start --detach` returns at once")
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for signum in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(signum, stop.set)
+    at_stop(stop.set)
     crashed = asyncio.create_task(running.wait_crashed())
     asked = asyncio.create_task(stop.wait())
     await asyncio.wait((crashed, asked), return_when=asyncio.FIRST_COMPLETED)

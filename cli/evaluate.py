@@ -12,7 +12,6 @@ import typer
 from pydantic import SecretStr, ValidationError
 
 from cli.admin_client import address, key_for
-from cli.bars import Bars
 from cli.evaluation_print import (
     AtOnce,
     Deciding,
@@ -27,7 +26,7 @@ from cli.evaluation_print import (
     write_junit,
 )
 from cli.judging import CALLS, NO_JUDGE, TOKENS, Judging, hear, print_heard
-from cli.output import NOT_SO, Json, err, explained, out, print_json
+from cli.output import NOT_SO, Bars, Json, err, explained, out, print_json
 from cli.wired import logged
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
 from pipelines.evaluate.evaluation import against, evaluate

@@ -15,9 +15,8 @@ import typer
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cli.admin_client import address, key_for
-from cli.bars import Bars
 from cli.evaluation_print import AtOnce, Url
-from cli.output import NOT_SO, Json, err, explained, out, print_json, table
+from cli.output import NOT_SO, Bars, Json, err, explained, out, print_json, table
 from cli.wired import logged
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
 from pipelines.evaluate.evaluator import AT_ONCE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from time import monotonic
@@ -11,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from cli.bars import Bars
-from cli.output import NOT_SO, Json, Site, complain, err, explained, out, print_json, table
-from cli.wired import connected, noted
+from cli.output import NOT_SO, Bars, Json, Site, complain, err, explained, out, print_json, table
+from cli.wired import at_stop, connected, noted
 from cli.work import FollowParent, started
 from pipelines.operate.audit import audit as audits
 from pipelines.operate.audit_log import Act
@@ -178,8 +176,7 @@ def run(follow_parent: bool, work: Callable[[Settings], Awaitable[Value]], nice:
 async def _stoppable(work: Awaitable[Value]) -> Value:
     task = asyncio.current_task()
     assert task
-    for signum in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(signum, task.cancel)
+    at_stop(task.cancel)
     return await work
 
 
@@ -187,8 +184,7 @@ async def _stoppable(work: Awaitable[Value]) -> Value:
 async def at_work(settings: Settings, site: str) -> AsyncIterator[tuple[Clients, RebuildBars]]:
     """Everything that is needed, for the only process that works on the site's indexes.
 
-    Raises:
-        UnknownSite, RebuildRunning, ServiceMissing, Retryable.
+    Raises: UnknownSite, RebuildRunning, ServiceMissing, Retryable.
     """
     settings.site(site)
     async with connected(settings) as clients, clients.elastic.rebuilds.lease(site):

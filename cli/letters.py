@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
-from cli.bars import Bars
 from cli.letter_print import print_detail, print_list, printable
-from cli.output import NOT_SO, Json, complain, explained, out, print_json
+from cli.output import NOT_SO, Bars, Json, complain, explained, out, print_json
 from cli.wired import connected, logged, noted, point
-from pipelines.operate.dead_letters.edit import BadValue
 from pipelines.operate.dead_letters.letters import DEFAULT_LIMIT, Letters
+from pipelines.operate.dead_letters.view import BadValue
 from pipelines.runtime.errors import PagewireError, Retryable, WrongUse
 from schemas.audit_log import Action
 from schemas.letters import DeadLetterCounts, DeadLetterDetail, DeadLetterFilter, DeadLetterSummary

@@ -56,7 +56,7 @@ COMMANDS = {
     ),
     "status": ("cli.status:status", "Lag, rate, freshness and dead letters."),
     "audit-log": (
-        "cli.audit_log:audit_log",
+        "cli.operators:audit_log",
         "Who changed what, when and with what outcome: keys, dead letters, examples, rebuilds, repairs, erasures.",
     ),
     "index": ("cli.rebuild:app", "The indexes of a site: build one anew, make it live, compare it."),
@@ -77,9 +77,9 @@ COMMANDS = {
         "cli.prompts:app",
         "Prompts, settings, replies, contact and glossary of a site, changed while it runs, with a history.",
     ),
-    "doctor": ("cli.doctor:app", "What is missing on this machine, and the command that mends it."),
-    "keys": ("cli.keys:app", "Keys for programs and people, made and revoked without a restart."),
-    "chat": ("cli.chat:app", "The kill switch: whether a site's visitors are answered."),
+    "doctor": ("cli.status:doctor_app", "What is missing on this machine, and the command that mends it."),
+    "keys": ("cli.operators:keys_app", "Keys for programs and people, made and revoked without a restart."),
+    "chat": ("cli.operators:chat_app", "The kill switch: whether a site's visitors are answered."),
 }
 
 # Short names of `index`, not in the help.

@@ -52,8 +52,7 @@ class PromptGate:
         Args:
             live: the text that is live; it is asked as the site has it.
 
-        Raises:
-            BadDataset, TooFewCases: nothing was asked. Retryable, WrongUse.
+        Raises: BadDataset, TooFewCases: nothing was asked. Retryable, WrongUse.
         """
         head = RunHead.of(self.cases, self.site, self.url, datetime.now(UTC))
         if not askable(self.cases, self.site):

@@ -18,9 +18,8 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from cli.bars import Bars
 from cli.generations import RebuildBars, has_previous
-from cli.output import NO_SERVICE, NOT_SO, err, out, print_json, table
+from cli.output import NO_SERVICE, NOT_SO, Bars, err, out, print_json, table
 from cli.wired import connected, noted, sites_called
 from cli.work import ready
 from pipelines.evaluate.dataset import Case
@@ -157,8 +156,7 @@ class SiteRebuildOutcome:
 async def rebuild_fleet(settings: Settings, fleet: Fleet, wanted: RebuildOptions) -> list[SiteRebuildOutcome]:
     """What came of each site, in the order of their names.
 
-    Raises:
-        NoSuchSites. ServiceMissing, Retryable: before any site was begun.
+    Raises: NoSuchSites. ServiceMissing, Retryable: before any site was begun.
     """
     sites = fleet.names(settings)
     async with connected(settings) as clients:

@@ -1,10 +1,11 @@
-"""`pagewire status`: the stages, the sites and, with `--watch`, the newest changes as they come in."""
+"""`pagewire status`: the stages, the sites and, with `--watch`, the newest changes; `doctor`: what a machine lacks."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,8 +13,8 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from cli.output import NO_SERVICE, NOT_SO, explained, out, print_json, table
-from cli.wired import load, sites_called
+from cli.output import NO_SERVICE, NOT_SO, Json, explained, out, print_json, table
+from cli.wired import load, logged, sites_called
 from schemas.http import SystemStatus
 from schemas.ingest import ReceiptEvent
 
@@ -182,3 +183,40 @@ def duration(milliseconds: float | None) -> str:
     if milliseconds is None:
         return ""
     return f"{milliseconds:,.0f} ms" if milliseconds < 10_000 else f"{milliseconds / 1000:,.1f} s"
+
+
+doctor_app = typer.Typer(no_args_is_help=True, help="What is missing on this machine, and the command that mends it.")
+CHECK_COLOURS = {"fine": "green", "problem": "red", "unknown": "yellow"}
+
+
+@doctor_app.command()
+def embedder(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="`lite`, `bge-m3`, `bge-m3-sparse`, `onnx:FOLDER` or `openai:MODEL`; default: PAGEWIRE_EMBEDDER."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Whether an embedder can work here: its package, its weights, one vector, and the live indexes of the sites, which
+    are compared where Elasticsearch answers. Exit code 1 at the first thing that is missing.
+
+    Example: pagewire doctor embedder
+
+    Example: pagewire doctor embedder bge-m3 --json
+    """
+    with explained():
+        settings = logged()
+        from wiring.embedder_check import check_embedder
+
+        report = asyncio.run(check_embedder(settings, name or settings.embedder))
+    if json:
+        print_json({**asdict(report), "fine": report.fine})
+    else:
+        lines = table(("check", "", "found"))
+        for check in report.checks:
+            lines.add_row(check.name, Text(check.state, CHECK_COLOURS[check.state]), Text(check.said))
+        out.print(lines)
+    if not report.fine:
+        raise typer.Exit(NOT_SO)

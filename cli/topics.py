@@ -23,8 +23,7 @@ from adapters.kafka import (
     repair_topics,
 )
 from adapters.kafka.rights import KafkaRight, kafka_rights
-from cli.bars import Bars
-from cli.output import Json, err, explained, out, print_json, table
+from cli.output import Bars, Json, err, explained, out, print_json, table
 from cli.wired import load
 from schemas.topics import all_topics
 

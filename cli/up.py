@@ -10,7 +10,6 @@ up ─┬─ Kafka, Elasticsearch (unless their addresses are configured)
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ import typer
 
 from cli.engine import engine_settings
 from cli.output import complain, err, explained, out
-from cli.wired import configure_logs, load
+from cli.wired import at_stop, configure_logs, load
 from infra.supervise import Child, ChildFailed, preload
 from pipelines.runtime.niceness import NICEST
 
@@ -48,9 +47,7 @@ def up(
 
 async def _up(settings: Settings) -> int:
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for signum in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(signum, stop.set)
+    at_stop(stop.set)
     up = asyncio.Event()
     serving = asyncio.create_task(_serve(settings, up, stop))
     asked = asyncio.create_task(stop.wait())

@@ -6,10 +6,12 @@ Elasticsearch's.
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import os
 import re
-from collections.abc import AsyncIterator
+import signal
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
@@ -51,6 +53,12 @@ def connected(settings: Settings) -> Clients:
     from wiring.clients import Clients
 
     return Clients(settings)
+
+
+def at_stop(do: Callable[[], object]) -> None:
+    """Call this at Ctrl-C and at SIGTERM, in place of what they do else."""
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(signum, do)
 
 
 def user() -> str:
@@ -103,8 +111,7 @@ def point(option: str, text: str | None) -> datetime | None:
 def point_ahead(option: str, text: str | None) -> datetime | None:
     """`30m`, `2h` or `90d` from now, or an ISO 8601 time to come; None where nothing is said.
 
-    Raises:
-        WrongUse: names the option.
+    Raises: WrongUse: names the option.
     """
     if text is None:
         return None

@@ -19,21 +19,19 @@ from pipelines.evaluate.publication import RunStore
 from pipelines.ingest.accept import Intake
 from pipelines.ingest.receipts import ReceiptReader
 from pipelines.operate.access_keys import AccessKeys
-from pipelines.operate.audit.repair import Auditor
-from pipelines.operate.audit.runs import AuditRuns
+from pipelines.operate.audit.repair import Auditor, AuditRuns
 from pipelines.operate.audit_log import AuditLog
 from pipelines.operate.chat_switches import ChatSwitches
-from pipelines.operate.connector_runs import ConnectorRuns
 from pipelines.operate.dead_letters.letters import Letters
-from pipelines.operate.last_uses import LastUses
 from pipelines.operate.site_runs import EvaluationRuns
+from pipelines.operate.states import ConnectorRuns, LastUses
 from pipelines.operate.status import StatusReader
 from pipelines.query.examples import ExampleComparison
 from pipelines.query.live.live_texts import TextStore
 from pipelines.query.log.correction_trials import CorrectionTrials
 from pipelines.query.log.frequent import FrequentQuestions
 from pipelines.query.log.gap_reports import GapReports
-from pipelines.query.log.notes import Notes
+from pipelines.query.log.handler import Notes
 from pipelines.query.log.ports import QuestionReader
 from pipelines.query.search.search import Searcher
 from pipelines.query.search.typeahead import TypeaheadIndex

@@ -19,7 +19,7 @@ from connectors.cms.settings import ConnectorsSettings, PushConnector
 from connectors.cms.sources import NoSource, configured
 from connectors.cms.sync import AlreadyRunning
 from pipelines.ingest.accept import Intake
-from pipelines.operate.connector_runs import ConnectorRuns
+from pipelines.operate.states import ConnectorRuns
 from pipelines.runtime.bus import LogScan
 from pipelines.runtime.errors import PagewireError
 

@@ -12,10 +12,9 @@ from adapters.elastic.kept import kept_indexes
 from pipelines.operate.backup import restore as restoring
 from pipelines.operate.backup.backup import About, Report, Stock, back_up
 from pipelines.operate.backup.folder import BackupFolder
-from pipelines.operate.backup.manifest import IndexFacts, Manifest, PartName
-from pipelines.operate.backup.ports import BackupIndex
+from pipelines.operate.backup.manifest import BackupIndex, IndexFacts, Manifest, PartName
 from pipelines.operate.backup.restore import Restored, Target
-from pipelines.operate.backup.switches import KeptSwitches
+from pipelines.operate.chat_switches import KeptSwitches
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.indexes import IndexUnfit
 from pipelines.runtime.secret import read

@@ -37,18 +37,16 @@ from pipelines.conversations.suggestions import Suggestions
 from pipelines.ingest.accept import Intake
 from pipelines.ingest.receipts import ReceiptReader
 from pipelines.operate.access_keys import AccessKeys, FiledKey
-from pipelines.operate.audit.repair import Auditor
-from pipelines.operate.audit.runs import AuditRuns
+from pipelines.operate.audit.repair import Auditor, AuditRuns
 from pipelines.operate.audit_log import AuditLog
 from pipelines.operate.chat_switches import ChatSwitches
-from pipelines.operate.connector_runs import ConnectorRuns
 from pipelines.operate.dead_letters.letters import Letters
 from pipelines.operate.dead_letters.open_letters import OpenLetters
-from pipelines.operate.last_uses import LastUses
-from pipelines.operate.places.site_log import SiteLog, site_log
 from pipelines.operate.rebuild.catch_up import Report
 from pipelines.operate.rebuild.rebuild import Rebuilder
+from pipelines.operate.site_log import SiteLog, site_log
 from pipelines.operate.site_runs import EvaluationRun, EvaluationRunning, EvaluationRuns, SiteRuns
+from pipelines.operate.states import ConnectorRuns, LastUses
 from pipelines.operate.status import StatusReader
 from pipelines.query.examples import ExampleComparison
 from pipelines.query.extractive.suggestions import Proposal, proposals
@@ -58,7 +56,7 @@ from pipelines.query.log.correction_trials import CorrectionTrials
 from pipelines.query.log.frequent import ASKERS, FrequentQuestions
 from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import grouped
-from pipelines.query.log.notes import Notes
+from pipelines.query.log.handler import Notes
 from pipelines.query.search.search import Searcher
 from pipelines.runtime.record import Record
 from pipelines.runtime.servers_clock import ServersClock
@@ -99,7 +97,6 @@ class Clients:
         self._open_letters: OpenLetters | None = None
         self._counts: Share | None = None
         self._topics_are_there = False
-        self._one_report = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         self._stack.push_async_callback(self.elastic.aclose)
@@ -206,8 +203,7 @@ class Clients:
     async def gaps(self) -> GapReports:
         group = partial(in_own_process, grouped)
         questions, pages = self.questions(), self.page_view()
-        clock, one = await self.clock(), self._one_report
-        return self._keep(GapReports(questions, pages.readable, self.models, group, clock, one))
+        return self._keep(GapReports(questions, pages.readable, self.models, group, await self.clock()))
 
     def typeahead(self) -> ElasticTypeahead:
         return ElasticTypeahead(self.elastic.es, self.elastic.indexes)

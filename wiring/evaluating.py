@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.outcomes import ElasticOutcomes
 from adapters.kafka.log import KafkaLogReader
+from pipelines.evaluate.judged.handler import AGAIN, InLine, Named, begin_counting, judge_handler
 from pipelines.evaluate.judged.judge import JudgeModel
-from pipelines.evaluate.live.allowance import SampleAllowance
-from pipelines.evaluate.live.handler import AGAIN, InLine, Named, begin_counting, judge_handler
+from pipelines.evaluate.judged.sampling import SampleAllowance
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.stage import Stage
 from schemas.topics import ANSWERS, OUTCOMES, VERDICTS

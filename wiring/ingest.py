@@ -15,11 +15,11 @@ from connectors.cms.fetching import SafeFetch
 from pipelines.ingest import handlers
 from pipelines.ingest.documents.attachments import PAGE_TIMEOUT, Attachments, Limits
 from pipelines.ingest.embed import Embedding
-from pipelines.operate.places.site_log import SiteBus
 from pipelines.operate.rebuild.build import OrderedPages, build_handler, failed_build
-from pipelines.operate.rebuild.catch_up import IndexedWatermark, Report
+from pipelines.operate.rebuild.catch_up import Report
 from pipelines.operate.rebuild.orders import WorkerOrders
 from pipelines.operate.rebuild.rebuild import Defaults, Rebuilder
+from pipelines.operate.site_log import SiteBus
 from pipelines.runtime.bus import Producer
 from pipelines.runtime.record import Lane, Record
 from pipelines.runtime.retry import RetryPolicy
@@ -149,4 +149,4 @@ def rebuilder(
         return WorkerOrders(index, workers, kafka, policy)
 
     ordering = orders if workers is not None else None
-    return Rebuilder(site, defaults, elastic, models, bus, attachments, IndexedWatermark(bus), report, ordering)
+    return Rebuilder(site, defaults, elastic, models, bus, attachments, report, ordering)

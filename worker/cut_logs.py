@@ -18,7 +18,7 @@ from aiokafka import TopicPartition
 
 from adapters.kafka import Broker, group_id
 from adapters.kafka.broker import broker
-from pipelines.operate.cut_logs import KEPT, sentence, what_to_do
+from pipelines.operate.status import KEPT, sentence, what_to_do
 from pipelines.runtime.bus import Producer
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.stage import Stage

@@ -18,8 +18,7 @@ from adapters.elastic.client import DocumentRefused, ElasticsearchDown, explaine
 from adapters.elastic.indexes import CONVERSATIONS, EXAMPLES, OUTCOMES, TEXTS, ElasticIndexes
 from adapters.elastic.outcomes import ERASED
 from adapters.elastic.reading import batches, point_in_time
-from pipelines.operate.backup.manifest import PartName
-from pipelines.operate.backup.ports import BackupDocument, PutBack
+from pipelines.operate.backup.manifest import BackupDocument, PartName, PutBack
 
 BATCH = 100  # documents read at once: a conversation of a hundred questions is some 200 kB
 REQUEST_TIMEOUT = 60.0  # seconds

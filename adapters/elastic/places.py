@@ -20,14 +20,14 @@ from adapters.elastic.indexes import PLACES, ElasticIndexes
 from adapters.elastic.reading import batches, sources
 from adapters.elastic.system_index import SystemIndex, version_of
 from adapters.elastic.writer import Write, Writer
-from pipelines.operate.places.ports import Covered, NotedRange
-from pipelines.operate.places.site_log import PlacesWrong
+from pipelines.operate.record_places import Covered, NotedRange
+from pipelines.operate.site_log import PlacesWrong
 
 AT_ONCE = 500  # stretches read at once, of some 100 bytes each for a small site
 
 
 class ElasticPlaces(SystemIndex):
-    """Stores stretches of all topics and sites: a pipelines.operate.places.ports.Places."""
+    """Stores stretches of all topics and sites: a pipelines.operate.record_places.Places."""
 
     index = PLACES
 

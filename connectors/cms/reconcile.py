@@ -26,7 +26,7 @@ from connectors.cms.sources import opened
 from connectors.cms.sync import FETCHED, Courier, PageFailure, Report, SyncProgress, alone, take_inventory
 from pipelines.ingest.accept import Intake
 from pipelines.operate.audit.audit import OpenLog
-from pipelines.operate.connector_runs import ConnectorRunOutcome, ConnectorRuns
+from pipelines.operate.states import ConnectorRunOutcome, ConnectorRuns
 from pipelines.runtime.bus import LogScan
 from pipelines.runtime.record import Record
 from schemas.base import WireError

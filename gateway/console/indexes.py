@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from gateway.console.view import Administrator, ConsoleRoute, View, confirmed, form_of
 from gateway.operators.rebuilds import last_run, start_audit
 from gateway.rebuild_runs import RebuildRefused
-from pipelines.operate.audit.runs import AuditOrder
+from pipelines.operate.audit.repair import AuditOrder
 from schemas.keys import parse_page_key
 from schemas.rebuild import Generation, RebuildBy, RebuildOrder, RebuildSource
 

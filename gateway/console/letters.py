@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse
 from gateway.console.view import ConsoleRoute, Operator, View, confirmed, form_of
 from gateway.edge.problems import Problem
 from gateway.operators.letters import LETTER, Filter, letter_id
-from pipelines.operate.dead_letters.edit import BadValue
+from pipelines.operate.dead_letters.view import BadValue
 from schemas.letters import UNREADABLE, DeadLetterDetail
 from schemas.topics import CHANGES
 

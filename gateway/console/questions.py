@@ -17,8 +17,8 @@ from gateway.console.view import Administrator, ConsoleRoute, OnSite, confirmed
 from gateway.edge.problems import Problem
 from gateway.operators.handovers import redeliver
 from gateway.operators.questions import erase_words, file_of
+from pipelines.query.log.gap_reports import UnderWay
 from pipelines.query.log.gaps import most_asked, most_missed
-from pipelines.query.log.kept_reports import UnderWay
 from schemas.handover import Reference
 from schemas.outcome import Became, QuestionFilter
 from schemas.query import RequestId

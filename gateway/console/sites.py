@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Response
 
 from gateway.console.view import Administrator, ConsoleRoute, View, confirmed
 from gateway.operators.ops import set_chat
-from pipelines.operate.last_uses import of_connector
+from pipelines.operate.states import of_connector
 from pipelines.query.live.site_privacy import SitePrivacy, filed_rules
 from schemas.chat_switch import ChatState
 from schemas.connector_run import ConnectorRun

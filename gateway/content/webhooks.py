@@ -24,7 +24,7 @@ from gateway.edge.bounds import bounded
 from gateway.edge.edge import Edge, TheEdge, address_of
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import Problem
-from pipelines.operate.last_uses import of_connector
+from pipelines.operate.states import of_connector
 from schemas.http import BulkLine, BulkResult
 from schemas.topics import MAX_MESSAGE_BYTES
 

@@ -26,7 +26,7 @@ from pipelines.conversations.conversations import Conversations
 from pipelines.conversations.handovers import Handovers
 from pipelines.conversations.turns import ConversationOwner
 from pipelines.operate.audit_log import Act
-from pipelines.operate.last_uses import of_key
+from pipelines.operate.states import of_key
 from pipelines.query.log.frequent import is_understood_alone, wording_of
 from pipelines.query.log.readable import ReadableQuestions
 from schemas.access_key import Scope

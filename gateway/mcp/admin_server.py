@@ -17,7 +17,7 @@ from gateway.mcp.protocol import ActResult, McpRequest, McpTool, Tools, server
 from gateway.operators.letters import redriven
 from gateway.operators.ops import status
 from gateway.operators.questions import MAX_DAYS, gap_report
-from pipelines.query.log.kept_reports import UnderWay
+from pipelines.query.log.gap_reports import UnderWay
 from pipelines.runtime.errors import Retryable
 from schemas.base import GivenLang, PageId, SiteId, Wire
 from schemas.connector_run import ConnectorRun

@@ -10,7 +10,7 @@ from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Edge, MayAdmin, TheEdge
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import FieldProblem, Problem
-from pipelines.operate.last_uses import used
+from pipelines.operate.states import used
 from schemas.access_key import CreatedKey, KeyList, ListedKey, NewKey
 
 MAX_ORDER = 50_000  # bytes

@@ -16,10 +16,10 @@ from gateway.edge.auth import Caller
 from gateway.edge.edge import Edge, MayAdmin, MayView, TheEdge
 from gateway.edge.problems import Problem
 from pipelines.conversations.conversations import UnknownConversation
+from pipelines.query.log.gap_reports import UnderWay
 from pipelines.query.log.gaps import KEPT, most_asked, most_missed
-from pipelines.query.log.kept_reports import UnderWay
-from pipelines.query.log.listing import csv_lines, ndjson_lines, pages
 from pipelines.query.log.ports import QuestionReader
+from pipelines.query.log.readable import csv_lines, ndjson_lines, pages
 from schemas.audit_log import Via
 from schemas.gaps import GapReport, GapsUnderWay
 from schemas.outcome import LoggedQuestion, QuestionFilter, QuestionList, QuestionQuery

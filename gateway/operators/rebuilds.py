@@ -12,8 +12,8 @@ from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Edge, MayAdmin, TheEdge
 from gateway.edge.openapi import request_body
 from pipelines.operate.audit.audit import SETTLE
+from pipelines.operate.audit.repair import AuditOrder, AuditRun, LastRun
 from pipelines.operate.audit.report import AuditReport, RepairOrder, RepairReport
-from pipelines.operate.audit.runs import AuditOrder, AuditRun, LastRun
 from schemas.audit_log import Via
 from schemas.rebuild import Generation, RebuildList, RebuildOrder
 

@@ -76,10 +76,9 @@ def compare(
     Args:
         groups: ids of cases that are looked at by themselves, by name.
 
-    Raises:
-        NothingToCompare: no case has any of the measures in both runs.
+    Raises: NothingToCompare: no case has any of the measures in both runs.
     """
-    whole = [_figures(live, candidate, list(live), name) for name in measures]
+    whole = [pairs_of(live, candidate, name) for name in measures]
     if not any(whole):
         raise NothingToCompare(f"no case measures {' or '.join(measures)}")
     checks = []
@@ -91,7 +90,7 @@ def compare(
         (group, name): values
         for group, ids in groups.items()
         for name in measures
-        if (values := _figures(live, candidate, [id for id in live if id in ids], name))
+        if (values := pairs_of({id: live[id] for id in live if id in ids}, candidate, name))
     }
     lost = {key: chance([before - after for before, after in values], 0.0) for key, values in parts.items()}
     stopping = holm(lost)
@@ -101,9 +100,9 @@ def compare(
     return Comparison(margin, *_outcome(checks), tuple(checks))
 
 
-def _figures(live: Figures, candidate: Figures, ids: Sequence[str], name: str) -> list[tuple[float, float]]:
-    """Of the cases that have the figure in both runs."""
-    return [(live[id][name], candidate[id][name]) for id in ids if name in live[id] and name in candidate.get(id, {})]
+def pairs_of(live: Figures, candidate: Figures, name: str) -> list[tuple[float, float]]:
+    """A figure of the cases that have it in both runs."""
+    return [(live[id][name], candidate[id][name]) for id in live if name in live[id] and name in candidate.get(id, {})]
 
 
 def _outcome(checks: Sequence[FigureCheck]) -> tuple[Outcome, int]:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from pipelines.evaluate.dataset import BadDataset, Case
+from pipelines.evaluate.dataset import BadDataset, Case, text_of
 from schemas.base import problems
 from schemas.outcome import QuestionList, QuestionRow
 from schemas.page import PageDocument
@@ -25,8 +25,7 @@ def squad(path: Path, lang: str) -> tuple[list[Case], list[PageDocument]]:
 
     A question's page is its article, and its reference answers are the marked ones; `is_impossible` cannot be answered.
 
-    Raises:
-        BadDataset: it is in another format.
+    Raises: BadDataset: it is in another format.
     """
     cases, pages = [], []
     try:
@@ -60,11 +59,10 @@ def question_log(path: Path, per_stratum: int | None = None) -> list[Case]:
     Args:
         per_stratum: at most so many of each outcome and language, by chance; of everything that was disliked all.
 
-    Raises:
-        BadDataset: it is something else.
+    Raises: BadDataset: it is something else.
     """
     try:
-        rows = QuestionList.model_validate_json(_text(path)).questions
+        rows = QuestionList.model_validate_json(text_of(path)).questions
     except ValidationError as err:
         raise BadDataset(f"{path}: not what `pagewire questions --json` prints: {problems(err)}") from err
     rows = tuple(sorted((row for row in rows if row.question), key=lambda row: row.asked_at))
@@ -108,13 +106,6 @@ def _page(title: str, lang: str, content: str) -> PageDocument:
 
 def _json(path: Path) -> Any:
     try:
-        return json.loads(_text(path))
+        return json.loads(text_of(path))
     except ValueError as err:
         raise BadDataset(f"{path}: no JSON: {err}") from err
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeError) as err:
-        raise BadDataset(f"{path}: cannot be read: {err}") from err

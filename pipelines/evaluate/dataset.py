@@ -40,6 +40,12 @@ OTHER_NAMES = {"page": "pages", "page_id": "pages", "answer": "answers", "kind":
 Expect = Literal["answer", "refuse", "courtesy"]
 
 
+class Frozen(BaseModel):
+    """A shape of evaluations, none of which changes."""
+
+    model_config = ConfigDict(frozen=True)
+
+
 class BadDataset(WrongUse):
     """A file cannot be used as a dataset."""
 
@@ -62,10 +68,8 @@ Question = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUESTIO
 Strings = Annotated[tuple[str, ...], BeforeValidator(_several)]
 
 
-class Case(BaseModel):
+class Case(Frozen, extra="forbid"):
     """A question, and what makes an answer to it right. What is not given is not measured."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str = Field(min_length=1)
     question: Question
@@ -144,12 +148,16 @@ class Dataset:
         return {name: frozenset(ids) for name, ids in sorted(found.items())}
 
 
-def load_dataset(path: Path) -> Dataset:
-    """Read a dataset.
+def text_of(path: Path) -> str:
+    """What a file says, without the mark that some programs begin it with. Raises: BadDataset."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeError) as err:
+        raise BadDataset(f"{path}: cannot be read: {err}") from err
 
-    Raises:
-        BadDataset: says where and what.
-    """
+
+def load_dataset(path: Path) -> Dataset:
+    """Read a dataset. Raises: BadDataset: says where and what."""
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.suffix in YAML)
         if not files:
@@ -201,25 +209,24 @@ def dumped(dataset: Dataset, suffix: str) -> str:
     """A dataset as a file of this suffix holds it. Raises: BadDataset: it is neither YAML's nor NDJSON's."""
     head = {"name": dataset.name, "version": dataset.version}
     entries = [case.model_dump(mode="json", exclude_defaults=True) for case in dataset.cases]
-    if suffix in NDJSON:
-        return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in (head, *entries))
-    if suffix in YAML:
-        return yaml.safe_dump({**head, "cases": entries}, allow_unicode=True, sort_keys=False, width=120)
-    raise BadDataset(f"{suffix or 'no suffix'}: a dataset is written as {', '.join(YAML + NDJSON)}")
+    return _written((head, *entries), {**head, "cases": entries}, suffix)
 
 
 def appendable(case: Case, suffix: str) -> str:
     """A case as it is put at the end of a dataset's file: a line of NDJSON, or an entry of the list that YAML has.
 
-    Raises:
-        BadDataset: no suffix of either.
+    Raises: BadDataset: no suffix of either.
     """
     entry = case.model_dump(mode="json", exclude_defaults=True)
+    return _written([entry], [entry], suffix)
+
+
+def _written(lines: Sequence[Any], document: Any, suffix: str) -> str:
     if suffix in NDJSON:
-        return json.dumps(entry, ensure_ascii=False) + "\n"
+        return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     if suffix in YAML:
-        return yaml.safe_dump([entry], allow_unicode=True, sort_keys=False, width=120)
-    raise BadDataset(f"{suffix or 'no suffix'}: a case is written as {', '.join(YAML + NDJSON)}")
+        return yaml.safe_dump(document, allow_unicode=True, sort_keys=False, width=120)
+    raise BadDataset(f"{suffix or 'no suffix'}: a dataset is written as {', '.join(YAML + NDJSON)}")
 
 
 def _is_head(entry: Any) -> bool:

@@ -10,10 +10,9 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from pipelines.evaluate.comparison import WHOLE, Comparison, compare
-from pipelines.evaluate.dataset import Case, Dataset
+from pipelines.evaluate.dataset import Case, Dataset, Frozen
 from pipelines.evaluate.measures import Observed, measured
 from pipelines.evaluate.non_inferiority import lower_bound
 from pipelines.evaluate.run import BadRun, Run, RunHead, askable
@@ -62,10 +61,8 @@ BLEU_ORDERS = (1, 2, 3, 4)
 HARDEST_GRADE = 5  # of the gate: nothing to answer from
 
 
-class MeanFigure(BaseModel):
+class MeanFigure(Frozen):
     """A mean over cases, with its 95 % interval."""
-
-    model_config = ConfigDict(frozen=True)
 
     cases: int
     mean: float
@@ -73,20 +70,16 @@ class MeanFigure(BaseModel):
     high: float
 
 
-class Refusals(BaseModel):
+class Refusals(Frozen):
     """Whether it knows what it cannot answer."""
-
-    model_config = ConfigDict(frozen=True)
 
     auroc: float | None  # of the gate's grade
     false_refusals: MeanFigure | None  # share of what can be answered
     false_answers: MeanFigure | None  # share of what cannot
 
 
-class Evaluation(BaseModel):
+class Evaluation(Frozen):
     """What a run says."""
-
-    model_config = ConfigDict(frozen=True)
 
     run: RunHead
     asked: int
@@ -125,11 +118,7 @@ def evaluate(dataset: Dataset, run: Run) -> Evaluation:
 
 
 def against(dataset: Dataset, live: Run, candidate: Run, margin: float, measures: Sequence[str]) -> Comparison:
-    """Compare two runs of a dataset.
-
-    Raises:
-        BadRun: one is of another dataset or not complete. NothingToCompare.
-    """
+    """Compare two runs of a dataset. Raises: BadRun: one is of another dataset or not complete. NothingToCompare."""
     for run in (live, candidate):
         run.check(dataset)
         if not run.complete:

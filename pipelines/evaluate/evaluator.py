@@ -50,8 +50,7 @@ class AsyncEvaluator:
         Args:
             asked: receives the number of cases that are done.
 
-        Raises:
-            Retryable, Permanent: as `ask`; the others that were under way are cancelled.
+        Raises: Retryable, Permanent: as `ask`; the others that were under way are cancelled.
         """
 
         async def one(case: Case) -> None:
@@ -69,8 +68,7 @@ class AsyncEvaluator:
         Args:
             told: receives the number of verdicts that are there, and of how many.
 
-        Returns:
-            Why it ended before all was asked; empty: all was.
+        Returns: Why it ended before all was asked; empty: all was.
         """
         name = self.judges[0].name
         work = tasks(cases, run, self.measures, len(self.judges))

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import fsum, log2
 
-from pydantic import BaseModel, ConfigDict
-
-from pipelines.evaluate.dataset import Case
+from pipelines.evaluate.dataset import Case, Frozen
 from pipelines.evaluate.wording import covers, exact, says, token_f1
+from schemas.query import Source
 from text.language import identified, spoken
 from text.markdown import plain
 
@@ -45,10 +44,8 @@ DEPTH = 10  # pages of a ranking
 BUDGETS = (2_000, 4_000)  # characters of context; `python -m bench quality` has the same
 
 
-class AnswerPassage(BaseModel):
+class AnswerPassage(Frozen):
     """A source of an answer with its text, or what a search found: whose it is."""
-
-    model_config = ConfigDict(frozen=True)
 
     page: str
     lang: str
@@ -56,10 +53,13 @@ class AnswerPassage(BaseModel):
     cited: bool = False
 
 
-class Observed(BaseModel):
-    """What came of asking a case: all that is measured follows from it and the case."""
+def passages_of(sources: tuple[Source, ...]) -> tuple[AnswerPassage, ...]:
+    """The sources with their whole texts, as the answer's writer read them: for a judge."""
+    return tuple(AnswerPassage(page=each.page_id, lang=each.lang, text=each.text, cited=each.cited) for each in sources)
 
-    model_config = ConfigDict(frozen=True)
+
+class Observed(Frozen):
+    """What came of asking a case: all that is measured follows from it and the case."""
 
     case: str
     at: datetime

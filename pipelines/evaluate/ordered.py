@@ -67,8 +67,7 @@ class OrderedEvaluation:
     ) -> OrderedEvaluation:
         """Args: file: the dataset that the order names. judge: the model that judges unless the order names one.
 
-        Raises:
-            WrongUse: BadDataset, BadGrid, and what cannot be tried on the site.
+        Raises: WrongUse: BadDataset, BadGrid, and what cannot be tried on the site.
         """
         dataset = parse_dataset(order.content, "pasted") if order.content.strip() else file
         if corrections is not None:

@@ -42,21 +42,17 @@ class RunStore(Protocol):
 
     async def put(self, run: PublishedRun) -> None:
         """Keep it, in place of the one of its id; readers see it at once."""
-        ...
 
     async def of_site(self, site: str, dataset: str | None = None) -> Sequence[ListedRun]:
         """The newest first, at most `MAX_RUNS`; of one dataset, by its name, or all."""
-        ...
 
     async def get(self, site: str, id: str) -> PublishedRun | None: ...
 
     async def remove(self, site: str, id: str) -> bool:
         """False: there is none."""
-        ...
 
     async def expire(self, before: Mapping[str, datetime]) -> Mapping[str, int]:
         """Delete those that began earlier than their site's time. Returns: how many, by site."""
-        ...
 
 
 ID = 16  # hexadecimal digits
@@ -69,8 +65,7 @@ def publication(dataset: Dataset, run: Run, report: Evaluation, note: str = "", 
     Args:
         judged: what a judge says of it; None: none was asked.
 
-    Raises:
-        BadRun: it has more cases than can be published.
+    Raises: BadRun: it has more cases than can be published.
     """
     cases = [case for case in askable(dataset, run.head.site) if case.id in run.observed]
     if len(cases) > MAX_RESULTS:

@@ -52,8 +52,7 @@ async def compare(
     Args:
         asked: Told how many are done.
 
-    Raises:
-        Retryable: a search fails.
+    Raises: Retryable: a search fails.
     """
     done = 0
     room = asyncio.Semaphore(AT_ONCE)

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 from urllib.parse import quote
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationError, model_validator
 
-from pipelines.evaluate.dataset import BadDataset, Case, digest
+from pipelines.evaluate.dataset import BadDataset, Case, Frozen, digest, text_of
 from pipelines.evaluate.wording import covers
 from schemas.base import problems
 from schemas.page import PageDocument
@@ -34,10 +34,6 @@ class FileEntry(NamedTuple):
     entry: Any
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
 def _listed(value: Any) -> Any:
     """One is written as it is, several as a list, none as null or nothing."""
     if value is None or value == "":
@@ -54,7 +50,7 @@ Several = Annotated[tuple[Text, ...], BeforeValidator(_listed)]
 Id = Annotated[Text | None, BeforeValidator(_words)]
 
 
-class _Pair(_Entry):
+class _Pair(Frozen):
     """A question with its answer, or several that are right."""
 
     id: Id = None
@@ -65,7 +61,7 @@ class _Pair(_Entry):
     category: Several = ()
 
 
-class _Hotpot(_Entry):
+class _Hotpot(Frozen):
     """A question over several articles. `supporting_facts` are [title, sentence], `context` [title, sentences]."""
 
     id: Id = Field(default=None, alias="_id")
@@ -93,17 +89,17 @@ class _Hotpot(_Entry):
         return read
 
 
-class _Choice(_Entry):
+class _Choice(Frozen):
     text: Text
     label: Text
 
 
-class _Stem(_Entry):
+class _Stem(Frozen):
     stem: Text
     choices: tuple[_Choice, ...] = Field(min_length=2)
 
 
-class _OpenBook(_Entry):
+class _OpenBook(Frozen):
     """A question with choices, and the fact that decides it."""
 
     id: Id = None
@@ -125,8 +121,7 @@ def pairs(path: Path, lang: str) -> tuple[list[Case], list[PageDocument]]:
     A context is a passage that the answer stands in: it becomes a page, together with others of the same source. A
     source without a context names nothing that could be imported, and goes to the note.
 
-    Raises:
-        BadDataset: says where and what.
+    Raises: BadDataset: says where and what.
     """
     pages = _Pages(lang)
 
@@ -145,8 +140,7 @@ def pairs(path: Path, lang: str) -> tuple[list[Case], list[PageDocument]]:
 def hotpotqa(path: Path, lang: str) -> tuple[list[Case], list[PageDocument]]:
     """HotpotQA (Yang et al., 2018): the articles of the supporting facts are the right pages, all articles are pages.
 
-    Raises:
-        BadDataset: says where and what.
+    Raises: BadDataset: says where and what.
     """
     pages = _Pages(lang)
 
@@ -171,8 +165,7 @@ def openbookqa(path: Path, lang: str) -> tuple[list[Case], list[PageDocument]]:
     """OpenBookQA (Mihaylov et al., 2018): asked with its choices, and right is who names that one and none of the
     others. Its fact is the page.
 
-    Raises:
-        BadDataset: says where and what.
+    Raises: BadDataset: says where and what.
     """
     pages = _Pages(lang)
 
@@ -283,10 +276,7 @@ class _Lines(NamedTuple):
 
 
 def _document(path: Path) -> Any:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeError) as err:
-        raise BadDataset(f"{path}: cannot be read: {err}") from err
+    text = text_of(path)
     try:
         return json.loads(text)
     except ValueError as err:

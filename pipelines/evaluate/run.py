@@ -18,7 +18,7 @@ from typing import IO, Any, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pipelines.evaluate.dataset import Case, Dataset, of_site
+from pipelines.evaluate.dataset import Case, Dataset, Frozen, of_site
 from pipelines.evaluate.measures import Observed
 from pipelines.runtime.errors import WrongUse
 
@@ -33,7 +33,7 @@ class VerdictKey(NamedTuple):
     repeat: int
 
 
-class CaseVerdict(BaseModel):
+class CaseVerdict(Frozen):
     """A judge's word on one answer, or why there is none."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -65,8 +65,6 @@ AskCase = Callable[[Case], Awaitable[Observed]]
 
 class RunHead(BaseModel):
     """Dataset, site and arm of a run: its first line."""
-
-    model_config = ConfigDict(frozen=True)
 
     dataset: str
     version: str = ""
@@ -106,10 +104,8 @@ def askable(dataset: Dataset, site: str) -> list[Case]:
     return [case for case in of_site(dataset.cases, site) if case.now is None]
 
 
-class _Judged(BaseModel):
+class _Judged(Frozen, extra="forbid"):
     """A line with a verdict. Of the same verdict the last line counts."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     verdict: CaseVerdict
 

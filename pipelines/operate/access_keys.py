@@ -61,15 +61,12 @@ class KeyStore(Protocol):
 
     async def all(self) -> Sequence[KeptKey]:
         """The oldest first."""
-        ...
 
     async def add(self, key: KeptKey) -> bool:
         """False: the name is taken."""
-        ...
 
     async def remove(self, name: str) -> bool:
         """False: there is none."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -92,7 +89,8 @@ class AccessKeys:
         self._names = RESERVED | {key.name for key in self._filed}
         self._now = now
         self._known: tuple[KeptKey, ...] = ()
-        self._keeping = PeriodicTask("access keys", REFRESH, self.look)
+        keeping = PeriodicTask("access keys", REFRESH, self.look)
+        self.start, self.aclose = keeping.start, keeping.aclose  # looks now, and again from time to time
 
     def known(self) -> Sequence[KeptKey]:
         """The valid created keys, as far as this process knows them."""
@@ -100,11 +98,7 @@ class AccessKeys:
         return [key for key in self._known if key.name not in self._names and not key.over(now)]
 
     async def create(self, new: NewKey, by: str) -> CreatedKey:
-        """Create a key; it works in this process at once.
-
-        Raises:
-            KeyTaken, TooManyKeys, Retryable.
-        """
+        """Create a key; it works in this process at once. Raises: KeyTaken, TooManyKeys, Retryable."""
         if new.name in self._names:
             where = "is a name of ours" if new.name in RESERVED else "stands in pagewire.yaml"
             raise KeyTaken(f"{new.name!r} {where}; choose another name")
@@ -118,11 +112,7 @@ class AccessKeys:
         return CreatedKey(**dict(self._listed(kept)), key=secret)
 
     async def revoke(self, name_or_id: str) -> ListedKey:
-        """Revoke a key; in this process it stops working at once.
-
-        Raises:
-            UnknownKey, KeyInFile, Retryable.
-        """
+        """Revoke a key; in this process it stops working at once. Raises: UnknownKey, KeyInFile, Retryable."""
         kept = await self._store.all()
         found = [key for key in kept if key.name == name_or_id] or [key for key in kept if key.id == name_or_id]
         if found and await self._store.remove(found[0].name):
@@ -157,13 +147,6 @@ class AccessKeys:
             log.warning("the keys cannot be read; those known last stay good", known=len(self._known), error=repr(err))
             return False
         return True
-
-    async def start(self) -> None:
-        """Look now, and again from time to time."""
-        await self._keeping.start()
-
-    async def aclose(self) -> None:
-        await self._keeping.aclose()
 
     def _listed(self, key: KeptKey) -> ListedKey:
         state: Literal["good", "expired", "shadowed"] = "expired" if key.over(self._now()) else "good"

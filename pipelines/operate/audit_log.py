@@ -33,7 +33,6 @@ class AuditStore(Protocol):
 
     async def find(self, wanted: AuditFilter, limit: int, after: str | None = None) -> AuditLogPage:
         """The newest first."""
-        ...
 
 
 @dataclass
@@ -49,6 +48,7 @@ class AuditLog:
     def __init__(self, store: AuditStore, now: Callable[[], datetime]) -> None:
         self._store = store
         self._now = now
+        self.find = store.find
 
     @asynccontextmanager
     async def act(
@@ -67,10 +67,6 @@ class AuditLog:
             raise
         finally:
             await self._note(who, via, action, site, act.target, client, code)
-
-    async def find(self, wanted: AuditFilter, limit: int, after: str | None = None) -> AuditLogPage:
-        """The newest first. Raises: Retryable."""
-        return await self._store.find(wanted, limit, after)
 
     async def _note(
         self, who: str, via: Via, action: Action, site: str | None, target: str, client: str, code: str

@@ -5,20 +5,25 @@
 
 While the store is away, the last known state stays. A process that starts in that time takes the chat for switched on
 until the store is back; without the store it finds no pages to answer from.
+
+Kill switches in a backup: a chat that was switched off stays off after a restore.
+
+If there is a switch already, the newer one stays.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from weakref import WeakValueDictionary
 
 import structlog
 from pydantic import ValidationError
 
+from pipelines.operate.backup.manifest import BackupDocument, PutBack
 from pipelines.operate.states import State, States
-from pipelines.runtime.errors import PagewireError, Permanent
+from pipelines.runtime.errors import PagewireError, Permanent, Retryable
 from pipelines.runtime.periodic_task import PeriodicTask
 from schemas.base import problems
 from schemas.chat_switch import ChatState, ChatSwitch
@@ -49,7 +54,8 @@ class ChatSwitches:
         self._known: dict[str, ChatSwitch] = {}
         # Only of sites with running answers, which hold the events: there may be thousands of sites.
         self._off: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
-        self._keeping = PeriodicTask("chat switches", REFRESH, self.look)
+        keeping = PeriodicTask("chat switches", REFRESH, self.look)
+        self.start, self.aclose = keeping.start, keeping.aclose  # looks now, and again from time to time
 
     def off(self, site: str) -> bool:
         """Whether the site's chat is switched off, as far as this process knows."""
@@ -76,8 +82,7 @@ class ChatSwitches:
     async def throw(self, site: str, *, on: bool, by: str) -> ChatState:
         """Switch the chat of a site; this process follows at once.
 
-        Raises:
-            ChatOffInFile: it cannot be switched on. Retryable: probably nothing was changed.
+        Raises: ChatOffInFile: it cannot be switched on. Retryable: probably nothing was changed.
         """
         if on and not self._enabled.get(site, True):
             raise ChatOffInFile(f"sites.{site}.chat.enabled is false in pagewire.yaml: change it there and start anew")
@@ -95,13 +100,6 @@ class ChatSwitches:
             log.warning("the chats' switches cannot be read; those known last count", error=repr(err))
             return False
         return True
-
-    async def start(self) -> None:
-        """Look now, and again from time to time."""
-        await self._keeping.start()
-
-    async def aclose(self) -> None:
-        await self._keeping.aclose()
 
     def _take(self, switches: Iterable[ChatSwitch]) -> None:
         for switch in switches:
@@ -123,3 +121,46 @@ def _read(states: Sequence[State]) -> Iterable[ChatSwitch]:
             yield ChatSwitch.stored(state.value)
         except ValidationError as err:
             log.warning("the switch of a chat cannot be read", site=state.name, problems=problems(err))
+
+
+TRIES = 5  # of a write that conflicts with others
+
+
+class SwitchesChanged(Retryable):
+    """Other processes change the switch all the time."""
+
+    code = "switch-changed"
+
+
+class KeptSwitches:
+    """One document a site: pipelines.operate.backup.ports.BackupIndex."""
+
+    def __init__(self, states: States) -> None:
+        self._states = states
+
+    async def count(self, sites: Collection[str] | None) -> int:
+        """Raises: Retryable."""
+        return len(await self._of(sites))
+
+    async def read(self, sites: Collection[str] | None) -> AsyncGenerator[Sequence[BackupDocument], None]:
+        """Raises: Retryable."""
+        if found := await self._of(sites):
+            yield found
+
+    async def put_back(self, documents: Sequence[BackupDocument]) -> PutBack:
+        """Raises: Retryable."""
+        restored = sum([await self._put_back(ChatSwitch.stored(one.source)) for one in documents])
+        return PutBack(restored, len(documents) - restored)
+
+    async def _put_back(self, switch: ChatSwitch) -> bool:
+        for _ in range(TRIES):
+            there = await self._states.get("chat", switch.site)
+            if there is not None and ChatSwitch.stored(there.value).changed_at >= switch.changed_at:
+                return False
+            if await self._states.replace("chat", switch.site, switch, there) is not None:
+                return True
+        raise SwitchesChanged(f"the chat of site {switch.site} is switched by others all the time; try again")
+
+    async def _of(self, sites: Collection[str] | None) -> list[BackupDocument]:
+        switches = [ChatSwitch.stored(state.value) for state in await self._states.all("chat")]
+        return [BackupDocument(one.site, one.dumped()) for one in switches if sites is None or one.site in sites]

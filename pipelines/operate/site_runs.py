@@ -98,11 +98,7 @@ class SiteRuns(Generic[RunType]):
         return now, now + LEASE
 
     async def start(self, run: RunType, work: Work) -> RunType:
-        """Begin; returns at once.
-
-        Raises:
-            Permanent: `busy`: one runs, here or at another gateway. Retryable.
-        """
+        """Begin; returns at once. Raises: Permanent: `busy`: one runs, here or at another gateway. Retryable."""
         before = await self.states.get(self.kind, run.site)
         if before is not None and self.shape.stored(before.value).state(self.now()) == "running":
             raise self._busy(f"{self.kind}: one of site {run.site} is at work already; try again when it is done")

@@ -1,16 +1,24 @@
-"""Status: lag of the stages, freshness of the sites, open dead letters; read from the servers."""
+"""Status: lag of the stages, freshness of the sites, open dead letters; read from the servers.
+
+Cut logs: messages that were deleted from a topic before a stage had read them, and the remedy.
+
+No message waits any more, but the receipts of the deleted ones stay `queued`. The cause is a retention that was set on
+one of our topics, or `kafka-delete-records`.
+
+While the stage's commit lies before the oldest kept message, the broker shows the loss. Once the stage goes on, only
+its worker's note in `worker.pauses` shows it, which that topic keeps for a day.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Protocol
 
-from pipelines.operate.cut_logs import KEPT, gone, sentence
 from pipelines.operate.dead_letters.open_letters import OpenLetters
 from pipelines.runtime.bus import BrokerView, Bus
 from pipelines.runtime.errors import Retryable
@@ -18,8 +26,37 @@ from pipelines.runtime.stages import StageGroup, all_groups
 from schemas.base import WireError
 from schemas.http import SiteStatus, StageStatus, SystemStatus
 from schemas.letters import OpenLetterCount
-from schemas.topics import PAUSES, Topic, all_topics
+from schemas.topics import CHANGES, PAUSES, TOPICS, Topic, all_topics
 from schemas.worker import CUTS_KEY, PAUSES_KEY, PauseNote
+
+# The other topics lose only messages that are too old to matter.
+KEPT = tuple(topic for topic in TOPICS if topic.retention_ms is None)
+
+SAVE_AGAIN = (
+    "what was saved then is not searchable, its receipts stay queued: `pagewire reconcile SITE` for every connector, "
+    "`pagewire import` for what has none"
+)
+REPAIR = "`pagewire audit SITE --repair` sends what is missing through the stages again"
+
+
+def what_to_do(topic: Topic) -> str:
+    """The command that repairs it."""
+    return SAVE_AGAIN if topic is CHANGES else REPAIR
+
+
+def gone(committed: Mapping[int, int], begins: Mapping[int, int]) -> dict[int, int]:
+    """Deleted offsets that a stage has not read, by partition; a compacted topic has fewer messages than offsets."""
+    return {p: begins[p] - at for p, at in sorted(committed.items()) if begins.get(p, 0) > at}
+
+
+def sentence(group: str, topic: Topic, name: str, missed: Mapping[int, int]) -> str:
+    """The report in words; `name`: of the topic at the broker."""
+    partitions = ", ".join(map(str, sorted(missed)))
+    return (
+        f"up to {sum(missed.values()):,} messages of {name}[{partitions}] were deleted before {group} had read them: "
+        f"{what_to_do(topic)}"
+    )
+
 
 RATE_SECONDS = 60.0  # over which a rate is taken
 NOTE_TTL = 75.0  # seconds; a paused worker repeats its note every 30, unless it died
@@ -32,11 +69,9 @@ class StatusIndex(Protocol):
 
     async def ping(self) -> None:
         """Return when it answers and all its primaries are there."""
-        ...
 
     async def site_statuses(self, sites: Sequence[str]) -> Sequence[SiteStatus]:
         """The status of each site, in this order; a fault is its `problem`."""
-        ...
 
 
 class StatusReader:

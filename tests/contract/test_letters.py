@@ -13,9 +13,9 @@ from aiokafka.admin import AIOKafkaAdminClient
 from adapters.kafka import KafkaSender, ensure_topics, prefixed
 from adapters.kafka.bus import KafkaBus
 from adapters.kafka.log import KafkaLogReader
-from pipelines.operate.dead_letters.edit import BadValue
 from pipelines.operate.dead_letters.letters import LetterHandled, Letters, LetterUnreadable, UnknownLetter
 from pipelines.operate.dead_letters.open_letters import OpenLetters
+from pipelines.operate.dead_letters.view import BadValue
 from pipelines.runtime.dead_letters import DeadLetter, to_headers
 from schemas.head import Head
 from schemas.letters import DeadLetterCounts, DeadLetterFilter

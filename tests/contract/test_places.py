@@ -10,7 +10,7 @@ import pytest
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import PLACES
-from pipelines.operate.places.ports import Covered, NotedRange, Places
+from pipelines.operate.record_places import Covered, NotedRange, Places
 from tests.engine_fixture import Servers
 from tests.fakes.pages import FakePlaces
 from wiring.settings import Settings

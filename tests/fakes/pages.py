@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pipelines.ingest.embedding_plan import KnownUnits
 from pipelines.ingest.ports import HeadConflict, PartGone, PartPosition
-from pipelines.operate.places.ports import Covered, NotedRange
+from pipelines.operate.record_places import Covered, NotedRange
 from pipelines.runtime.record import Lane
 from schemas.base import Message
 from schemas.head import Head

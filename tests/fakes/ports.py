@@ -26,24 +26,22 @@ from pipelines.operate.access_keys import AccessKeys, FiledKey
 from pipelines.operate.addresses import same_address
 from pipelines.operate.audit.audit import AuditProgress, Report
 from pipelines.operate.audit.index_diff import Kind
-from pipelines.operate.audit.repair import Auditor
+from pipelines.operate.audit.repair import Auditor, AuditRuns
 from pipelines.operate.audit.report import AuditReport, RepairReport
-from pipelines.operate.audit.runs import AuditRuns
 from pipelines.operate.audit_log import AuditLog
 from pipelines.operate.chat_switches import ChatSwitches
-from pipelines.operate.connector_runs import ConnectorRuns
-from pipelines.operate.dead_letters.edit import BadValue
 from pipelines.operate.dead_letters.letters import LetterHandled, Letters, LetterUnreadable, UnknownLetter
-from pipelines.operate.last_uses import LastUses
+from pipelines.operate.dead_letters.view import BadValue
 from pipelines.operate.rebuild.rebuild import NothingThere, StillLive
 from pipelines.operate.site_runs import EvaluationRun, EvaluationRunning, SiteRuns
+from pipelines.operate.states import ConnectorRuns, LastUses
 from pipelines.operate.status import StatusReader
 from pipelines.query.examples import ExampleComparison
 from pipelines.query.log.correction_trials import CorrectionTrials
 from pipelines.query.log.frequent import FrequentQuestions
 from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import Numbers, grouped
-from pipelines.query.log.notes import Notes
+from pipelines.query.log.handler import Notes
 from pipelines.query.log.readable import PageName
 from pipelines.query.search.search import Searcher
 from pipelines.query.search.typeahead import TitleCandidate

@@ -26,7 +26,7 @@ from pipelines.ingest.accept import reference
 from pipelines.ingest.index import index_part
 from pipelines.operate.audit.repair import Auditor, LogLost
 from pipelines.operate.audit.report import AuditReport
-from pipelines.operate.places.site_log import site_log
+from pipelines.operate.site_log import site_log
 from pipelines.runtime.indexes import IndexGone, IndexInfo, IndexUnfit
 from pipelines.runtime.record import Record
 from schemas.ingest import Failure, ReceiptEvent

@@ -21,9 +21,9 @@ from adapters.kafka import KafkaSender, Outgoing, ensure_topics, prefixed
 from adapters.kafka.bus import KafkaBus
 from adapters.kafka.log import KafkaLogReader
 from adapters.kafka.scan import KafkaLogScan
-from pipelines.operate.dead_letters.edit import BadValue
 from pipelines.operate.dead_letters.letters import LetterHandled, Letters, LetterUnreadable, UnknownLetter
 from pipelines.operate.dead_letters.open_letters import OpenLetters
+from pipelines.operate.dead_letters.view import BadValue
 from pipelines.runtime.dead_letters import Mark, describe, from_headers, mark_headers, original_headers, to_headers
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.record import Headers, Record

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AliasChoices, Field, ValidationError, field_validator
 
+from pipelines.evaluate.dataset import Frozen
 from pipelines.evaluate.measures import MEASURES
 from pipelines.runtime.errors import WrongUse
 from prompts.strict_yaml import load_safe
@@ -73,10 +74,8 @@ class Arm:
     settings: TrialSettings
 
 
-class Grid(BaseModel):
+class Grid(Frozen, extra="forbid"):
     """What an experiment varies."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
     site: SiteId
@@ -140,8 +139,7 @@ def arms(grid: Grid, folder: Path, fewest: int = 2) -> tuple[Arm, ...]:
     Args:
         folder: where prompts are looked for.
 
-    Raises:
-        BadGrid: a value that no trial takes, a prompt that cannot be read, no arm beside the base, too many.
+    Raises: BadGrid: a value that no trial takes, a prompt that cannot be read, no arm beside the base, too many.
     """
     made = [_arm(BASE, dict(grid.base), folder)]
     for values in product(*grid.vary.values()):

@@ -15,10 +15,9 @@ from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
-from pipelines.evaluate.comparison import GATED, WHOLE, Figures, adjusted
-from pipelines.evaluate.dataset import Case, Dataset
+from pipelines.evaluate.comparison import GATED, WHOLE, Figures, adjusted, pairs_of
+from pipelines.evaluate.dataset import Case, Dataset, Frozen
 from pipelines.evaluate.evaluation import BOTH_SIDES, MeanFigure, evaluate
 from pipelines.evaluate.experiments.grid import Grid
 from pipelines.evaluate.experiments.sweep import PlannedArm
@@ -61,7 +60,7 @@ def differences(
         (name, measure): values
         for name, arm in arms.items()
         for measure in measures
-        if (values := _pairs(base, arm, measure))
+        if (values := pairs_of(base, arm, measure))
     }
     found = [_difference(name, measure, values) for (name, measure), values in pairs.items()]
     chances = adjusted({(each.arm, each.measure): each.by_noise for each in found})
@@ -97,10 +96,6 @@ def cases_to_show(spread: Sequence[float], worth: float, looked_at: int) -> int:
     return max(math.ceil(by_variance), math.ceil(math.log2(2 / error) / worth))
 
 
-def _pairs(base: Figures, arm: Figures, measure: str) -> list[tuple[float, float]]:
-    return [(base[id][measure], arm[id][measure]) for id in base if measure in base[id] and measure in arm.get(id, {})]
-
-
 def _difference(arm: str, measure: str, values: Sequence[tuple[float, float]]) -> ArmDifference:
     before, after = np.asarray(values, dtype=float).T
     spread = after - before
@@ -128,10 +123,8 @@ class NothingAsked(WrongUse):
     code = "nothing-asked"
 
 
-class ArmReport(BaseModel):
+class ArmReport(Frozen):
     """What came of an arm."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     varied: Mapping[str, Any]
@@ -151,10 +144,8 @@ class ArmReport(BaseModel):
         return ", ".join(told) or ("no difference shown" if self.differences else "")
 
 
-class ExperimentReport(BaseModel):
+class ExperimentReport(Frozen):
     """What an experiment says."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     site: str
@@ -187,8 +178,7 @@ class ExperimentReport(BaseModel):
 def report(grid: Grid, dataset: Dataset, planned: Sequence[PlannedArm]) -> ExperimentReport:
     """Of what is there; of arms that are not finished nothing is compared.
 
-    Raises:
-        NothingAsked: of the base. BadRun: a file is of something else.
+    Raises: NothingAsked: of the base. BadRun: a file is of something else.
     """
     runs = [(each, each.read()) for each in planned]
     head = planned[0].head

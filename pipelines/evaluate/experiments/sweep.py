@@ -19,12 +19,12 @@ from typing import Protocol
 from pipelines.evaluate.dataset import Case, Dataset, digest
 from pipelines.evaluate.evaluator import AT_ONCE, AsyncEvaluator
 from pipelines.evaluate.experiments.grid import Arm
-from pipelines.evaluate.measures import DEPTH, AnswerPassage, Observed
+from pipelines.evaluate.measures import DEPTH, AnswerPassage, Observed, passages_of
 from pipelines.evaluate.run import AskCase, Run, RunHead, askable
 from pipelines.runtime.errors import PagewireError, WrongUse
 from schemas.http import ChatResponse
 from schemas.keys import page_key
-from schemas.query import Source, Turn
+from schemas.query import Turn
 from schemas.trial import MAX_TURNS, TrialChoices, TrialResult, TrialSettings
 
 FINGERPRINT = 16  # hexadecimal digits
@@ -145,8 +145,7 @@ async def ask_arms(
     Args:
         asked: told of an arm how many cases are done.
 
-    Raises:
-        Retryable, Permanent: as the system. BudgetSpent. BadRun: a file is of something else.
+    Raises: Retryable, Permanent: as the system. BudgetSpent. BadRun: a file is of something else.
     """
     for each in planned:
         name = each.arm.name
@@ -193,7 +192,6 @@ class Trials(Protocol):
 
     async def tried(self, question: str, settings: TrialSettings) -> TrialResult:
         """One question under settings. Raises: Retryable: the system is away. Permanent: it refuses us."""
-        ...
 
 
 class TriedSystem:
@@ -259,8 +257,3 @@ class TriedSystem:
         """The turn that a later question carries in its history."""
         pages = dict.fromkeys(page_key(self._site, each.lang, each.page_id) for each in answer.sources if each.cited)
         return Turn(question=question, answer=answer.answer, lang=lang, pages=tuple(pages))
-
-
-def passages_of(sources: tuple[Source, ...]) -> tuple[AnswerPassage, ...]:
-    """The sources with their whole texts, as the answer's writer read them: for a judge."""
-    return tuple(AnswerPassage(page=each.page_id, lang=each.lang, text=each.text, cited=each.cited) for each in sources)

@@ -123,8 +123,7 @@ def _kappa(cells: Sequence[float]) -> float | None:
 def constancy(repeats: Iterable[Sequence[bool]]) -> tuple[float, int] | None:
     """How often the judge says the same of the same answer, as a share of pairs of repeats, each answer alike.
 
-    Returns:
-        The share, and of how many answers; None where none was judged twice.
+    Returns: The share, and of how many answers; None where none was judged twice.
     """
     shares = []
     for said in repeats:

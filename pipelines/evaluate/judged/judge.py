@@ -46,7 +46,6 @@ class Written(Protocol):
     @property
     def usage(self) -> Usage:
         """Zeros if the server does not count."""
-        ...
 
 
 class JudgeModel(Protocol):
@@ -54,7 +53,6 @@ class JudgeModel(Protocol):
 
     async def complete(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None) -> Written:
         """Raises: PagewireError: it gave no answer; Retryable when it may later."""
-        ...
 
 
 class Unjudged(Permanent):
@@ -141,8 +139,7 @@ class EvaluationJudge:
             prompt: in prompts/evaluate. values: without the fence.
             read: raises ValueError for what it cannot read.
 
-        Raises:
-            Unjudged, PagewireError.
+        Raises: Unjudged, PagewireError.
         """
         key = (prompt, tuple(sorted(values.items())))
         if key not in self._known:

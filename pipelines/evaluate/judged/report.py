@@ -7,10 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from pydantic import BaseModel, ConfigDict
-
 from pipelines.evaluate.comparison import WHOLE
-from pipelines.evaluate.dataset import Case, Dataset
+from pipelines.evaluate.dataset import Case, Dataset, Frozen
 from pipelines.evaluate.evaluation import MeanFigure, figure
 from pipelines.evaluate.judged.measure import JudgedMeasure, applying, fingerprint, key
 from pipelines.evaluate.non_inferiority import MARGIN, Paired, paired
@@ -27,23 +25,19 @@ class JudgedFigure(MeanFigure):
     rounded: float | None = None  # where each figure from a bound on counts as 1; None: the measure has no bound
 
 
-class JudgedGroup(BaseModel):
+class JudgedGroup(Frozen):
     """The figures of a measure over a group of cases: `judged` of `of` that it applies to.
 
     An answer may be judged and have no figure, as one without claims has no precision: a figure counts its own cases.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     judged: int
     of: int
     figures: Mapping[str, JudgedFigure]
 
 
-class JudgedPart(BaseModel):
+class JudgedPart(Frozen):
     """What one measure says."""
-
-    model_config = ConfigDict(frozen=True)
 
     measure: str
     prompts: str
@@ -51,10 +45,8 @@ class JudgedPart(BaseModel):
     groups: Mapping[str, JudgedGroup]  # `all` first
 
 
-class Judged(BaseModel):
+class Judged(Frozen):
     """What a judge says of a run. Advisory: nothing is decided by it."""
-
-    model_config = ConfigDict(frozen=True)
 
     judge: str
     parts: tuple[JudgedPart, ...]

@@ -18,7 +18,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from pipelines.evaluate.comparison import WHOLE
-from pipelines.evaluate.dataset import NDJSON, YAML, Case, Dataset
+from pipelines.evaluate.dataset import NDJSON, YAML, Case, Dataset, Frozen
 from pipelines.evaluate.judged.agreement import (
     AgreementCounts,
     Interval,
@@ -62,7 +62,7 @@ def _as_written(value: Any) -> Any:
 Cell = Annotated[str, BeforeValidator(_as_written)]
 
 
-class Label(BaseModel):
+class Label(Frozen):
     """Whether an answer is right, as somebody says who has read it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")  # the other columns of a sheet
@@ -73,11 +73,7 @@ class Label(BaseModel):
 
 
 def load_labels(path: Path) -> list[Label]:
-    """Those of a CSV, YAML or NDJSON file that say something.
-
-    Raises:
-        BadLabels: says where and what.
-    """
+    """Those of a CSV, YAML or NDJSON file that say something. Raises: BadLabels: says where and what."""
     try:
         text = path.read_text(encoding="utf-8-sig")
         if path.suffix in NDJSON:
@@ -134,8 +130,6 @@ class NoVerdicts(WrongUse):
 class Agreement(BaseModel):
     """Judge and people over a group of answers. Rates are None where there is nothing to take them of."""
 
-    model_config = ConfigDict(frozen=True)
-
     counts: AgreementCounts
     people_right: Interval | None  # of the labelled: the base rate, and what labels alone say
     judge_right: Interval | None  # of the labelled
@@ -147,10 +141,8 @@ class Agreement(BaseModel):
     trust: Trust
 
 
-class Trusted(BaseModel):
+class Trusted(Frozen):
     """What is known of a judge."""
-
-    model_config = ConfigDict(frozen=True)
 
     judge: str
     figure: str
@@ -198,8 +190,7 @@ def trusted(
         labels: of answers drawn from the run by chance, at most one of each.
         bar: of the figure; from here on the judge says right.
 
-    Raises:
-        NoVerdicts: this judge has judged nothing by the prompts of today.
+    Raises: NoVerdicts: this judge has judged nothing by the prompts of today.
     """
     measure = measure_of(figure)
     cases = applying(askable(dataset, run.head.site), run, measure)

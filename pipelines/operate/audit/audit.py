@@ -12,19 +12,16 @@ in the log by now; so a change on its way is a suspect for a moment only. All re
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from dataclasses import dataclass
-from functools import partial
 from time import monotonic
-from types import TracebackType
-from typing import Literal, ParamSpec, Protocol, Self, TypeVar
+from typing import Literal, Protocol, Self
 
 from pipelines.ingest.ports import KnownPages
 from pipelines.operate.audit.index_diff import ChunkDocument, HeadDocument, IndexDiff, WrongDocument
 from pipelines.operate.audit.report import AuditReport, finding
+from pipelines.operate.off_loop import off_loop
 from pipelines.runtime.bus import LogScan
 from pipelines.runtime.errors import Retryable
 
@@ -33,14 +30,14 @@ POLL = 1.0  # seconds between two reads of the suspects
 LOOK = 500  # pages read together
 KEPT = 100  # findings in the report; all are counted
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 
 class AuditStopped(Retryable):
     """The audit's own temporary database does not work."""
 
     code = "audit-stopped"
+
+    def __init__(self, err: Exception) -> None:
+        super().__init__(f"the audit's temporary database: {err}; it needs some 100 bytes a chunk where TMPDIR points")
 
 
 class Inventory(Protocol):
@@ -61,7 +58,6 @@ class Inventory(Protocol):
         self, page_keys: Sequence[str] | None = None
     ) -> AsyncGenerator[tuple[list[HeadDocument], list[ChunkDocument]], None]:
         """Everything written before this call, of these pages (default: of all)."""
-        ...
 
     async def delete(self, documents: Sequence[WrongDocument]) -> None: ...
 
@@ -81,65 +77,46 @@ class AuditProgress:
 Report = Callable[[AuditProgress], None]
 
 
+@dataclass(eq=False)
 class Audit:
     """One audit of one index: `async with Audit(...) as audit: report = await audit.run()`. For one task.
 
     Afterwards `ask` and `changes` serve the repair.
     """
 
-    def __init__(
-        self,
-        site: str,
-        index: Inventory | None,
-        open_log: OpenLog,
-        receipts: KnownPages,
-        report: Report,
-    ) -> None:
-        self._site = site
-        self.index = index
-        self._open_log = open_log
-        self._receipts = receipts
-        self._report = report
-        self._thread = ThreadPoolExecutor(1, "audit")  # decoding and SQL, off the loop
+    site: str
+    index: Inventory | None
+    open_log: OpenLog
+    receipts: KnownPages
+    report: Report
+
+    def __post_init__(self) -> None:
         self._stack = AsyncExitStack()
         self._seen: dict[int, int] = {}  # offsets up to which the log is read
 
     async def __aenter__(self) -> Self:
         """Raises: Retryable: no broker, no room for the database."""
         async with AsyncExitStack() as stack:
-            stack.callback(self._thread.shutdown, wait=False)
+            aside = await stack.enter_async_context(off_loop(AuditStopped))  # decoding and SQL
+            self.ask = aside.call
             model, chunker = (self.index.model, self.index.chunker) if self.index else (None, None)
-            self.drift = await self.ask(IndexDiff, self._site, model, chunker)  # call its methods through `ask` only
-            stack.callback(self._thread.submit, self.drift.close)  # after the thread's current work
-            self.changes = await stack.enter_async_context(self._open_log())
+            self.drift = await self.ask(IndexDiff, self.site, model, chunker)  # call its methods through `ask` only
+            stack.callback(aside.later, self.drift.close)
+            self.changes = await stack.enter_async_context(self.open_log())
             self._stack = stack.pop_all()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
-    async def ask(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a method of `drift`, off the loop. Raises: AuditStopped."""
-        loop = asyncio.get_running_loop()
-        try:
-            return await loop.run_in_executor(self._thread, partial(question, *args, **kwargs))
-        except sqlite3.Error as err:
-            raise AuditStopped(
-                f"the audit's temporary database: {err}; it needs some 100 bytes a chunk where TMPDIR points"
-            ) from err
-
-    async def run(self, settle: float = SETTLE, *, patience: float = 0.0, keep: int = KEPT) -> AuditReport:
+    async def run(self, settle: float = SETTLE, *, patience: float = 0.0) -> AuditReport:
         """Compare.
 
         Args:
             settle: seconds to wait until changes on their way agree; suspects are read again at least once.
             patience: wait for the pipeline until no further page has agreed for so many seconds.
-            keep: findings in the report.
 
-        Raises:
-            Retryable: a service does not answer, or the index is gone.
+        Raises: Retryable: a service does not answer, or the index is gone.
         """
         started = monotonic()
         await self._read_log(await self.changes.ends())
@@ -151,10 +128,10 @@ class Audit:
         suspects, end, progress_at = left, monotonic() + settle, monotonic()
         while left:
             before = left
-            self._report(AuditProgress("settling", suspects - left, suspects))
+            self.report(AuditProgress("settling", suspects - left, suspects))
             await self._look_again()
             left = await self._judge()
-            self._report(AuditProgress("settling", suspects - left, suspects))
+            self.report(AuditProgress("settling", suspects - left, suspects))
             if left < before:
                 progress_at = monotonic()
             if patience and await self.ask(self.drift.curable):
@@ -162,7 +139,7 @@ class Audit:
             if not left or monotonic() >= end:
                 break
             await asyncio.sleep(min(POLL, end - monotonic()))
-        return await self._result(keep, monotonic() - started)
+        return await self._result(monotonic() - started)
 
     async def _read_log(self, ends: Mapping[int, int]) -> None:
         begins = await self.changes.begins()
@@ -171,9 +148,9 @@ class Audit:
         async for batch in self.changes.read(until=ends):
             await self.ask(self.drift.add_records, batch)
             at.update((record.partition, record.offset + 1) for record in batch)
-            self._report(AuditProgress("log", sum(at.values()) - sum(begins.values()), total))
+            self.report(AuditProgress("log", sum(at.values()) - sum(begins.values()), total))
         self._seen = dict(ends)
-        self._report(AuditProgress("log", total, total))
+        self.report(AuditProgress("log", total, total))
 
     async def _read_tail(self) -> None:
         """Read the log's new records; call it after reading the index, so that the log is newer."""
@@ -190,8 +167,8 @@ class Audit:
             async for heads, chunks in batches:
                 await self.ask(self.drift.add_documents, heads, chunks)
                 done += len(heads) + len(chunks)
-                self._report(AuditProgress("index", min(done, total), total))
-        self._report(AuditProgress("index", total, total))
+                self.report(AuditProgress("index", min(done, total), total))
+        self.report(AuditProgress("index", total, total))
 
     async def _look_again(self) -> None:
         """Read suspect pages again: from the index, then the log's new records."""
@@ -212,21 +189,21 @@ class Audit:
         while behind := await self.ask(self.drift.behind, after, LOOK):
             after = behind[-1][0]
             due = dict(behind)
-            events = await self._receipts.receipts(due)
+            events = await self.receipts.receipts(due)
             failed = [k for k, event in events.items() if event.state == "failed" and event.change.revision == due[k]]
             await self.ask(self.drift.mark_failed, failed)
         return await self.ask(self.drift.close_agreeing)
 
-    async def _result(self, keep: int, seconds: float) -> AuditReport:
+    async def _result(self, seconds: float) -> AuditReport:
         pages, deleted = await self.ask(self.drift.pages)
         return AuditReport(
-            site=self._site,
+            site=self.site,
             index=self.index.name if self.index else None,
             pages=pages - deleted,
             deleted=deleted,
             chunks=await self.ask(self.drift.chunks),
             counts=await self.ask(self.drift.counts),
-            findings=tuple(finding(found) for found in await self.ask(self.drift.findings, keep)),
+            findings=tuple(finding(found) for found in await self.ask(self.drift.findings, KEPT)),
             failed=await self.ask(self.drift.failed),
             unreadable=self.drift.unreadable,
             seconds=round(seconds, 3),

@@ -10,10 +10,12 @@ from datetime import datetime
 from pathlib import Path
 from time import monotonic
 
-from pipelines.operate.backup.folder import NewFolder
+from pipelines.operate.backup.folder import BackupStopped, NewFolder
 from pipelines.operate.backup.manifest import (
     CHANGES,
     BackupFile,
+    BackupIndex,
+    BackupProgress,
     IndexFacts,
     Manifest,
     PartName,
@@ -21,8 +23,7 @@ from pipelines.operate.backup.manifest import (
     record_line,
 )
 from pipelines.operate.backup.newest import Newest
-from pipelines.operate.backup.off_loop import OffLoop, off_loop
-from pipelines.operate.backup.ports import BackupIndex, BackupProgress
+from pipelines.operate.off_loop import OffLoop, off_loop
 from pipelines.runtime.bus import LogScan
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
@@ -83,7 +84,7 @@ async def back_up(
     """
     with ExitStack() as stack:
         folder = stack.enter_context(NewFolder(path))
-        async with off_loop() as aside:
+        async with off_loop(BackupStopped) as aside:
             began_at = now()
             parts = [await _changes(folder, stock.open_log, sites, aside, report)]
             left = await _logged(stock.unlogged)

@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 import orjson
@@ -44,6 +43,15 @@ class BackupThere(WrongUse):
     """The path of the new backup exists already."""
 
     code = "backup-there"
+
+
+class BackupStopped(Permanent):
+    """The folder, or the temporary database beside it, cannot be written: a full disk, a missing right."""
+
+    code = "backup-stopped"
+
+    def __init__(self, err: Exception) -> None:
+        super().__init__(f"the backup cannot be written: {err}")
 
 
 class BackupDamaged(Permanent):
@@ -130,9 +138,7 @@ class NewFolder:
             raise NoBackup(f"no folder can be made beside {self._path}: {err.strerror}") from err
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         shutil.rmtree(self.draft, ignore_errors=True)
 
     def part(self, name: PartName) -> PartWriter:
@@ -165,8 +171,7 @@ class BackupFolder:
         Args:
             report: receives bytes read, and their total.
 
-        Raises:
-            BackupDamaged: names the file.
+        Raises: BackupDamaged: names the file.
         """
         done, total = 0, sum(part.bytes for part in self.manifest.parts)
         for part in self.manifest.parts:
@@ -229,8 +234,7 @@ def delete_older(made: Path, keep: int) -> list[Path]:
 
     Incomplete backups stay, and those with a site that the new one does not have. It blocks: call it off the loop.
 
-    Returns:
-        The deleted ones, oldest first.
+    Returns: The deleted ones, oldest first.
     """
     sites = BackupFolder(made).manifest.sites
     ended = sorted(

@@ -7,14 +7,62 @@ so that `zcat` and `jq` can read a backup; others in base64.
 from __future__ import annotations
 
 import base64
-from typing import Any, Final, Literal
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Protocol
 
 import orjson
 from pydantic import AwareDatetime, Field
 
-from pipelines.operate.backup.ports import BackupDocument
 from pipelines.runtime.record import Record
 from schemas.base import Wire
+
+
+@dataclass(frozen=True)
+class BackupDocument:
+    """A document that only Elasticsearch has."""
+
+    id: str
+    source: Mapping[str, Any]
+
+    @property
+    def site(self) -> str:
+        return str(self.source.get("site", ""))
+
+
+@dataclass(frozen=True)
+class PutBack:
+    """The outcome of restoring documents."""
+
+    restored: int = 0
+    there: int = 0  # the same, or a newer one
+    forgotten: int = 0  # deleted by the visitor since the backup was made
+
+
+class BackupIndex(Protocol):
+    """One index with data that cannot be derived. All methods raise Retryable."""
+
+    async def count(self, sites: Collection[str] | None) -> int:
+        """How many documents these sites have; None: all sites."""
+
+    def read(self, sites: Collection[str] | None) -> AsyncGenerator[Sequence[BackupDocument], None]:
+        """Everything written before this call, of these sites (None: of all), in batches."""
+
+    async def put_back(self, documents: Sequence[BackupDocument]) -> PutBack:
+        """Write documents that are missing or older in the index. May be repeated.
+
+        Raises: Permanent: a document that Elasticsearch does not take.
+        """
+
+
+@dataclass(frozen=True)
+class BackupProgress:
+    """Progress of one step of a backup or restore: records, documents, or bytes."""
+
+    step: str
+    done: int
+    total: int
+
 
 FORMAT = 2  # increased when older software must not read it
 CHANGES: Final = "changes"

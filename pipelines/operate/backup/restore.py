@@ -18,11 +18,18 @@ from pydantic import Field
 
 from pipelines.ingest.accept import queued
 from pipelines.operate.backup.backup import OpenLog, Report
-from pipelines.operate.backup.folder import BackupDamaged, BackupFolder
-from pipelines.operate.backup.manifest import CHANGES, BackupFile, PartName, document_of, record_of
+from pipelines.operate.backup.folder import BackupDamaged, BackupFolder, BackupStopped
+from pipelines.operate.backup.manifest import (
+    CHANGES,
+    BackupFile,
+    BackupIndex,
+    BackupProgress,
+    PartName,
+    document_of,
+    record_of,
+)
 from pipelines.operate.backup.newest import Newest, change_of
-from pipelines.operate.backup.off_loop import OffLoop, off_loop
-from pipelines.operate.backup.ports import BackupIndex, BackupProgress
+from pipelines.operate.off_loop import OffLoop, off_loop
 from pipelines.runtime.bus import Producer
 from pipelines.runtime.errors import WrongUse
 from pipelines.runtime.record import Record, in_lane
@@ -72,8 +79,7 @@ def wanted(folder: BackupFolder, configured: Collection[str], sites: Collection[
     Args:
         sites: the requested ones; empty: all of the backup.
 
-    Raises:
-        OtherSites: a site is not in the backup, or not configured here.
+    Raises: OtherSites: a site is not in the backup, or not configured here.
     """
     held = folder.manifest.sites
     if strangers := sorted(set(sites) - held):
@@ -92,10 +98,9 @@ async def restore(
 ) -> dict[PartName, Restored]:
     """Check the backup, and restore these sites. May be repeated.
 
-    Raises:
-        BackupDamaged: nothing was written. Retryable: a service does not answer; some may have been written.
+    Raises: BackupDamaged: nothing was written. Retryable: a service does not answer; some may have been written.
     """
-    async with off_loop() as aside:
+    async with off_loop(BackupStopped) as aside:
         await check(folder, aside, report)
         done: dict[PartName, Restored] = {}
         for name in ORDER:

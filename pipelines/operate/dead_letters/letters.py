@@ -23,9 +23,8 @@ from heapq import heappush, heappushpop
 from more_itertools import chunked
 
 from pipelines.ingest.ports import KnownPages
-from pipelines.operate.dead_letters.edit import checked
 from pipelines.operate.dead_letters.open_letters import BURYING, OpenLetters
-from pipelines.operate.dead_letters.view import compare, detail, letter_id, summary
+from pipelines.operate.dead_letters.view import checked, compare, detail, letter_id, summary
 from pipelines.runtime.bus import Bus, LogReader, Producer
 from pipelines.runtime.dead_letters import DeadLetter, Mark, UnreadableLetter, entry, mark_headers, redrive_headers
 from pipelines.runtime.errors import Permanent
@@ -115,8 +114,7 @@ class Letters:
         Args:
             full: vectors and undecodable values in full length, for an editor.
 
-        Raises:
-            UnknownLetter.
+        Raises: UnknownLetter.
         """
         found = await self._find(id)
         diff = await compare(found.topic, found.record, self._pages, self._changes)
@@ -288,11 +286,7 @@ class _Newest:
 
 
 def parse_letter_id(id: str) -> tuple[Topic, int, int]:
-    """Undo `letter_id`: topic, partition, offset.
-
-    Raises:
-        UnknownLetter: no letter can have this id.
-    """
+    """Undo `letter_id`: topic, partition, offset. Raises: UnknownLetter: no letter can have this id."""
     match = re.fullmatch(r"(.+)/([0-9]{1,9})/([0-9]{1,18})", id)
     topic = next((topic for topic in BURYING if match and topic.name == match[1]), None)
     if match is None or topic is None:

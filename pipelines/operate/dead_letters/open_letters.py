@@ -60,8 +60,7 @@ class OpenLetters:
     async def look(self, topics: Sequence[Topic] = BURYING) -> None:
         """Read the records since the last look. After a cancellation the next call continues there.
 
-        Raises:
-            Retryable: the broker does not answer.
+        Raises: Retryable: the broker does not answer.
         """
         async with self._lock:
             letters = {topic: dead_letter_topic(topic) for topic in topics}

@@ -13,14 +13,15 @@ from pydantic import TypeAdapter
 from pipelines.ingest.ports import KnownPages
 from pipelines.runtime.bus import LogReader
 from pipelines.runtime.dead_letters import DeadLetter, Mark, UnreadableLetter
-from pipelines.runtime.errors import Retryable
+from pipelines.runtime.errors import Retryable, WrongUse
 from pipelines.runtime.record import Record
-from schemas.base import MAX_REVISION, SiteId, WireError
+from schemas.base import MAX_REVISION, Message, SiteId, WireError
 from schemas.head import Head
 from schemas.ingest import PageChunks, PageEmbeddings, ReceiptEvent
-from schemas.keys import PageAddress, page_of_part, parse_page_key
+from schemas.keys import PageAddress, ahead_key, page_of_part, parse_page_key, part_key
 from schemas.letters import UNREADABLE, DeadLetterDetail, DeadLetterSummary, LetterHeader, RevisionDiff
 from schemas.page import ChangeRef, PageChange
+from schemas.query import Question, Rephrased, Retrieved
 from schemas.topics import CHANGES, Topic
 from text.diff import Page, page_diff
 
@@ -220,3 +221,40 @@ def _written_at(record: Record) -> datetime:
         return datetime.fromtimestamp(record.timestamp_ms / 1000, UTC)
     except (ValueError, OverflowError, OSError):
         return datetime.fromtimestamp(0, UTC)
+
+
+class BadValue(WrongUse):
+    """The corrected value is no message of the letter's topic and key."""
+
+    code = "bad-value"
+
+
+def checked(topic: Topic, key: bytes | None, value: bytes) -> bytes:
+    """The bytes of a corrected value. Raises: BadValue: not a message of `topic`, or not of this key."""
+    assert topic.value
+    try:
+        message = topic.value.decode(value, strict=True)
+    except WireError as err:
+        raise BadValue(str(err)) from err
+    if _key_of(message).encode() != key:
+        ours = (key or b"").decode(errors="replace")
+        raise BadValue(f"the value's key is {_key_of(message)!r}, the letter's is {ours!r}: another page or part")
+    return message.encode()
+
+
+def _key_of(message: Message) -> str:
+    """The key of a message in its topic (docs/reference/topics.md)."""
+    match message:
+        case PageChange():
+            return message.page_key
+        case PageEmbeddings():
+            key = message.change.page_key
+            return ahead_key(key) if message.ahead else part_key(key, message.part)
+        case PageChunks() | ReceiptEvent():
+            return message.change.page_key
+        case Question():
+            return message.conversation_id
+        case Rephrased() | Retrieved():
+            return message.request.conversation_id
+        case _:
+            raise TypeError(f"no topic with dead letters carries {type(message).__name__}")

@@ -16,6 +16,7 @@ from cachetools import TTLCache
 from pipelines.ingest.accept import reference
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.ports import KnownPages, PageStore
+from pipelines.operate.rebuild.generations import Indexes
 from pipelines.operate.rebuild.page_builder import (
     BatchedPageStore,
     BuildTarget,
@@ -25,7 +26,6 @@ from pipelines.operate.rebuild.page_builder import (
     SourceMessage,
     origin_of,
 )
-from pipelines.operate.rebuild.ports import Indexes
 from pipelines.runtime.bus import LogReader
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.embedder import Embedders
@@ -49,31 +49,24 @@ class _Site:
     store: PageStore
 
 
+@dataclass(eq=False)
 class OrderedPages:
     """Fills orders. One per process."""
 
-    def __init__(
-        self,
-        indexes: Indexes,
-        pages: KnownPages,
-        embedders: Embedders,
-        changes: LogReader,
-        read: ReadAttachments,
-    ) -> None:
-        """`read` returns the text of a page's attachments."""
-        self._indexes = indexes
-        self._pages = pages
-        self._embedders = embedders
-        self._embedding = Embedding(embedders, pages, urgent=False)
-        self._changes = changes
-        self._read = read
+    indexes: Indexes
+    pages: KnownPages
+    embedders: Embedders
+    changes: LogReader
+    read: ReadAttachments  # the text of a page's attachments
+
+    def __post_init__(self) -> None:
+        self._embedding = Embedding(self.embedders, self.pages, urgent=False)
         self._known: TTLCache[str, _Site | None] = TTLCache(KNOWN, KNOWN_TTL)
 
     async def fill(self, order: PageOrder) -> Built | None:
         """What was written; None: the index is gone, so the rebuild has ended.
 
-        Raises:
-            Retryable, Permanent. WrongUse: no page of this index can be built here.
+        Raises: Retryable, Permanent. WrongUse: no page of this index can be built here.
         """
         site = order.change.site
         there = self._known.get(order.index) or await self._look(site, order.index)
@@ -89,8 +82,8 @@ class OrderedPages:
     async def _look(self, site: str, index: str) -> _Site | None:
         if index in self._known and self._known[index] is None:
             return None
-        found = [info for info in await self._indexes.generations(site) if info.name == index]
-        there = _Site(BuildTarget.of(found[0], self._embedders), self._pages.at(found[0])) if found else None
+        found = [info for info in await self.indexes.generations(site) if info.name == index]
+        there = _Site(BuildTarget.of(found[0], self.embedders), self.pages.at(found[0])) if found else None
         self._known[index] = there
         return there
 
@@ -104,9 +97,9 @@ class OrderedPages:
                 pages=1, chunks=sum(head.counts.values())
             )  # built before a crash, and before its result was sent
         # Also a change that loses to a newer one: an earlier try may have left chunks, which are deleted now.
-        shown = await self._pages.heads(change.site, [key])
+        shown = await self.pages.heads(change.site, [key])
         store = BatchedPageStore(there.store, heads, shown)
-        builder = PageBuilder(there.target, self._embedding, self._changes, self._read)
+        builder = PageBuilder(there.target, self._embedding, self.changes, self.read)
         return await builder.build(SourceMessage(change, whole=order.change, origin=origin_of(change)), store)
 
 

@@ -81,8 +81,7 @@ class CatchUp:
     async def to_end(self) -> None:
         """Follow to the topic's current end.
 
-        Raises:
-            Retryable: a service was away for too long, or the index is gone. WrongUse.
+        Raises: Retryable: a service was away for too long, or the index is gone. WrongUse.
         """
         ends = await self._scan.ends()  # first: it may find new partitions
         self._begins = await self._scan.begins()
@@ -161,31 +160,24 @@ PATIENCE = 15.0  # seconds; a save takes one or two, and workers commit often
 POLL = 0.2  # seconds
 
 
-class IndexedWatermark:
-    """Reads offsets from the broker."""
+async def indexed(bus: Bus) -> dict[int, int] | None:
+    """Offsets of cms.changes before which all changes are indexed; None after PATIENCE.
 
-    def __init__(self, bus: Bus) -> None:
-        self._bus = bus
-
-    async def passed(self) -> dict[int, int] | None:
-        """Offsets of cms.changes before which all changes are indexed; None after PATIENCE.
-
-        Raises:
-            Retryable: the broker does not answer.
-        """
-        first: Mapping[int, int] | None = None
-        async with self._bus.view() as view:
-            try:
-                async with asyncio.timeout(PATIENCE):
-                    for stage in INGEST:
-                        topic = stage.reads[0]
-                        spans = (await view.spans([topic])).get(topic, {})
-                        ends = {partition: end for partition, (_, end) in spans.items()}
-                        first = ends if first is None else first
-                        await _past(view, stage, topic, ends)
-            except TimeoutError:
-                return None
-        return dict(first or {})
+    Raises: Retryable: the broker does not answer.
+    """
+    first: Mapping[int, int] | None = None
+    async with bus.view() as view:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                for stage in INGEST:
+                    topic = stage.reads[0]
+                    spans = (await view.spans([topic])).get(topic, {})
+                    ends = {partition: end for partition, (_, end) in spans.items()}
+                    first = ends if first is None else first
+                    await _past(view, stage, topic, ends)
+        except TimeoutError:
+            return None
+    return dict(first or {})
 
 
 async def _past(view: BrokerView, stage: StageEntry, topic: Topic, ends: Mapping[int, int]) -> None:

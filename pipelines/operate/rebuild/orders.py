@@ -16,7 +16,6 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, aclosing
 from time import monotonic
-from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
@@ -62,22 +61,11 @@ class OrderFailed(Permanent):
 class WorkerOrders:
     """`async with WorkerOrders(...) as orders`: for one run of one rebuild."""
 
-    def __init__(
-        self,
-        index: str,
-        producer: Producer,
-        bus: Bus,
-        policy: RetryPolicy,
-        *,
-        hear_every: float = READ_EVERY,
-        look_every: float = LOOK_EVERY,
-    ) -> None:
+    def __init__(self, index: str, producer: Producer, bus: Bus, policy: RetryPolicy) -> None:
         self._index = index
         self._producer = producer
         self._bus = bus
         self._policy = policy
-        self._hear_every = hear_every
-        self._look_every = look_every
         self._run = uuid4().hex
         self._waiting: dict[OrderPlace, asyncio.Future[PageBuilt]] = {}
         self._unbuilt: dict[int, int] = {}  # orders, by partition
@@ -103,16 +91,13 @@ class WorkerOrders:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
     async def built(self, given: SourceMessage) -> Built | None:
         """Order it and wait until it is built. None: a delete, or too large for an order: the caller builds it.
 
-        Raises:
-            OrderFailed: a worker could not build it. OrderRefused, WorkersAway. Retryable: no broker.
+        Raises: OrderFailed: a worker could not build it. OrderRefused, WorkersAway. Retryable: no broker.
         """
         change, whole = given.change, given.whole
         if whole is None or change.op == "delete":
@@ -142,7 +127,7 @@ class WorkerOrders:
         try:
             while True:
                 await self._patiently(scan)
-                await asyncio.sleep(self._hear_every)
+                await asyncio.sleep(READ_EVERY)
         except PagewireError as err:
             self._end(err)
         except Exception as err:  # else the callers would wait for ever
@@ -158,7 +143,7 @@ class WorkerOrders:
 
         async def step() -> None:
             await self._hear(scan)
-            if self._waiting and monotonic() - self._quiet_since > self._look_every:
+            if self._waiting and monotonic() - self._quiet_since > LOOK_EVERY:
                 await self._look()
 
         await patiently(step, pause)

@@ -19,7 +19,7 @@ from pipelines.ingest.documents.attachments import NOTHING, Attached
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.handlers import chunked, now
 from pipelines.ingest.index import apply_part
-from pipelines.ingest.ports import ChunkAddress, HeadConflict, PageStore, PartPosition
+from pipelines.ingest.ports import ChunkAddress, HeadConflict, PageStore
 from pipelines.runtime.bus import LogReader
 from pipelines.runtime.embedder import Embedder, Embedders
 from pipelines.runtime.errors import Permanent, SettingsError, WrongUse
@@ -29,7 +29,7 @@ from schemas.ingest import Chunker, PageChunks, PageEmbeddings
 from schemas.page import ChangeRef, PageChange, PageDocument
 
 
-class BatchedPageStore(PageStore):
+class BatchedPageStore:
     """An index for writing one batch, whose heads were read before; it need not be searchable in between."""
 
     def __init__(self, store: PageStore, heads: Mapping[str, Head], shown: Mapping[str, Head]) -> None:
@@ -37,14 +37,9 @@ class BatchedPageStore(PageStore):
         self._store = store
         self._heads = dict(heads)
         self._shown = shown
-
-    @property
-    def model(self) -> str:
-        return self._store.model
-
-    @property
-    def chunker(self) -> str:
-        return self._store.chunker
+        self.model, self.chunker = store.model, store.chunker
+        self.remove, self.regroup = store.remove, store.regroup
+        self.keep, self.kept, self.take, self.drop = store.keep, store.kept, store.take, store.drop
 
     async def heads(self, page_keys: Iterable[str]) -> Mapping[str, Head]:
         return {key: self._heads[key] for key in page_keys if key in self._heads}
@@ -61,26 +56,8 @@ class BatchedPageStore(PageStore):
         self._heads[part.change.page_key] = made  # its token is outdated; a conflicting write finds that out
         return written
 
-    async def remove(self, change: ChangeRef, chunks: Sequence[ChunkAddress]) -> None:
-        await self._store.remove(change, chunks)
-
-    async def keep(self, part: PageEmbeddings, place: PartPosition) -> None:
-        await self._store.keep(part, place)
-
-    async def kept(self, part: PageEmbeddings) -> Mapping[int, PartPosition]:
-        return await self._store.kept(part)
-
-    async def take(self, part: PageEmbeddings, number: int) -> PageEmbeddings:
-        return await self._store.take(part, number)
-
-    async def drop(self, part: PageEmbeddings, places: Mapping[int, PartPosition]) -> None:
-        await self._store.drop(part, places)
-
     async def strays(self, change: ChangeRef) -> Sequence[ChunkAddress]:
         return []  # the audit afterwards finds them
-
-    async def regroup(self, head: Head, change: ChangeRef | None, groups: Sequence[str] | None) -> bool:
-        return await self._store.regroup(head, change, groups)
 
     async def refresh(self) -> None:
         """Do nothing: no refresh during a rebuild."""

@@ -25,12 +25,11 @@ import structlog
 
 from pipelines.ingest.documents.attachments import Attachments
 from pipelines.ingest.embed import Embedding
-from pipelines.operate.rebuild.catch_up import CatchUp, IndexedWatermark, Report
-from pipelines.operate.rebuild.generations import History, history, unnoted
+from pipelines.operate.rebuild.catch_up import CatchUp, Report, indexed
+from pipelines.operate.rebuild.generations import GenerationStore, History, history, unnoted
 from pipelines.operate.rebuild.index_builder import IndexBuilder
 from pipelines.operate.rebuild.orders import WorkerOrders
 from pipelines.operate.rebuild.page_builder import BuildTarget
-from pipelines.operate.rebuild.ports import GenerationStore
 from pipelines.runtime.bus import Bus
 from pipelines.runtime.embedder import Embedders
 from pipelines.runtime.errors import PagewireError, Permanent, SettingsError
@@ -87,36 +86,19 @@ class Defaults:
     retry: RetryPolicy
 
 
+@dataclass(eq=False)
 class Rebuilder:
     """Changes the generations of one site. Hold the lease (`Rebuilds.lease`) meanwhile."""
 
-    def __init__(
-        self,
-        site: str,
-        defaults: Defaults,
-        store: GenerationStore,
-        embedders: Embedders,
-        bus: Bus,
-        attachments: Callable[[], Attachments],
-        barrier: IndexedWatermark,
-        report: Report = lambda _: None,
-        orders: Callable[[str], AbstractAsyncContextManager[WorkerOrders]] | None = None,
-    ) -> None:
-        """
-        Args:
-            attachments: makes the reader of attachments, which is closed afterwards.
-            report: receives the progress of a step.
-            orders: sends the pages of the index of this name to workers; default: this process builds them.
-        """
-        self._site = site
-        self._defaults = defaults
-        self._store = store
-        self._embedders = embedders
-        self._bus = bus
-        self._attachments = attachments
-        self._barrier = barrier
-        self._report = report
-        self._orders = orders
+    site: str
+    defaults: Defaults
+    store: GenerationStore
+    embedders: Embedders
+    bus: Bus
+    attachments: Callable[[], Attachments]  # makes the reader of attachments, which is closed afterwards
+    report: Report = lambda _: None
+    # Sends the pages of the index of this name to workers; None: this process builds them.
+    orders: Callable[[str], AbstractAsyncContextManager[WorkerOrders]] | None = None
 
     async def begin(
         self, source: RebuildSource, *, embedder: str | None = None, chunker: Chunker | None = None, fresh: bool = False
@@ -134,9 +116,9 @@ class Rebuilder:
             Unfinished: there is one with other options.
             SettingsError: the source does not allow these options.
         """
-        if self._orders is not None and source != "changes":
+        if self.orders is not None and source != "changes":
             raise SettingsError(f"--by workers sends them changes: it needs --from changes, not --from {source}")
-        known = await history(self._store, self._site)
+        known = await history(self.store, self.site)
         wanted = await self._wanted(known, source, embedder, chunker)
         if known.half_promoted is not None:
             finished = await self._finish_promotion(known.half_promoted)
@@ -151,14 +133,14 @@ class Rebuilder:
                 return rebuild if rebuild.index in known.indexes else await self._create(rebuild)
             else:
                 raise Unfinished(
-                    f"generation {rebuild.generation} of site {self._site} (from {rebuild.source}, {rebuild.model}, "
+                    f"generation {rebuild.generation} of site {self.site} (from {rebuild.source}, {rebuild.model}, "
                     f"{rebuild.chunker}) is not finished; go on with the same options, or delete it with --fresh"
                 )
         # 1 is the index that a site's first save makes.
-        numbers = [1, await self._store.rebuilds.last_generation(self._site)]
+        numbers = [1, await self.store.rebuilds.last_generation(self.site)]
         generation = max(numbers + [info.generation for info in known.indexes.values()]) + 1
         return await self._create(
-            wanted.model_copy(update={"generation": generation, "index": index_name(self._site, generation)})
+            wanted.model_copy(update={"generation": generation, "index": index_name(self.site, generation)})
         )
 
     async def is_as_wanted(
@@ -166,10 +148,9 @@ class Rebuilder:
     ) -> bool:
         """Whether the live index has the model, the chunker and the kind of index that `begin` would use.
 
-        Raises:
-            SettingsError.
+        Raises: SettingsError.
         """
-        known = await history(self._store, self._site)
+        known = await history(self.store, self.site)
         wanted = await self._wanted(known, source, embedder, chunker)
         if known.live is None or known.half_promoted is not None:
             return False
@@ -179,10 +160,9 @@ class Rebuilder:
     async def fill(self, rebuild: Rebuild) -> Rebuild:
         """Fill the candidate up to the end of its topic.
 
-        Raises:
-            WorkersAway, OrderRefused: with orders only. Retryable, as `CatchUp.to_end`.
+        Raises: WorkersAway, OrderRefused: with orders only. Retryable, as `CatchUp.to_end`.
         """
-        ordered = self._orders(rebuild.index) if self._orders is not None else nullcontext()
+        ordered = self.orders(rebuild.index) if self.orders is not None else nullcontext()
         async with ordered as orders, self._following(rebuild, orders) as follow:
             await follow.near()
             return await follow.note()
@@ -193,11 +173,10 @@ class Rebuilder:
         Args:
             audit: compares the index of this name with the log.
 
-        Raises:
-            NotVerified.
+        Raises: NotVerified.
         """
         async with self._following(rebuild) as follow:
-            await self._store.indexes.searchable(await self._info(rebuild))
+            await self.store.indexes.searchable(await self._info(rebuild))
             following = asyncio.create_task(follow.on_and_on(), name=f"follow-{rebuild.index}")
             auditing = asyncio.ensure_future(audit(rebuild.index))
             try:
@@ -224,7 +203,7 @@ class Rebuilder:
         """
         report = KeptGateReport(**found.model_dump(), against=against, at=datetime.now(UTC))
         kept = rebuild.model_copy(update={"gate": report})
-        await self._store.rebuilds.put(kept)
+        await self.store.rebuilds.put(kept)
         return kept
 
     async def promote(self, generation: int | None = None) -> Rebuild:
@@ -233,10 +212,9 @@ class Rebuilder:
         Args:
             generation: Default: the candidate.
 
-        Raises:
-            NotVerified, NothingThere. TooSlow: saves come faster than the candidate follows; nothing was changed.
+        Raises: NotVerified, NothingThere. TooSlow: saves come faster than the candidate follows; nothing was changed.
         """
-        known = await history(self._store, self._site)
+        known = await history(self.store, self.site)
         half = known.half_promoted
         if half is not None and generation in (None, half.generation):
             finished = await self._finish_promotion(half)
@@ -245,18 +223,17 @@ class Rebuilder:
         rebuild = self._promotable(known, generation)
         if rebuild.state == "building":
             raise NotVerified(
-                f"{rebuild.index} was not verified; `pagewire rebuild {self._site} --from {rebuild.source}` "
+                f"{rebuild.index} was not verified; `pagewire rebuild {self.site} --from {rebuild.source}` "
                 "with the options it was begun with goes on"
             )
-        return await self._make_live(rebuild, await self._store.indexes.now(self._site))
+        return await self._make_live(rebuild, await self.store.indexes.now(self.site))
 
     async def rollback(self) -> Rebuild:
         """Make the previous index live again, after bringing it up to date.
 
-        Raises:
-            NothingThere. TooSlow, as `promote`.
+        Raises: NothingThere. TooSlow, as `promote`.
         """
-        known = await history(self._store, self._site)
+        known = await history(self.store, self.site)
         if (half := known.half_promoted) is not None:
             finished = await self._finish_promotion(half)
             if half.state == "previous":
@@ -264,14 +241,14 @@ class Rebuilder:
         for rebuild in reversed(known.rebuilds):
             if rebuild.state == "previous" and rebuild.index in known.indexes:
                 return await self._make_live(rebuild, known.live)
-        raise NothingThere(f"site {self._site} has no previous index to roll back to")
+        raise NothingThere(f"site {self.site} has no previous index to roll back to")
 
     async def discard(self, generation: int) -> Rebuild:
         """Delete a generation. Raises: StillLive, NothingThere."""
-        known = await history(self._store, self._site)
+        known = await history(self.store, self.site)
         rebuild = self._numbered(known, generation)
         if rebuild.state == "live":
-            raise StillLive(f"generation {generation} of site {self._site} is live; it is not deleted")
+            raise StillLive(f"generation {generation} of site {self.site} is live; it is not deleted")
         await self._delete(rebuild, known)
         return rebuild
 
@@ -279,15 +256,15 @@ class Rebuilder:
         if generation is not None:
             rebuild = self._numbered(known, generation)
             if rebuild.state == "live":
-                raise StillLive(f"generation {generation} of site {self._site} is live already")
+                raise StillLive(f"generation {generation} of site {self.site} is live already")
             return rebuild
         for rebuild in reversed(known.rebuilds):
             if rebuild.state in ("building", "verified"):
                 return rebuild
         there = ", ".join(f"{rebuild.generation} ({rebuild.state})" for rebuild in known.rebuilds) or "none"
         raise NothingThere(
-            f"site {self._site} has no candidate; generations: {there}. "
-            f"`pagewire rebuild {self._site} --from changes` makes one"
+            f"site {self.site} has no candidate; generations: {there}. "
+            f"`pagewire rebuild {self.site} --from changes` makes one"
         )
 
     def _numbered(self, known: History, generation: int) -> Rebuild:
@@ -295,12 +272,12 @@ class Rebuilder:
             if rebuild.generation == generation:
                 return rebuild
         numbers = ", ".join(str(rebuild.generation) for rebuild in known.rebuilds) or "none"
-        raise NothingThere(f"site {self._site} has no generation {generation}; it has: {numbers}")
+        raise NothingThere(f"site {self.site} has no generation {generation}; it has: {numbers}")
 
     async def _make_live(self, new: Rebuild, old: IndexInfo | None) -> Rebuild:
         async with self._following(new) as follow:
             info = await self._info(new)
-            await self._store.indexes.searchable(info)
+            await self.store.indexes.searchable(info)
             await follow.near()
             if old is not None:
                 await self._note_replaced(old)
@@ -308,14 +285,14 @@ class Rebuilder:
             return await self._end_promotion(follow)
 
     async def _swap(self, old: IndexInfo | None, new: IndexInfo, follow: CatchUp) -> None:
-        indexes = self._store.indexes
+        indexes = self.store.indexes
         try:
             async with asyncio.timeout(SWAP_BEFORE):
                 if old is not None:
                     await indexes.hold(old, HOLD)
                 await follow.to_end()
                 await indexes.searchable(new)
-            await indexes.swap(self._site, new)
+            await indexes.swap(self.site, new)
         except TimeoutError as err:
             raise TooSlow(
                 f"{new.name} did not catch up within {SWAP_BEFORE:.0f} s; promote it at a quieter time"
@@ -333,27 +310,27 @@ class Rebuilder:
         # Changes written to the old index meanwhile have no receipt yet, and the index stage repeats them, unless
         # clocks differ too much. So follow the topic once more.
         await follow.to_end()
-        known = await history(self._store, self._site)
+        known = await history(self.store, self.site)
         others = [r for r in known.noted if r.state in ("live", "previous") and not known.is_live(r)]
         replaced = [rebuild for rebuild in others if rebuild.state == "live" and rebuild.index in known.indexes]
         for rebuild in others:
             if rebuild.index not in known.indexes or (replaced and rebuild not in replaced):
                 await self._delete(rebuild, known)
         for rebuild in replaced:
-            await self._store.rebuilds.put(rebuild.model_copy(update={"state": "previous"}))
+            await self.store.rebuilds.put(rebuild.model_copy(update={"state": "previous"}))
         return await follow.note(state="live", promoted_at=datetime.now(UTC))
 
     async def _note_replaced(self, old: IndexInfo) -> None:
         """Note the live index before the swap: afterwards it falls behind, and a rollback reads the missed changes."""
-        known = await history(self._store, self._site)
+        known = await history(self.store, self.site)
         before = next((rebuild for rebuild in known.noted if known.is_live(rebuild)), None) or unnoted(old)
-        update = {"state": "live", "follows": "changes", "offsets": await self._barrier.passed() or {}}
-        await self._store.rebuilds.put(before.model_copy(update=update))
+        update = {"state": "live", "follows": "changes", "offsets": await indexed(self.bus) or {}}
+        await self.store.rebuilds.put(before.model_copy(update=update))
 
     async def _delete(self, rebuild: Rebuild, known: History) -> None:
         if rebuild.index in known.indexes:
-            await self._store.indexes.discard(known.indexes[rebuild.index])
-        await self._store.rebuilds.forget(rebuild)
+            await self.store.indexes.discard(known.indexes[rebuild.index])
+        await self.store.rebuilds.forget(rebuild)
 
     async def _wanted(
         self, known: History, source: RebuildSource, embedder: str | None, chunker: Chunker | None
@@ -373,11 +350,11 @@ class Rebuilder:
                 )
             spec, model, dims = base.embedder, base.model, base.dims
         else:
-            made = await self._embedders.by_name(embedder or self._defaults.embedder)
+            made = await self.embedders.by_name(embedder or self.defaults.embedder)
             spec, model, dims = made.spec, made.fingerprint, made.dims
         now = datetime.now(UTC)
         return Rebuild(
-            site=self._site,
+            site=self.site,
             generation=1,
             index="",
             source=source,
@@ -385,8 +362,8 @@ class Rebuilder:
             embedder=spec,
             model=model,
             dims=dims,
-            chunker=(chunker or self._defaults.chunker).fingerprint,
-            shared=self._store.indexes.shares(self._site),
+            chunker=(chunker or self.defaults.chunker).fingerprint,
+            shared=self.store.indexes.shares(self.site),
             created_at=now,
             updated_at=now,
         )
@@ -396,9 +373,9 @@ class Rebuilder:
         blank: dict[str, object] = {"state": "building", "offsets": {}, "done": 0, "pages": 0, "chunks": 0}
         tally: dict[str, object] = {"embedded": 0, "remade": 0, "failures": 0, "failed": (), "gate": None}
         rebuild = rebuild.model_copy(update=blank | tally)
-        await self._store.rebuilds.put(rebuild)
-        await self._store.indexes.create(
-            self._site,
+        await self.store.rebuilds.put(rebuild)
+        await self.store.indexes.create(
+            self.site,
             rebuild.generation,
             rebuild.embedder,
             rebuild.model,
@@ -410,33 +387,33 @@ class Rebuilder:
         return rebuild
 
     async def _info(self, rebuild: Rebuild) -> IndexInfo:
-        for info in await self._store.indexes.generations(self._site):
+        for info in await self.store.indexes.generations(self.site):
             if info.name == rebuild.index:
                 return info
-        raise NothingThere(f"index {rebuild.index} is gone; `pagewire discard {self._site} {rebuild.generation}`")
+        raise NothingThere(f"index {rebuild.index} is gone; `pagewire discard {self.site} {rebuild.generation}`")
 
     @asynccontextmanager
     async def _following(self, rebuild: Rebuild, orders: WorkerOrders | None = None) -> AsyncIterator[CatchUp]:
         """Store the offsets in any case, if Elasticsearch answers."""
         info = await self._info(rebuild)
-        target = BuildTarget.of(info, self._embedders)
+        target = BuildTarget.of(info, self.embedders)
         async with (
-            self._bus.reader(CHANGES) as changes,
-            self._bus.scan(TOPIC[rebuild.follows]) as scan,
-            aclosing(self._attachments()) as attachments,
+            self.bus.reader(CHANGES) as changes,
+            self.bus.scan(TOPIC[rebuild.follows]) as scan,
+            aclosing(self.attachments()) as attachments,
         ):
             builder = IndexBuilder(
                 rebuild.follows,
                 target,
-                self._store.pages.at(info),
-                self._store.pages,
-                Embedding(self._embedders, self._store.pages),
+                self.store.pages.at(info),
+                self.store.pages,
+                Embedding(self.embedders, self.store.pages),
                 changes,
                 attachments.read,
-                self._defaults.retry,
+                self.defaults.retry,
                 orders,
             )
-            follow = CatchUp(rebuild, scan, builder, self._store.rebuilds.put, self._report)
+            follow = CatchUp(rebuild, scan, builder, self.store.rebuilds.put, self.report)
             try:
                 yield follow
             except BaseException:

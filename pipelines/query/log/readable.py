@@ -3,16 +3,22 @@
 A question that was asked with access groups may have found pages that not everybody may read. Their ids, titles and
 addresses are shown to those alone who may read the pages today: the live index decides, as it does for the list of
 pages. Of a page that is gone this is unknown, so it is not shown.
+
+The question log as a table, for spreadsheets, and as lines of JSON, for programs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+import csv
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from io import StringIO
+from typing import Any
 
 from pipelines.query.log.ports import GroupableQuestion, QuestionReader
-from schemas.outcome import LoggedQuestion, QuestionFilter, QuestionList
+from schemas.outcome import LoggedQuestion, QuestionFilter, QuestionList, QuestionRow
+from text.spreadsheets import guarded
 
 PageName = tuple[str, str]  # id and language
 
@@ -76,3 +82,40 @@ class ReadableQuestions:
 def _cleared(question: LoggedQuestion, allowed: frozenset[PageName]) -> LoggedQuestion:
     hits = tuple(hit for hit in question.outcome.hits if (hit.page_id, hit.lang) in allowed)
     return question.model_copy(update={"outcome": question.outcome.model_copy(update={"hits": hits})})
+
+
+COLUMNS = tuple(QuestionRow.model_fields)
+PAGE = 1_000  # questions read at once
+
+
+async def pages(reader: QuestionReader, site: str, wanted: QuestionFilter) -> AsyncGenerator[QuestionList, None]:
+    """All questions that fit, a list at a time; the first also where there are none. Raises: Retryable."""
+    after = None
+    while True:
+        page = await reader.find(site, wanted, PAGE, after)
+        yield page
+        after = page.next
+        if after is None:
+            return
+
+
+def csv_lines(rows: Iterable[QuestionRow], *, header: bool) -> str:
+    """RFC 4180, times in ISO 8601. Before what would be a formula stands an apostrophe."""
+    written = StringIO()
+    writer = csv.writer(written)
+    if header:
+        writer.writerow(COLUMNS)
+    for row in rows:
+        values = row.model_dump(mode="json")
+        writer.writerow(_cell(values[name]) for name in COLUMNS)
+    return written.getvalue()
+
+
+def ndjson_lines(rows: Iterable[QuestionRow]) -> str:
+    return "".join(f"{row.model_dump_json()}\n" for row in rows)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, list):
+        value = " ".join(value)
+    return guarded(value) if isinstance(value, str) else value

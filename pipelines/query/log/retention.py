@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
@@ -26,6 +27,7 @@ logger = structlog.get_logger(__name__)
 PAUSE = 3_600.0  # seconds between sweeps: retention is counted in days
 
 
+@dataclass(eq=False)
 class Retention:
     """Deletes what is too old. One per worker.
 
@@ -34,27 +36,17 @@ class Retention:
         now: what time it is for Elasticsearch: a worker whose clock is wrong must not delete anything early.
     """
 
-    def __init__(
-        self,
-        sites: Mapping[str, Site],
-        outcomes: Expiring,
-        conversations: Expiring,
-        runs: Expiring,
-        handovers: Expiring,
-        now: Callable[[], Awaitable[datetime]],
-        expire_audit_log: Callable[[datetime], Awaitable[object]],
-        audit_log_days: int,
-        texts: TextStore,
-    ) -> None:
-        self._sites = sites
-        self._outcomes = outcomes
-        self._conversations = conversations
-        self._runs = runs
-        self._handovers = handovers
-        self._now = now
-        self._expire_audit_log = expire_audit_log
-        self._audit_log_days = audit_log_days
-        self._texts = texts
+    sites: Mapping[str, Site]
+    outcomes: Expiring
+    conversations: Expiring
+    runs: Expiring
+    handovers: Expiring
+    now: Callable[[], Awaitable[datetime]]
+    expire_audit_log: Callable[[datetime], Awaitable[object]]
+    audit_log_days: int
+    texts: TextStore
+
+    def __post_init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -69,26 +61,26 @@ class Retention:
 
     async def sweep(self) -> None:
         """Delete what is too old now. Raises: Retryable."""
-        now = await self._now()
+        now = await self.now()
         said, talked = await self._limits(now)
         gone = {
-            "outcomes": await self._outcomes.expire(said),
-            "conversations": await self._conversations.expire(talked),
+            "outcomes": await self.outcomes.expire(said),
+            "conversations": await self.conversations.expire(talked),
             # Cases may be visitors' questions, too, and a run has their words.
-            "evaluations": await self._runs.expire(said),
-            "handovers": await self._handovers.expire(talked),
+            "evaluations": await self.runs.expire(said),
+            "handovers": await self.handovers.expire(talked),
         }
         for site in sorted({site for counts in gone.values() for site in counts}):
             logger.info("expired", site=site, **{what: counts.get(site, 0) for what, counts in gone.items()})
-        if acts := await self._expire_audit_log(now - timedelta(days=self._audit_log_days)):
+        if acts := await self.expire_audit_log(now - timedelta(days=self.audit_log_days)):
             logger.info("expired", audit_log=acts)
 
     async def _limits(self, now: datetime) -> tuple[Mapping[str, datetime], Mapping[str, datetime]]:
         """Of each site, before when outcomes and conversations are too old."""
         said, talked = {}, {}
-        changed = await self._texts.changed("privacy", PRIVACY)
-        for name, site in self._sites.items():
-            versions = await self._texts.versions(name, "privacy", PRIVACY) if name in changed else ()
+        changed = await self.texts.changed("privacy", PRIVACY)
+        for name, site in self.sites.items():
+            versions = await self.texts.versions(name, "privacy", PRIVACY) if name in changed else ()
             kept = deleted_by(versions, filed_rules(site), now)
             if kept is None:
                 logger.warning("what a site keeps cannot be read here: nothing of it is deleted", site=name)

@@ -10,7 +10,7 @@ import pytest
 
 from adapters.elastic.client import DocumentRefused, ElasticsearchDown
 from adapters.elastic.kept import KeptIndex, kept_indexes, newer_conversation, newer_example, whole_question
-from pipelines.operate.backup.ports import BackupDocument, PutBack
+from pipelines.operate.backup.manifest import BackupDocument, PutBack
 
 MONDAY, TUESDAY = "2026-05-04T12:00:00+00:00", "2026-05-05T12:00:00+00:00"
 ASKED = {"site": "town", "request_id": "r1", "asked_at": MONDAY, "question": "When?", "rephrased": "When open?"}

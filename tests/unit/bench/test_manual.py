@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import manual
+from bench import corpora as manual
 from bench.visitors import LANGUAGES, MANUAL, Case, cases, part_of, unfounded
 from schemas.page import PageDocument
 
@@ -37,10 +37,10 @@ def test_a_page_is_its_title_and_body_without_the_theme(tmp_path: Path) -> None:
     output = "package/docs/output/"
     others = ["package/README.md", "package/docs/content/npm-ci.md", f"{output}configuring-npm/npm-json.html"]
     tarball = packed(tmp_path, f"{output}commands/npm-prune.html", *others)
-    (document,) = manual.read(tarball, "https://manual.example")
+    (document,) = manual.packed_documents(tarball, "https://manual.example")
     page = PageDocument.model_validate(document)
     assert (page.id, page.title, page.url) == ("npm-prune", "npm-prune", "https://manual.example/en/npm-prune")
-    seen = " ".join(manual.text(document).split())
+    seen = " ".join(manual.manual_text(document).split())
     assert seen == "npm-prune Remove extraneous packages Description Removes node_modules nobody needs."
 
 
@@ -50,7 +50,7 @@ def test_another_package_than_the_one_that_was_read_is_refused(tmp_path: Path, m
 
     monkeypatch.setattr(subprocess, "run", pack)
     with pytest.raises(manual.OtherManual):
-        list(manual.documents("https://manual.example"))
+        list(manual.manual_documents("https://manual.example"))
 
 
 def test_a_fact_that_a_right_page_lacks_is_named() -> None:

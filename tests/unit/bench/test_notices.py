@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.notices import Notice, notices
+from bench.fidelity import Notice, notices
 
 
 def test_a_notice_and_its_cuts() -> None:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from bench import gate, gate_sites, quality
+from bench.corpora import Article, Asked, Corpus
 from bench.gate_sites import Kind, Sample
 from bench.quality import Judged
 from bench.website import KeptVectors
-from bench.xquad import Article, Asked, Corpus
 from pipelines.runtime.errors import SettingsError
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.sparse_embedder import FakeSparseEmbedder

@@ -15,8 +15,7 @@ from typer.testing import CliRunner, Result
 from cli.main import app
 from pipelines.operate.backup.backup import About, Stock, back_up
 from pipelines.operate.backup.folder import BackupFolder
-from pipelines.operate.backup.manifest import IndexFacts, Manifest, PartName
-from pipelines.operate.backup.ports import BackupProgress
+from pipelines.operate.backup.manifest import BackupProgress, IndexFacts, Manifest, PartName
 from pipelines.operate.backup.restore import Restored
 from pipelines.runtime.indexes import IndexInfo
 from tests.backups import Town

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from cli import bars
-from cli.bars import EVERY, Bars
+from cli import output as bars
+from cli.output import EVERY, Bars
 
 
 def test_in_a_file_there_is_a_line_now_and_then_and_one_at_the_end(

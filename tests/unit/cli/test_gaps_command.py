@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cli import gaps
+from cli import question_log
 from pipelines.query.log.gaps import Period
 from schemas.gaps import GapCounts, GapPage, GapQuestion, GapReport, QuestionGroup
 from tests.asking import NOON
@@ -39,7 +39,7 @@ def made(*groups: QuestionGroup, **more: Any) -> GapReport:
 
 
 def printed(capsys: pytest.CaptureFixture[str], report: GapReport, *, every: bool = False) -> str:
-    gaps._print(report, every=every)
+    question_log._print_gaps(report, every=every)
     return capsys.readouterr().out
 
 
@@ -69,7 +69,7 @@ def test_a_group_is_a_line_with_its_trend_samples_and_pages(capsys: pytest.Captu
     ],
 )
 def test_where_a_group_goes(more: dict[str, Any], every: bool, expected: str) -> None:
-    assert gaps._trend(group("Dogs?", **more), every=every) == expected
+    assert question_log._trend(group("Dogs?", **more), every=every) == expected
 
 
 def test_nothing_asked_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

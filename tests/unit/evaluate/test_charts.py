@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from pipelines.evaluate import charts
+from pipelines.evaluate.experiments import page as charts
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from pipelines.query.log.kept_reports import UnderWay
+from pipelines.query.log.gap_reports import UnderWay
 from schemas.gaps import GapReport
 from schemas.outcome import Outcome, OutcomeEvent
 from tests.asking import NOON

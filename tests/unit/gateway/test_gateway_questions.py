@@ -103,7 +103,7 @@ async def test_a_wrong_filter_is_refused(client: httpx.AsyncClient, query: str, 
 async def test_a_spreadsheet_has_all_of_them_and_no_formulas(
     client: httpx.AsyncClient, fakes: FakePorts, query: str, accept: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipelines.query.log.listing.PAGE", 2)
+    monkeypatch.setattr("pipelines.query.log.readable.PAGE", 2)
     await logged(fakes, 1, outcome(question='=HYPERLINK("http://evil.example";"When?")'))
     await logged(fakes, 2, outcome(1, question='He said "now",\nthen left'))
     await logged(fakes, 3, outcome(2, question="Größe?"))
@@ -123,7 +123,7 @@ async def test_a_spreadsheet_has_all_of_them_and_no_formulas(
 async def test_programs_have_all_of_them_a_line_each(
     client: httpx.AsyncClient, fakes: FakePorts, query: str, accept: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipelines.query.log.listing.PAGE", 2)
+    monkeypatch.setattr("pipelines.query.log.readable.PAGE", 2)
     for n in range(3):
         await logged(fakes, n, outcome(n, question="=1+1\nWhen?"))
     answer = await client.get(f"{QUESTIONS}{query}", headers={"Accept": accept})

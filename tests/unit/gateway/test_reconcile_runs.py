@@ -12,7 +12,7 @@ from connectors.cms import sync as syncing
 from connectors.cms.sources import NoSource
 from connectors.cms.sync import AlreadyRunning
 from gateway.reconcile_runs import ReconcileRuns
-from pipelines.operate.connector_runs import ConnectorRuns
+from pipelines.operate.states import ConnectorRuns
 from pipelines.runtime.errors import UnknownSite
 from schemas.connector_run import ConnectorRun
 from tests.connecting import SITE, Log

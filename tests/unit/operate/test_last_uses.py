@@ -7,9 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pipelines.operate import last_uses
-from pipelines.operate.connector_runs import ConnectorRuns
-from pipelines.operate.last_uses import LastUses, of_key
+from pipelines.operate import states
+from pipelines.operate.states import ConnectorRuns, LastUses, of_key
 from pipelines.runtime.errors import Retryable
 from schemas.connector_run import RunKind
 from tests.fakes.stores import FakeStates
@@ -60,7 +59,7 @@ async def test_a_late_gateway_puts_nothing_back(world: World) -> None:
 
 
 async def test_what_cannot_be_written_is_written_later(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(last_uses, "FLUSH", 0.001)
+    monkeypatch.setattr(states, "FLUSH", 0.001)
     gateway = world.gateway()
     world.states.error = Retryable("Elasticsearch is away")
     await gateway.start()

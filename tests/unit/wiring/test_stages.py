@@ -34,11 +34,12 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Stage]:
         given.extend(stages)
         return 0
 
-    async def start(switch: ChatSwitches) -> None:
-        """It would look at once."""
+    async def look(switch: ChatSwitches) -> bool:
+        """At the start; it would ask a server."""
+        return False
 
     monkeypatch.setattr(stages, "run_stages", run)
-    monkeypatch.setattr(ChatSwitches, "start", start)
+    monkeypatch.setattr(ChatSwitches, "look", look)
     return given
 
 

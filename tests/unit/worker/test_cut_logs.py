@@ -8,7 +8,7 @@ from typing import cast
 from aiokafka import TopicPartition
 from structlog.testing import capture_logs
 
-from pipelines.operate.cut_logs import REPAIR, SAVE_AGAIN
+from pipelines.operate.status import REPAIR, SAVE_AGAIN
 from pipelines.runtime.bus import Producer
 from pipelines.runtime.errors import Retryable
 from schemas.base import Message

@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pipelines.operate import site_runs
-from pipelines.operate.audit.repair import AuditRunning
-from pipelines.operate.audit.runs import AuditOrder, AuditRun, AuditRuns
+from pipelines.operate.audit.repair import AuditOrder, AuditRun, AuditRunning, AuditRuns
 from pipelines.operate.site_runs import LEASE
 from pipelines.runtime.errors import Retryable
 from schemas.base import Wire

@@ -17,11 +17,16 @@ from hypothesis import strategies as st
 from pipelines.ingest.accept import newer
 from pipelines.operate.backup import backup as backup_module
 from pipelines.operate.backup.backup import About, LogChanged, Stock, back_up
-from pipelines.operate.backup.folder import BackupDamaged, BackupFolder, BackupThere, NoBackup, PartWriter
-from pipelines.operate.backup.manifest import CHANGES, record_line, record_of
+from pipelines.operate.backup.folder import (
+    BackupDamaged,
+    BackupFolder,
+    BackupStopped,
+    BackupThere,
+    NoBackup,
+    PartWriter,
+)
+from pipelines.operate.backup.manifest import CHANGES, BackupProgress, record_line, record_of
 from pipelines.operate.backup.newest import Newest, change_of
-from pipelines.operate.backup.off_loop import BackupStopped
-from pipelines.operate.backup.ports import BackupProgress
 from pipelines.operate.backup.restore import OtherSites, Restored, wanted
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Headers, Record

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from pipelines.operate.backup.ports import BackupDocument, PutBack
-from pipelines.operate.backup.switches import KeptSwitches, SwitchesChanged
+from pipelines.operate.backup.manifest import BackupDocument, PutBack
+from pipelines.operate.chat_switches import KeptSwitches, SwitchesChanged
 from pipelines.operate.states import Kind, State
 from schemas.base import Wire
 from schemas.chat_switch import ChatSwitch

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.ingest.accept import reference
-from pipelines.operate.dead_letters.edit import BadValue, checked
-from pipelines.operate.dead_letters.view import MAX_TEXT, compare, detail, page_of_key, summary
+from pipelines.operate.dead_letters.view import MAX_TEXT, BadValue, checked, compare, detail, page_of_key, summary
 from pipelines.runtime.dead_letters import UnreadableLetter
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record

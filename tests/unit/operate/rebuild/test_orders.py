@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 
 from pipelines.ingest.accept import reference
+from pipelines.operate.rebuild import orders as module
 from pipelines.operate.rebuild.orders import IN_VAIN, OrderFailed, OrderRefused, WorkerOrders, WorkersAway
 from pipelines.operate.rebuild.page_builder import Built, SourceMessage
 from pipelines.runtime.bus import Bus, Producer
@@ -109,15 +110,15 @@ class Workers:
         if found := self.results[(since or {}).get(0, 0) : until[0]]:
             yield found
 
-    def ordering(self, retry_for: float = 60.0, look_every: float = 60.0) -> WorkerOrders:
-        return WorkerOrders(
-            INDEX,
-            cast(Producer, self),
-            cast(Bus, self),
-            RetryPolicy(1, retry_for, first_wait=0.001),
-            hear_every=0.001,
-            look_every=look_every,
-        )
+    def ordering(self, retry_for: float = 60.0) -> WorkerOrders:
+        policy = RetryPolicy(1, retry_for, first_wait=0.001)
+        return WorkerOrders(INDEX, cast(Producer, self), cast(Bus, self), policy)
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "READ_EVERY", 0.001)
+    monkeypatch.setattr(module, "LOOK_EVERY", 60.0)
 
 
 async def test_a_page_is_built_when_a_worker_says_so() -> None:
@@ -218,9 +219,12 @@ async def test_without_a_worker_nothing_is_begun() -> None:
 @pytest.mark.parametrize(
     ("members", "lag", "said"), [(0, 20, "no worker runs the stage"), (2, 0, "said nothing of 1 pages")]
 )
-async def test_when_nobody_is_at_work_any_more_everybody_who_waits_is_told(members: int, lag: int, said: str) -> None:
+async def test_when_nobody_is_at_work_any_more_everybody_who_waits_is_told(
+    members: int, lag: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOK_EVERY", 0.0)
     workers = Workers(lambda order: None)
-    async with workers.ordering(look_every=0.0) as orders:
+    async with workers.ordering() as orders:
         waiting = asyncio.create_task(orders.built(given()))
         while workers.looks < 2 * IN_VAIN:  # noqa: ASYNC110  # at work, and slow
             await asyncio.sleep(0)

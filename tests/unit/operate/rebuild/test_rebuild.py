@@ -12,10 +12,9 @@ import pytest
 from pipelines.evaluate.quality_gate import verdict
 from pipelines.ingest.documents.attachments import Attachments
 from pipelines.operate.rebuild import rebuild as module
-from pipelines.operate.rebuild.generations import generations, unnoted
+from pipelines.operate.rebuild.generations import GenerationStore, generations, unnoted
 from pipelines.operate.rebuild.index_builder import BuildTally, IndexBuilder
 from pipelines.operate.rebuild.page_builder import SourceMessage
-from pipelines.operate.rebuild.ports import GenerationStore
 from pipelines.operate.rebuild.rebuild import Defaults, Rebuilder, TooSlow
 from pipelines.runtime.bus import Bus
 from pipelines.runtime.embedder import Embedders
@@ -129,9 +128,6 @@ class Town:
         for offset in range((since or {}).get(0, 0), until[0]):
             yield [Record("cms.changes", 0, offset, b"town:en:fees", b"")]
 
-    async def passed(self) -> dict[int, int] | None:
-        return PASSED
-
     async def __aenter__(self) -> Town:
         return self
 
@@ -174,6 +170,11 @@ class FakeBuilder(IndexBuilder):
 def town(monkeypatch: pytest.MonkeyPatch) -> Town:
     town = Town()
     monkeypatch.setattr(module, "IndexBuilder", lambda *_: FakeBuilder(town))
+
+    async def indexed(bus: Bus) -> dict[int, int]:
+        return PASSED
+
+    monkeypatch.setattr(module, "indexed", indexed)
     return town
 
 
@@ -181,7 +182,7 @@ def town(monkeypatch: pytest.MonkeyPatch) -> Town:
 def rebuilder(town: Town) -> Rebuilder:
     defaults = Defaults("fake", CHUNKER, RetryPolicy(tries=1, retry_for=0.0))
     return Rebuilder(
-        "town", defaults, town.store, cast(Embedders, None), cast(Bus, town), lambda: cast(Attachments, town), town
+        "town", defaults, town.store, cast(Embedders, None), cast(Bus, town), lambda: cast(Attachments, town)
     )
 
 
@@ -211,7 +212,7 @@ async def test_what_is_live_may_be_as_wanted_already(
         async def by_name(self, spec: str) -> SimpleNamespace:
             return SimpleNamespace(spec=spec, fingerprint="fake-8", dims=8)
 
-    rebuilder._embedders = cast(Embedders, Configured())
+    rebuilder.embedders = cast(Embedders, Configured())
     town.sharing = sharing
     town.notes = {OLD.name: unnoted(OLD).model_copy(update={"state": "live"})}
     assert await rebuilder.is_as_wanted(source, chunker=chunker) is is_it

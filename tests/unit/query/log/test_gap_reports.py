@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from adapters.elastic.client import ElasticsearchDown
-from pipelines.query.log import gap_reports, kept_reports
-from pipelines.query.log.gap_reports import GapReports
+from pipelines.query.log import gap_reports
+from pipelines.query.log.gap_reports import GapReports, UnderWay
 from pipelines.query.log.grouping import Numbers, grouped
-from pipelines.query.log.kept_reports import UnderWay
 from pipelines.runtime.embedder import Matrix32
 from schemas.gaps import GapReport
 from schemas.outcome import Outcome, OutcomeEvent
@@ -126,7 +125,7 @@ async def test_a_report_is_kept_for_a_while(town: Town, monkeypatch: pytest.Monk
     await town.asked(2, "A sauna?")
     assert await town.report() is first
     assert (await town.report(31)).counts.asked == 2  # another one
-    monkeypatch.setattr(kept_reports, "KEPT", -1.0)
+    monkeypatch.setattr(gap_reports, "KEPT", -1.0)
     assert (await town.report()).counts.asked == 2
 
 

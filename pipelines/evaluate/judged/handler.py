@@ -27,8 +27,8 @@ from pipelines.evaluate.judged.claims import Faithfulness
 from pipelines.evaluate.judged.judge import FIRST_PAUSE, EvaluationJudge, JudgeModel, JudgingBudget, Written
 from pipelines.evaluate.judged.measure import JudgedMeasure, fingerprint
 from pipelines.evaluate.judged.registry import ContextRelevancy
-from pipelines.evaluate.live.allowance import CLOCK_SKEW, SampleAllowance, chosen, chosen_again, readable
-from pipelines.evaluate.measures import AnswerPassage, Observed
+from pipelines.evaluate.judged.sampling import CLOCK_SKEW, SampleAllowance, chosen, chosen_again, readable
+from pipelines.evaluate.measures import Observed, passages_of
 from pipelines.runtime.bus import LogReader
 from pipelines.runtime.errors import Kind, PagewireError
 from pipelines.runtime.metrics import JUDGED_ANSWERS, JUDGED_FIGURES
@@ -205,16 +205,10 @@ def material(event: OutcomeEvent, outcome: Outcome, end: Answered) -> tuple[Case
         at=outcome.asked_at,
         answer=outcome.answer or "",
         grade=outcome.grade,
-        sources=_passages(end),
+        sources=passages_of(end.sources),
         ms=0.0,
     )
     return case, observed
-
-
-def _passages(end: Answered) -> Sequence[AnswerPassage]:
-    return tuple(
-        AnswerPassage(page=each.page_id, lang=each.lang, text=each.text, cited=each.cited) for each in end.sources
-    )
 
 
 def _count(site: str, verdict: Verdict) -> None:

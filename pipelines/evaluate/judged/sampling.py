@@ -61,8 +61,7 @@ class SampleAllowance:
     async def admit(self, event: OutcomeEvent, asked_at: datetime, limit: int, *, twice: bool = False) -> Admission:
         """Whether an answer may be judged, and as often as is wanted; then it is counted until it is `left`.
 
-        Raises:
-            Retryable.
+        Raises: Retryable.
         """
         place = event.site, asked_at.astimezone(UTC).date()
         if self._spent.get(place, 0) >= limit:

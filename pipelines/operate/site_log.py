@@ -21,9 +21,19 @@ from typing import TypeVar
 
 import structlog
 
-from pipelines.operate.places.ports import Covered, NotedRange, Places
-from pipelines.operate.places.spans import Run, count, holds, runs_of, spans_for, union, within
-from pipelines.runtime.bus import BrokerView, LogReader, LogScan, PickingBus, PickingScan
+from pipelines.operate.record_places import (
+    Covered,
+    NotedRange,
+    Places,
+    Run,
+    count,
+    holds,
+    runs_of,
+    spans_for,
+    union,
+    within,
+)
+from pipelines.runtime.bus import LogScan, PickingBus, PickingScan
 from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.record import Record
 from schemas.base import is_site_id
@@ -56,12 +66,7 @@ class SiteLog:
         self._site = site
         self._prefix = f"{site}:".encode()
         self._noting: asyncio.Task[None] | None = None
-
-    async def begins(self) -> dict[int, int]:
-        return await self._scan.begins()
-
-    async def ends(self) -> dict[int, int]:
-        return await self._scan.ends()
+        self.begins, self.ends = scan.begins, scan.ends
 
     async def read(
         self, *, since: Mapping[int, int] | None = None, until: Mapping[int, int]
@@ -69,8 +74,7 @@ class SiteLog:
         """All records of the site from `since` (default: the oldest kept) up to, not including, `until`, in order per
         partition; other sites' records may be among them.
 
-        Raises:
-            Retryable: the broker does not answer.
+        Raises: Retryable: the broker does not answer.
         """
         since = since or {}
         topic, covered = await self._known()
@@ -282,15 +286,7 @@ class SiteBus:
         self._bus = bus
         self._places = places
         self._site = site
-
-    def name(self, topic: Topic) -> str:
-        return self._bus.name(topic)
-
-    def reader(self, topic: Topic) -> AbstractAsyncContextManager[LogReader]:
-        return self._bus.reader(topic)
+        self.name, self.reader, self.view = bus.name, bus.reader, bus.view
 
     def scan(self, topic: Topic) -> AbstractAsyncContextManager[LogScan]:
         return site_log(self._bus.scan(topic), self._places, self._site)
-
-    def view(self) -> AbstractAsyncContextManager[BrokerView]:
-        return self._bus.view()

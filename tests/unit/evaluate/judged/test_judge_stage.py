@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
+from pipelines.evaluate.judged.handler import MEASURES, InLine, Named, begin_counting, judge_handler
 from pipelines.evaluate.judged.measure import fingerprint
-from pipelines.evaluate.live.allowance import SampleAllowance
-from pipelines.evaluate.live.handler import MEASURES, InLine, Named, begin_counting, judge_handler
+from pipelines.evaluate.judged.sampling import SampleAllowance
 from pipelines.query.log.handler import verdict_handler
 from pipelines.query.ports import BadRequest, ContentFiltered, ModelDenied, ModelDown, RateLimited
 from pipelines.runtime.dead_letters import kind_of

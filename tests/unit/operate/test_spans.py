@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.operate.places.spans import SEEK, count, holds, runs_of, spans_for, union, within
+from pipelines.operate.record_places import SEEK, count, holds, runs_of, spans_for, union, within
 
 offsets = st.sets(st.integers(0, 3_000), max_size=60).map(sorted)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.evaluate.live.allowance import chosen, chosen_again, readable
+from pipelines.evaluate.judged.sampling import chosen, chosen_again, readable
 from schemas.outcome import Outcome, OutcomeEvent
 from tests.asking import NOON
 

@@ -13,9 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from adapters.elastic.client import ElasticsearchDown
-from pipelines.operate.places import site_log, spans
-from pipelines.operate.places.ports import Covered, NotedRange
-from pipelines.operate.places.site_log import SiteLog
+from pipelines.operate import record_places, site_log
+from pipelines.operate.record_places import Covered, NotedRange
+from pipelines.operate.site_log import SiteLog
 from pipelines.runtime.record import Record
 from tests.fakes.pages import FakePlaces
 
@@ -126,7 +126,7 @@ def soon() -> Iterator[None]:
         patch.setattr(site_log, "LEAST", 2)
         patch.setattr(site_log, "TOGETHER", 3)
         patch.setattr(site_log, "BATCH", 2)
-        patch.setattr(spans, "SEEK", 1)
+        patch.setattr(record_places, "SEEK", 1)
         yield
 
 

@@ -11,31 +11,25 @@ from functools import partial
 from itertools import islice
 from typing import ParamSpec, TypeVar
 
-from pipelines.runtime.errors import Permanent
-
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class BackupStopped(Permanent):
-    """The folder, or the temporary database beside it, cannot be written: a full disk, a missing right."""
-
-    code = "backup-stopped"
 
 
 class OffLoop:
     """`async with off_loop() as aside: await aside.call(function, ...)`."""
 
-    def __init__(self, thread: ThreadPoolExecutor) -> None:
+    def __init__(self, thread: ThreadPoolExecutor, stopped: Callable[[Exception], Exception]) -> None:
+        """`stopped`: the error to raise where the disk or the database fails."""
         self._thread = thread
+        self._stopped = stopped
 
     async def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Raises: BackupStopped. What the function raises."""
+        """Raises: `stopped`. What the function raises."""
         work = partial(function, *args, **kwargs)
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except (OSError, sqlite3.Error) as err:
-            raise BackupStopped(f"the backup cannot be written: {err}") from err
+            raise self._stopped(err) from err
 
     def later(self, function: Callable[[], object]) -> None:
         """Call this after the thread's current work, without waiting for it."""
@@ -61,10 +55,10 @@ class OffLoop:
 
 
 @asynccontextmanager
-async def off_loop() -> AsyncIterator[OffLoop]:
-    """The exit waits for the thread's current work."""
-    thread = ThreadPoolExecutor(1, "backup")
+async def off_loop(stopped: Callable[[Exception], Exception]) -> AsyncIterator[OffLoop]:
+    """The exit waits for the thread's current work, and other tasks go on meanwhile."""
+    thread = ThreadPoolExecutor(1, "off-loop")
     try:
-        yield OffLoop(thread)
+        yield OffLoop(thread, stopped)
     finally:
-        thread.shutdown(wait=True)
+        await asyncio.to_thread(thread.shutdown)

@@ -1,1 +1,0 @@
-"""The judge stage: a sample of what visitors are answered, judged while the site runs."""

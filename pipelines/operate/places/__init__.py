@@ -1,1 +1,0 @@
-"""Places: offsets of one site's records in a topic of all sites, so that a reader reads only these."""
