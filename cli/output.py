@@ -17,8 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pipelines.runtime.errors import PagewireError, Retryable, UnknownSite, WrongUse
-from pipelines.runtime.near_names import did_you_mean
+from pipelines.runtime.errors import PagewireError, Retryable, UnknownSite, WrongUse, did_you_mean
 from schemas.base import problems
 
 NOT_SO = 1  # the thing asked for is not so

@@ -18,13 +18,12 @@ import structlog
 import yaml
 
 from connectors.cms.fetching import FetchRefused, SafeFetch, checked
+from connectors.settings import OpenApiTools, PythonTool, SiteTool
 from connectors.tools.openapi import BadDocument, Operation, operations
 from connectors.tools.rest import RestTool
-from connectors.tools.settings import OpenApiTools, PythonTool, SiteTool
 from connectors.tools.threads import InThread
 from pipelines.query.answer.tools.registry import Tool
-from pipelines.runtime.errors import PagewireError, SettingsError
-from pipelines.runtime.near_names import some_of
+from pipelines.runtime.errors import PagewireError, SettingsError, some_of
 
 log = structlog.get_logger(__name__)
 

@@ -16,7 +16,7 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from pydantic import SecretStr
 
 from gateway.app import create_app
-from gateway.conversations import conversations
+from gateway.chat import conversations
 from gateway.edge import gauges
 from gateway.edge.at_once import AtOnce, Cached
 from gateway.edge.bounds import Bound, bound_of
