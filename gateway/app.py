@@ -16,7 +16,6 @@ from gateway.chat import chat, conversations, search, visitors
 from gateway.console import console
 from gateway.content import changed, content, webhooks
 from gateway.edge import metrics, openapi, problems
-from gateway.edge.at_once import AtOnce, Cached, InTurn
 from gateway.edge.auth import Keys, Sessions, admin_key, token_secret
 from gateway.edge.bounds import SiteOrigins
 from gateway.edge.edge import Edge
@@ -24,7 +23,7 @@ from gateway.edge.envelope import Envelope, Heads
 from gateway.edge.gauges import Exposition, StatusGauges
 from gateway.edge.peers import Hosts
 from gateway.edge.proxy_users import ProxyUsers
-from gateway.edge.rates import DailyBudgets, Rates, window
+from gateway.edge.rates import AtOnce, Cached, DailyBudgets, InTurn, Rates, window
 from gateway.edge.signed import Confirmations, EventIds, Pseudonyms
 from gateway.edge.tokens import VisitorTokens
 from gateway.mcp import route as mcp_route

@@ -14,9 +14,8 @@ from importlib.util import find_spec
 from typing import Protocol, cast
 
 from connectors.cms.fetching import SafeFetch
-from connectors.cms.frame import CmsSource, Listed
+from connectors.cms.frame import CmsSource, Listed, OwnThread
 from connectors.cms.ledger import WantedPage
-from connectors.cms.own_thread import OwnThread
 from connectors.cms.settings import (
     Connector,
     ConnectorsSettings,

@@ -28,8 +28,8 @@ from wiring.settings import Settings
 # session  of the console: a key, or a user that a proxy knows
 # visitor  counted by token and by address (rates.py); programs with a key are not
 # address  counted by address
-# at once  so many at a time (at_once.py)
-# kept     worked out at most once in a while for all callers (at_once.py)
+# at once  so many at a time (rates.py)
+# kept     worked out at most once in a while for all callers (rates.py)
 # memory   no server is asked, and nothing is worked out that takes longer than a refusal
 Bound = Literal["key", "session", "visitor", "address", "at once", "kept", "memory"]
 F = TypeVar("F", bound=Callable[..., Any])

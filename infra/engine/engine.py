@@ -23,6 +23,7 @@ from pathlib import Path
 
 import psutil
 
+from infra.checks import usable
 from infra.engine import jars, java
 from infra.engine.errors import (
     CorruptDownload,
@@ -52,7 +53,6 @@ from infra.engine.state import (
     starter_lock,
     write_state,
 )
-from infra.home import usable
 from infra.running import ServerRecord, State
 
 READY_TIMEOUT = 120.0  # seconds; measured: up to 29 on two cores with a load of 10

@@ -29,7 +29,7 @@ from connectors.cms.sitemap.page import read_page
 from connectors.cms.sitemap.websub import Subscription
 from connectors.cms.wordpress.client import document
 from connectors.tools import openapi
-from connectors.tools.rest import text_of
+from connectors.tools.site_tools import text_of
 from gateway.agents.nlweb import answered, merged
 from gateway.openai.completions import CompletionChunks
 from gateway.site import results
@@ -347,7 +347,7 @@ CALLS: Mapping[str, Call] = {
     "connectors.cms.wordpress.client.document": _post,
     "connectors.tools.openapi.Operation.request": lambda text: FEE.request(VALUES["url"], {"service": f"-{text}"}),
     "connectors.tools.openapi.operations": lambda text: list(_operations(text)),
-    "connectors.tools.rest.text_of": lambda text: list(_replies(text)),
+    "connectors.tools.site_tools.text_of": lambda text: list(_replies(text)),
     "pipelines.conversations.turns.newest": _history,
     "pipelines.ingest.chunk.chunk_page": lambda text: chunk_page({"content": text}, CHUNKER),
     "pipelines.ingest.documents.convert.convert": lambda text: convert.convert(_page(text)),

@@ -25,8 +25,7 @@ from more_itertools import chunked
 from pydantic import ValidationError
 
 from connectors.cms.fetching import Fetched, FetchRefused, SafeFetch, ServerUnavailable
-from connectors.cms.frame import Barred, Listed, UnreadablePage
-from connectors.cms.own_thread import together
+from connectors.cms.frame import Barred, Listed, UnreadablePage, together
 from connectors.cms.settings import WordPressConnector
 from connectors.cms.wordpress.client import (
     FETCHED_AT_ONCE,

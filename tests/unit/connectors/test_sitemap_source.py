@@ -18,8 +18,7 @@ import pytest
 from connectors.cms import sources as changing
 from connectors.cms import sync as syncing
 from connectors.cms.fetching import LIMIT, Fetched, FetchRefused, ServerUnavailable
-from connectors.cms.frame import Listed, Omitted, UnreadablePage
-from connectors.cms.own_thread import OwnThread
+from connectors.cms.frame import Listed, Omitted, OwnThread, UnreadablePage
 from connectors.cms.reconcile import Reconciled, reconcile
 from connectors.cms.settings import ConnectorsSettings, SitemapConnector
 from connectors.cms.sitemap import discover, visits
