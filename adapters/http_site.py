@@ -1,4 +1,4 @@
-"""Asks a running system over HTTP as a visitor does, for evaluations."""
+"""Asks a running system over HTTP: as a visitor does, for evaluations, or through its trials, for experiments."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from pydantic import SecretStr
 
 from adapters.http_gateway import HttpGateway, code_of, parse
 from pipelines.evaluate.dataset import Case, Dataset, corrected_cases
+from pipelines.evaluate.experiments.sweep import TriedSystem
 from pipelines.evaluate.measures import DEPTH, AnswerPassage, Observed, passages_of
-from pipelines.runtime.errors import Permanent, WrongUse
+from pipelines.evaluate.run import AskCase
+from pipelines.runtime.errors import Permanent, Retryable, WrongUse
 from schemas.correction import CorrectionList
 from schemas.evaluation import ListedRun, NewRun
 from schemas.http import ChatResponse
 from schemas.query import RANKING
+from schemas.trial import TrialChoices, TrialReport, TrialResult, TrialSettings
 
 HITS = 5 * DEPTH  # chunks, so that they come from ten pages
 
@@ -104,3 +107,38 @@ class HttpSite(HttpGateway):
     async def _forget(self, conversation: str) -> None:
         """Delete an evaluation's conversation. One that cannot be deleted expires like any other."""
         await self.send_once("DELETE", f"/conversations/{conversation}")
+
+
+class HttpTrials(HttpGateway):
+    """One site behind a gateway. Use it as a context manager."""
+
+    def __init__(self, url: str, site: str, key: SecretStr, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        super().__init__(f"{url.rstrip('/')}/v1/admin/sites/{site}", key, transport)
+        self._site = site
+        self._rephrases = False
+
+    async def choices(self) -> TrialChoices:
+        """The settings that can be tried. Raises: Retryable: unreachable. WrongUse: it refuses us, or is too old."""
+        response = await self.send("GET", "/trials")
+        if response.is_error:
+            raise WrongUse(f"{response.url}: {response.status_code} {code_of(response)}")
+        found = parse(TrialChoices, response)
+        self._rephrases = bool(found.models)
+        return found
+
+    def under(self, settings: TrialSettings) -> AskCase:
+        return TriedSystem(self, self._site, settings, rephrases=self._rephrases).ask
+
+    async def tried(self, question: str, settings: TrialSettings) -> TrialResult:
+        """One question under settings.
+
+        Raises:
+            Retryable: the gateway is unreachable for a minute.
+            WrongUse: it refuses the request.
+        """
+        body = {"question": question, "trials": [settings.model_dump(mode="json", exclude_defaults=True)]}
+        response = await self.send("POST", "/trials", json=body)
+        if response.is_error:
+            raise Retryable(f"{response.url}: {response.status_code} {code_of(response)}")
+        [result] = parse(TrialReport, response).trials
+        return result

@@ -104,7 +104,7 @@ def asked_of(settings: Settings, site: str, lang: str | None, corrections: Corre
 
 async def _events(gateway: Gateway, site: str, lang: str, text: str) -> list[Event]:
     """The answer's events; incomplete if it takes too long or breaks off."""
-    from adapters.http_chat import Interrupted, stream_answer
+    from adapters.http_gateway import Interrupted, stream_answer
 
     events: list[Event] = []
     with suppress(TimeoutError, Interrupted):  # judged by what is missing

@@ -36,7 +36,7 @@ from pipelines.runtime.errors import WrongUse
 from schemas.trial import TrialChoices
 
 if TYPE_CHECKING:
-    from adapters.http_trials import HttpTrials
+    from adapters.http_site import HttpTrials
     from wiring.settings import Settings
 
 INDEXING, LOOK_AGAIN = 120.0, 1.0  # seconds that pages on their way are waited for, and between two looks
@@ -118,7 +118,7 @@ def run(
 
     Example: pagewire eval sweep prompts.yaml --most-calls 2000
     """  # fmt: skip
-    from adapters.http_trials import HttpTrials
+    from adapters.http_site import HttpTrials
 
     with explained():
         experiment = Experiment.read(grid)

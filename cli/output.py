@@ -20,8 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.progress import TimeRemainingColumn as Remaining
 from rich.table import Column, Table
 
-from pipelines.runtime.errors import PagewireError, Retryable, UnknownSite, WrongUse
-from pipelines.runtime.near_names import did_you_mean
+from pipelines.runtime.errors import PagewireError, Retryable, UnknownSite, WrongUse, did_you_mean
 from schemas.base import problems
 
 NOT_SO = 1  # the thing asked for is not so

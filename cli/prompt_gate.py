@@ -1,6 +1,6 @@
 """The gate of prompts and settings: every case of a dataset is asked as it is and with a candidate, and compared.
 
-dataset ─▶ trials (adapters.http_trials) ─▶ a run of each ─▶ not worse by the margin? ─▶ promoted
+dataset ─▶ trials (adapters.http_site) ─▶ a run of each ─▶ not worse by the margin? ─▶ promoted
 
 Runs are kept in PAGEWIRE_HOME, beside those of `pagewire eval run`: what was stopped goes on with the same command.
 """
@@ -69,7 +69,7 @@ class PromptGate:
         return evaluate(self.cases, second), comparison, [first.path, second.path]
 
     async def _asked(self, path: Path, head: RunHead, text: str | None) -> Run:
-        from adapters.http_trials import HttpTrials
+        from adapters.http_site import HttpTrials
 
         run = Run.begin(path, head)
         err.print(f"asking {'as it is' if text is None else 'with the candidate'}", markup=False)

@@ -94,7 +94,7 @@ async def _events(
     settings: Settings, site: str, question: str, lang: str, labels: Labels
 ) -> AsyncGenerator[Event, None]:
     """By the gateway that runs here, which has all loaded and is connected; without one straight through Kafka."""
-    from adapters.http_chat import NotAccepted, stream_answer
+    from adapters.http_gateway import NotAccepted, stream_answer
     from gateway.edge.auth import known_admin_key
 
     url = running_gateway(settings.home)

@@ -20,7 +20,7 @@ from adapters.extraction.reader import DocumentReader
 from cli.output import explained, out, print_json
 from cli.wired import load
 from connectors.cms.documents import HTML, lang_tag, text_in
-from connectors.cms.documents import html as as_html
+from connectors.cms.documents import html_of as as_html
 from connectors.cms.fetching import SafeFetch
 from connectors.cms.front_matter import split
 from connectors.cms.sitemap.page import read_page

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adapters.elastic.rights import ROLE
+from adapters.elastic.settings import ROLE
 from adapters.kafka import (
     Copying,
     Growth,
@@ -22,7 +22,7 @@ from adapters.kafka import (
     prefixed,
     repair_topics,
 )
-from adapters.kafka.rights import KafkaRight, kafka_rights
+from adapters.kafka.topics import KafkaRight, kafka_rights
 from cli.output import Bars, Json, err, explained, out, print_json, table
 from cli.wired import load
 from schemas.topics import all_topics

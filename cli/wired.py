@@ -17,8 +17,7 @@ from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from pipelines.runtime.errors import WrongUse
-from pipelines.runtime.near_names import some_of
+from pipelines.runtime.errors import WrongUse, some_of
 
 if TYPE_CHECKING:
     from pipelines.operate.audit_log import Act

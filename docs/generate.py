@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 
 from cli.main import app
 from connectors.cms.settings import KINDS
-from connectors.tools.settings import OpenApiTools, PythonTool
+from connectors.settings import OpenApiTools, PythonTool
 from docs import codes_page, http_page, metrics_page, routes_page
 from pipelines.runtime.settings import RetentionSettings, SamplingSettings, StepName, StepSettings
 from schemas.flow import FlowParts

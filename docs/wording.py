@@ -29,7 +29,6 @@ READ: tuple[str, ...] = (  # files and folders, perhaps with wildcards
     "gateway/chat",
     "gateway/console",
     "gateway/content",
-    "gateway/conversations",
     "gateway/edge",
     "gateway/mcp",
     "gateway/openai",

@@ -12,21 +12,18 @@ from starlette.routing import BaseRoute
 
 from gateway.agents import nlweb
 from gateway.agents import pages as agent_pages
-from gateway.chat import chat, search, visitors
+from gateway.chat import chat, conversations, search, visitors
 from gateway.console import console
-from gateway.content import changed, content, webhooks, websub
-from gateway.conversations import conversations, feedback
+from gateway.content import changed, content, webhooks
 from gateway.edge import metrics, openapi, problems
-from gateway.edge.at_once import AtOnce, Cached, InTurn
-from gateway.edge.auth import Keys, admin_key, token_secret
+from gateway.edge.auth import Keys, Sessions, admin_key, token_secret
+from gateway.edge.bounds import SiteOrigins
 from gateway.edge.edge import Edge
 from gateway.edge.envelope import Envelope, Heads
 from gateway.edge.gauges import Exposition, StatusGauges
-from gateway.edge.origins import SiteOrigins
 from gateway.edge.peers import Hosts
 from gateway.edge.proxy_users import ProxyUsers
-from gateway.edge.rates import DailyBudgets, Rates, window
-from gateway.edge.sessions import Sessions
+from gateway.edge.rates import AtOnce, Cached, DailyBudgets, InTurn, Rates, window
 from gateway.edge.signed import Confirmations, EventIds, Pseudonyms
 from gateway.edge.tokens import VisitorTokens
 from gateway.mcp import route as mcp_route
@@ -35,7 +32,6 @@ from gateway.operators import (
     corrections,
     evaluation_runs,
     evaluations,
-    examples,
     handovers,
     keys,
     letters,
@@ -72,7 +68,6 @@ OPERATORS = (
     letters,
     rebuilds,
     privacy,
-    examples,
     texts,
     corrections,
     keys,
@@ -158,9 +153,9 @@ def _refused(request: Request, problem: problems.Problem) -> Response:
 def _routes(with_sample: bool) -> list[BaseRoute]:
     """Of all gateways of this process: FastAPI takes a while to prepare a route, once."""
     router = APIRouter(redirect_slashes=False)
-    talking = (chat, conversations, feedback, visitors, completions)
+    talking = (chat, conversations, visitors, completions)
     reading = (agent_pages, nlweb, mcp_route, search, results)
-    for module in (content, webhooks, changed, websub, *talking, *reading, *OPERATORS):
+    for module in (content, webhooks, changed, *talking, *reading, *OPERATORS):
         router.include_router(module.router)
     questions_asked = {}
     if with_sample:

@@ -16,7 +16,7 @@ from gateway.edge.peers import Peers
 from gateway.ports import Ports
 from gateway.rebuild_runs import RebuildRuns
 from gateway.reconcile_runs import ReconcileRuns
-from infra.ports import bound
+from infra.checks import bound
 from infra.running import gateway_noted
 from pipelines.runtime.errors import SettingsError
 from wiring.clients import Clients

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from adapters.elastic.examples import ElasticExamples
 from adapters.elastic.page_view import ElasticPageView
+from adapters.elastic.system_index import ElasticExamples
 from gateway.rebuild_runs import RebuildRuns
 from gateway.reconcile_runs import ReconcileRuns
 from pipelines.conversations.ask import Asker

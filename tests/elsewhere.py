@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from adapters.elastic.rights import ROLE
-from adapters.kafka.rights import kafka_rights
+from adapters.elastic.settings import ROLE
+from adapters.kafka.topics import kafka_rights
 from tests.engine_fixture import Servers
 from tests.guarded_elastic import GuardedElastic, guarded_elastic
 from tests.secure_kafka import USER, SecureKafka, secure_kafka

@@ -20,7 +20,7 @@ from typing import TypeVar
 import pytest
 
 from infra.engine import LocalEngineSettings, PlainProgress, start
-from infra.engine.free_ports import any_free
+from infra.engine.state import any_free
 
 T = TypeVar("T")
 

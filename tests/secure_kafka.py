@@ -26,11 +26,10 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from adapters.kafka.rights import KafkaRight
+from adapters.kafka.topics import KafkaRight
 from infra.engine import EngineProgress, LocalEngineSettings, jars
-from infra.engine.free_ports import any_free
-from infra.engine.probes import kafka_serves
 from infra.engine.servers import kafka_server, prepare_kafka
+from infra.engine.state import any_free, kafka_serves
 from infra.running import HOST
 from tests.faults.storm.own_engine import OwnServer
 

@@ -12,17 +12,12 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
 from typing import Protocol, Self, TypeVar
 
-from adapters.elastic.access_keys import ElasticKeys
-from adapters.elastic.audit_log import ElasticAuditLog
 from adapters.elastic.bundle import Elastic
-from adapters.elastic.conversations import ElasticConversations
-from adapters.elastic.evaluations import ElasticRuns
-from adapters.elastic.examples import ElasticExamples
-from adapters.elastic.handovers import ElasticHandovers
+from adapters.elastic.conversations import ElasticConversations, ElasticHandovers
 from adapters.elastic.inventory import ElasticInventories
 from adapters.elastic.outcomes import ElasticOutcomes
 from adapters.elastic.page_view import ElasticPageView
-from adapters.elastic.states import ElasticStates
+from adapters.elastic.system_index import ElasticAuditLog, ElasticExamples, ElasticKeys, ElasticRuns, ElasticStates
 from adapters.elastic.texts import ElasticTexts
 from adapters.elastic.typeahead import ElasticTypeahead
 from adapters.embedders.registry import Models
@@ -63,10 +58,9 @@ from pipelines.runtime.servers_clock import ServersClock
 from schemas.rebuild import RebuildBy
 from schemas.topics import ANSWERS, CHANGES, RECEIPTS, Topic
 from wiring.addresses import addresses
-from wiring.chat_switches import chat_switches
 from wiring.ingest import rebuilder
 from wiring.settings import Settings
-from wiring.shared_counts import Share, sharing
+from wiring.shared_counts import Share, chat_switches, sharing
 
 
 class _Closed(Protocol):

@@ -18,8 +18,7 @@ from adapters.embedders.onnx import model_file
 from adapters.embedders.registry import make_embedder
 from adapters.kafka import bootstrap_servers, ensure_topics
 from connectors.cms.settings import FolderConnector
-from infra.home import usable
-from infra.ports import bound
+from infra.checks import bound, usable
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable, SettingsError, named
 from pipelines.runtime.stages import STAGES

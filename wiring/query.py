@@ -9,20 +9,17 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from adapters.elastic.audit_log import ElasticAuditLog
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.client import ElasticsearchDown
-from adapters.elastic.conversations import ElasticConversations
-from adapters.elastic.evaluations import ElasticRuns
-from adapters.elastic.examples import ElasticExamples
-from adapters.elastic.handovers import ElasticHandovers
+from adapters.elastic.conversations import ElasticConversations, ElasticHandovers
 from adapters.elastic.outcomes import ElasticOutcomes
+from adapters.elastic.system_index import ElasticAuditLog, ElasticExamples, ElasticRuns
 from adapters.elastic.texts import ElasticTexts
 from adapters.embedders.registry import Models
 from adapters.kafka.log import KafkaLogReader, KafkaLogTail
 from adapters.reranker import make_reranker
 from connectors.cms.fetching import SafeFetch
-from connectors.handover.couriers import couriers
+from connectors.handover import couriers
 from pipelines.conversations.handovers import SEND_TIMEOUT, Deliveries
 from pipelines.operate.chat_switches import ChatSwitches
 from pipelines.query.answer.answering import Answering

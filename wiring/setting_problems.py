@@ -18,7 +18,7 @@ import yaml
 from pydantic import ValidationError
 
 from connectors.cms import settings as connectors
-from pipelines.runtime.near_names import did_you_mean
+from pipelines.runtime.errors import did_you_mean
 from prompts.loader import table
 from wiring.settings import Settings, SiteSettings
 

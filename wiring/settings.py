@@ -15,12 +15,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
 
 from adapters.elastic.settings import ElasticSettings, Placement, SiteIndex
-from adapters.embedders.settings import EmbedderSettings
-from adapters.llm.settings import ModelSettings
+from adapters.llm.settings import EmbedderSettings, ModelSettings
 from adapters.telemetry import TracingSettings
 from connectors.cms.settings import ConnectedSite, ConnectorsSettings
-from connectors.handover.settings import HandoverSettings
-from connectors.tools.settings import SiteTool
+from connectors.settings import HandoverSettings, SiteTool
 from pipelines.ingest.settings import AttachmentSettings, IntakeSettings
 from pipelines.query.settings import QuerySettings
 from pipelines.runtime.logs import LogSettings
@@ -30,8 +28,7 @@ from schemas.access_key import Scope, digest_of
 from schemas.base import Lang, SiteId, language_tag
 from schemas.page import Group
 from schemas.query import MAX_QUESTION
-from wiring.origins import Origin
-from wiring.proxy_sign_in import ProxySignInSettings
+from wiring.proxy_sign_in import Origin, ProxySignInSettings
 from worker.settings import WorkerSettings
 
 USER_PREFIX = "user:"  # before the names of users that a proxy has signed in; no key may have it

@@ -1,15 +1,19 @@
-"""Counts that all processes share over a topic, put together from settings."""
+"""What gateways and workers share: counts over a topic, and the switches of the chats."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
 from functools import partial
 
+from adapters.elastic.bundle import Elastic
+from adapters.elastic.system_index import ElasticStates
 from adapters.kafka.log import KafkaLogReader, KafkaLogTail
 from adapters.kafka.sender import KafkaSender
 from adapters.kafka.settings import KafkaSettings
+from pipelines.operate.chat_switches import ChatSwitches
 from pipelines.runtime.counts import DAY, CountsExchange, SharedCounts
 from schemas.topics import BUDGETS, Topic
 from wiring.settings import Settings
@@ -54,3 +58,9 @@ async def token_budgets(settings: Settings) -> AsyncIterator[SharedCounts]:
             yield share(BUDGETS, DAY)
     finally:
         await sender.stop()
+
+
+def chat_switches(settings: Settings, elastic: Elastic, now: Callable[[], datetime]) -> ChatSwitches:
+    """The switches of all sites; the caller starts and closes them."""
+    enabled = {name: site.chat.enabled for name, site in settings.sites.items()}
+    return ChatSwitches(ElasticStates(elastic.es, elastic.indexes), enabled, now)

@@ -14,16 +14,14 @@ from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import Models
 from pipelines.operate.chat_switches import ChatSwitches
 from pipelines.query.token_budget import TokenBudget
-from pipelines.runtime.errors import SettingsError
-from pipelines.runtime.near_names import did_you_mean
+from pipelines.runtime.errors import SettingsError, did_you_mean
 from pipelines.runtime.record import LANES, Lane
 from pipelines.runtime.stage import Stage
 from pipelines.runtime.stages import INGEST, QUERY, REBUILD, STAGES
 from wiring import evaluating, ingest, query
 from wiring.addresses import addresses
-from wiring.chat_switches import chat_switches
 from wiring.settings import Settings
-from wiring.shared_counts import token_budgets
+from wiring.shared_counts import chat_switches, token_budgets
 from worker.runner import run_stages
 
 GROUPS: dict[str, tuple[str, ...]] = {

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from connectors.cms.fetching import SafeFetch
-from connectors.tools.rest import TIMEOUT
-from connectors.tools.site_tools import ConnectedTools
+from connectors.tools.site_tools import TIMEOUT, ConnectedTools
 from wiring.settings import Settings
 
 

@@ -16,7 +16,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import make_wsgi_app
 
-from infra.ports import refused
+from infra.checks import refused
 from worker.pause import Trouble
 
 Start = Callable[[str, list[tuple[str, str]]], object]

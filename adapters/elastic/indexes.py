@@ -28,8 +28,8 @@ from cachetools import TTLCache
 from elasticsearch import AsyncElasticsearch, BadRequestError, NotFoundError
 
 from adapters.elastic.client import explained
+from adapters.elastic.reading import Shared
 from adapters.elastic.settings import Placement
-from adapters.elastic.sharing import Shared
 from adapters.elastic.tenancy import PREFIX, PROPERTIES, Tenancy, held_until, is_shared, only
 from pipelines.runtime.embedder import is_sparse
 from pipelines.runtime.indexes import WRITE_SUFFIX, IndexGone, IndexInfo, IndexUnfit, alias, index_name

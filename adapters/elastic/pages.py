@@ -13,9 +13,8 @@ from adapters.elastic import chunk_units
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import RECEIPTS, ElasticIndexes, added_mapping
 from adapters.elastic.parts import WaitingParts
-from adapters.elastic.reading import answer_of, batches, documents, sources
+from adapters.elastic.reading import MISSING, DocumentLookup, answer_of, batches, documents, sources
 from adapters.elastic.search import STAMP
-from adapters.elastic.sharing import MISSING, DocumentLookup
 from adapters.elastic.writer import IndexMissing, Write, WriteOutcome, Writer
 from pipelines.ingest.embedding_plan import KnownUnits
 from pipelines.ingest.ports import HeadConflict, PartPosition

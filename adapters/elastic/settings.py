@@ -1,10 +1,10 @@
-"""Elasticsearch's address, our credentials, and the shape of new indexes."""
+"""Elasticsearch's address, our credentials and the privileges they need, and the shape of new indexes."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -91,3 +91,14 @@ class ElasticSettings(SettingsGroup):
         if (self.elasticsearch_user is None) != (self.elasticsearch_password is None):
             raise ValueError("elasticsearch_user and elasticsearch_password: give both or neither")
         return self
+
+
+# https://www.elastic.co/docs/reference/elasticsearch/security-privileges
+#   monitor                  health, and the common clock of all gateways (nodes/stats)
+#   manage_index_templates   the template, before the first index
+#   manage                   indexes, aliases, mappings, settings, refreshes; on our indexes only
+#   read, write              documents
+ROLE: Final[dict[str, Any]] = {
+    "cluster": ["manage_index_templates", "monitor"],
+    "indices": [{"names": ["pagewire-*", "pagewire.*"], "privileges": ["manage", "read", "write"]}],
+}

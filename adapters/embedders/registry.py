@@ -6,7 +6,7 @@ import asyncio
 
 from adapters.elastic.indexes import ElasticIndexes
 from adapters.embedders.base import Embedder
-from adapters.embedders.settings import MUST_BE, EmbedderSettings
+from adapters.llm.settings import MUST_BE, EmbedderSettings
 from pipelines.runtime.errors import Kind, Permanent, SettingsError
 from pipelines.runtime.indexes import IndexInfo
 

@@ -23,8 +23,7 @@ from typing import Any
 
 import psutil
 
-from adapters.child_process import read_block, take_stdout, write_block
-from adapters.extraction.fence import restrict_process
+from adapters.extraction.fence import read_block, restrict_process, take_stdout, write_block
 from pipelines.ingest.documents.kinds import NEEDS, Kind, Mislabelled, NotADocument, charset_of, kind_of
 
 NICENESS = 10  # nice(1)

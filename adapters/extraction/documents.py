@@ -22,9 +22,8 @@ from itertools import groupby
 from typing import Any
 
 from adapters.extraction import open_document, word
-from adapters.extraction.office_parts import Parts
+from adapters.extraction.office_parts import Parts, Slide
 from adapters.extraction.sheets import sheets
-from adapters.extraction.slides import Slide
 from pipelines.ingest.documents.attachments import Section, Sections
 from pipelines.ingest.documents.kinds import MAIN_PARTS, PROTECTED, Kind
 from text.encodings import UnknownEncoding, decoded

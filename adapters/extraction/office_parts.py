@@ -1,4 +1,4 @@
-"""The parts of an Office Open XML file, and its charts and SmartArt, whose texts stand in parts of their own.
+"""The parts of an Office Open XML file, its charts and SmartArt, whose texts stand in parts of their own, and slides.
 
 A chart becomes a table of the values that the file keeps for it, below its titles (ECMA-376-1, 21.2). SmartArt becomes
 the texts of its nodes (21.4).
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import zipfile
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
@@ -17,6 +18,8 @@ from typing import Any
 from lxml import etree
 
 from adapters.extraction.cell_formats import formatted, is_date
+from text.html import to_markdown
+from text.words import count_roughly
 
 _OFFICE = "http://schemas.openxmlformats.org"
 A = f"{{{_OFFICE}/drawingml/2006/main}}"
@@ -143,3 +146,22 @@ def _cached(node: Any) -> dict[int, str]:
         said = formatted(_float(text), own) if is_number else text
         found[int(point.get("idx", "0"))] = " ".join(said.split())
     return found
+
+
+class Slide:
+    """`words` that its viewers see; `left_out` counts its pictures, notes, and charts that are no table."""
+
+    def __init__(self, slide: Any, parts: Parts) -> None:
+        """`slide` is python-pptx's."""
+        root, name = slide.element, str(slide.part.partname).lstrip("/")
+        self.is_hidden = root.get("show") in ("0", "false")
+        self.left_out = Counter({"pictures": sum(1 for _ in root.iter(PICTURE))})
+        notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
+        self.left_out["notes"] = int(notes is not None and bool(notes.text.strip()))
+        related, drawn = parts.related(name), list[Drawing]()
+        for graphic in root.iter(GRAPHIC):
+            what, one = parts.drawn(graphic, related)
+            self.left_out[what] += bool(what and one is None)
+            drawn += [one] if one else []
+        self.drawings = to_markdown("".join(one.html for one in drawn))  # Markdown
+        self.words = count_roughly(" ".join((*paragraphs(root), *(text for one in drawn for text in one.texts))))

@@ -19,8 +19,8 @@ from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
 
-from adapters.child_process import SIZE, environment, exit_reason
 from adapters.extraction.child import installed
+from adapters.extraction.fence import SIZE, environment, exit_reason
 from pipelines.ingest.documents.attachments import Missing, Section, Sections, Unread
 from pipelines.ingest.documents.kinds import Kind, NotADocument
 

@@ -8,10 +8,9 @@ protocols of pipelines.runtime.bus, by topic and stage.
 from adapters.kafka.access import KafkaDenied, bootstrap_servers, connection
 from adapters.kafka.broker import Broker, broker
 from adapters.kafka.client import group_id, partition_of, prefixed
-from adapters.kafka.partitions import Growth, PartitionCounts, add_partitions, plan_partitions
 from adapters.kafka.repair import Copying, Repaired, repair_topics
 from adapters.kafka.sender import KafkaSender, Outgoing, Sent
-from adapters.kafka.topics import ensure_topics
+from adapters.kafka.topics import Growth, PartitionCounts, add_partitions, ensure_topics, plan_partitions
 
 __all__ = [
     "Broker",

@@ -1,4 +1,4 @@
-"""Sources of page documents on disk: NDJSON, and a folder of HTML, Markdown or office files."""
+"""Page documents on disk: NDJSON, and a folder of HTML, Markdown or office files; titles of pages that name none."""
 
 from __future__ import annotations
 
@@ -8,18 +8,57 @@ from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from lxml import etree, html
 from pydantic import ValidationError
 
 from connectors.cms.front_matter import DRAFT, FIELDS, is_draft, known_fields, split
-from connectors.cms.titles import title_in
-from pipelines.runtime.errors import WrongUse
+from pipelines.runtime.errors import WrongUse, nearest
 from pipelines.runtime.folder import Folder, FolderEntry, reason
-from pipelines.runtime.near_names import nearest
 from schemas.base import problems
 from schemas.page import Attachment, PageDocument
 from text.encodings import decoded
 from text.markdown import to_html
+
+FIELD = 20_000  # characters of a short field
+_SEPARATOR = " ?(?:[|·•»«–—]| - |::) ?"  # between a page's title and its site's name, both in single spaces
+
+
+def title_of(tree: Any) -> str:
+    """The title of an HTML document: its heading if the title contains it (`Library - Town of X`), else its title
+    without the site's name, else its first heading, else empty.
+    """
+    site = _meta(tree, "og:site_name")
+    title = _cut(_spaced(next(iter(tree.xpath("//head/title/text()")), "")) or _meta(tree, "og:title"), site)
+    headings = [found for found in (_spaced(heading.text_content()) for heading in tree.xpath("//h1")) if found]
+    if not title:
+        return headings[0] if headings else ""
+    return headings[0] if len(headings) == 1 and headings[0] in title else title
+
+
+def title_in(content: str) -> str:
+    """The same for HTML text. Empty if it cannot be parsed."""
+    try:
+        return title_of(html.document_fromstring(content, parser=html.HTMLParser(no_network=True, huge_tree=False)))
+    except (etree.ParserError, etree.XMLSyntaxError, ValueError):
+        return ""
+
+
+def _cut(title: str, site: str) -> str:
+    if not site:
+        return title
+    name = re.escape(site)
+    return re.sub(rf"{_SEPARATOR}{name}$|^{name}{_SEPARATOR}", "", title) or title
+
+
+def _meta(tree: Any, name: str) -> str:
+    return _spaced(next(iter(tree.xpath("//meta[@property=$name or @name=$name]/@content", name=name)), ""))
+
+
+def _spaced(value: object) -> str:
+    return " ".join(str(value).split())[:FIELD]
+
 
 HTML = {".html", ".htm"}
 SUFFIXES = HTML | {".md", ".markdown"}
@@ -143,7 +182,7 @@ def _text(folder: Folder, path: Path, stat: os.stat_result, languages: tuple[str
     if is_draft(fields):
         return None
     fields = {name: value for name, value in fields.items() if name in {*FIELDS, "attachments"}}
-    content = html(path, body)
+    content = html_of(path, body)
     tagged = language_of(lang_tag(path, body), languages)
     named = {"lang": tagged} if tagged in languages else {}
     page = {"id": relative.as_posix(), "revision": _changed(stat), **named} | fields
@@ -198,7 +237,7 @@ def language_of(tag: str | None, languages: tuple[str, ...]) -> str | None:
     return primary if primary in languages else whole
 
 
-def html(path: Path, body: str) -> str:
+def html_of(path: Path, body: str) -> str:
     """The text of a file as HTML."""
     if path.suffix.lower() in HTML:
         return body

@@ -18,9 +18,8 @@ from pathlib import Path
 
 from more_itertools import chunked
 
-from connectors.cms.frame import CmsSource
+from connectors.cms.frame import CmsSource, OwnThread
 from connectors.cms.ledger import Known, Ledger, Why
-from connectors.cms.own_thread import OwnThread
 from connectors.cms.settings import ConnectorsSettings
 from connectors.cms.sources import opened
 from connectors.cms.sync import FETCHED, Courier, PageFailure, Report, SyncProgress, alone, take_inventory

@@ -16,9 +16,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Literal
 
-from connectors.cms.frame import Barred, CmsSource, Listed, Omitted, UnreadablePage
+from connectors.cms.frame import Barred, CmsSource, Listed, Omitted, OwnThread, UnreadablePage
 from connectors.cms.ledger import Ledger, WantedPage
-from connectors.cms.own_thread import OwnThread
 from pipelines.ingest.accept import Acceptance, Change, Intake
 from pipelines.ingest.importing import BATCH, BATCH_BYTES, FOLDER, accept_each, weight
 from pipelines.runtime.errors import Permanent, Retryable

@@ -18,8 +18,8 @@ from fastapi.responses import StreamingResponse
 
 from gateway.agents.door import MayVisit
 from gateway.edge.auth import Caller
+from gateway.edge.bodies import PAGE_ID
 from gateway.edge.edge import Edge, TheEdge
-from gateway.edge.parameters import PAGE_ID
 from gateway.edge.problems import Problem
 from schemas.base import GivenLang, PageId
 from schemas.http import ListedPage, LivePage, LiveSection, PageList, SearchHit

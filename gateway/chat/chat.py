@@ -17,8 +17,7 @@ from fastapi.responses import JSONResponse
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from gateway.chat.sse import EventStream, Frames, PeekableEvents, client_left
-from gateway.chat.steps import steps_for, with_steps
+from gateway.chat.sse import EventStream, Frames, PeekableEvents, client_left, steps_for, with_steps
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Edge, LanguageHint, MayAsk, MayResume, MayStop, TheEdge, owner_of

@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import StringConstraints
 
+from gateway.edge.bodies import GivenLabels
 from gateway.edge.edge import MaySearch, MaySuggest, TheEdge
-from gateway.edge.parameters import GivenLabels
 from pipelines.query.log.frequent import beginning, following
 from pipelines.query.search.typeahead import MAX_TYPED, Typed, suggested_headings, suggested_pages
 from schemas.base import PageId

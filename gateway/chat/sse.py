@@ -15,18 +15,44 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
-from typing import Protocol
+from typing import Literal, Protocol, TypeVar, cast
 
 import structlog
+from pydantic import BaseModel
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from gateway.chat.steps import Shown, with_steps
+from gateway.edge.auth import Caller
 from gateway.edge.metrics import OPEN_STREAMS
 from gateway.edge.problems import Trouble, message
 from pipelines.conversations.ask import Followed, UnknownAnswer
 from pipelines.runtime.errors import Retryable
-from schemas.answer import Accepted, Done, Event, Failed, WrittenToken
+from schemas.answer import Accepted, Answered, Done, Event, Failed, Step, WrittenToken
+from schemas.http import ChatResponse
+from wiring.settings import Settings
+
+Shown = Literal["all", "looks", "none"]
+LOOKS = {"search", "lookup", "tool"}  # kinds of steps; prompts and replies of models are for operators
+
+Reply = TypeVar("Reply", bound=BaseModel)
+
+
+def steps_for(caller: Caller, settings: Settings, site: str) -> Shown:
+    """The kinds of steps that this caller sees on a site."""
+    if caller.visitor is None:
+        return "all"
+    return "looks" if settings.site(site).chat.show_steps else "none"
+
+
+def with_steps(reply: Reply, shown: Shown) -> tuple[Reply, set[str]]:
+    """The reply with the steps that may be seen, and the fields to leave out when it is written."""
+    if shown == "all" or not isinstance(reply, Answered | ChatResponse):
+        return reply, set()
+    if shown == "none":
+        return reply, {"trace"}
+    looks = tuple(Step(kind=step.kind, asked=step.asked) for step in reply.trace if step.kind in LOOKS)
+    return cast(Reply, reply.model_copy(update={"trace": looks})), set()
+
 
 log = structlog.get_logger(__name__)
 

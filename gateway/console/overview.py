@@ -11,8 +11,8 @@ from itertools import pairwise
 from babel.dates import format_date
 from fastapi import APIRouter, Response
 
-from gateway.console.chart import bars
 from gateway.console.corrections import OUT_OF_FORCE
+from gateway.console.evaluations import bars
 from gateway.console.view import ConsoleRoute, OnSite, View
 from gateway.operators.corrections import corrections
 from schemas.outcome import QuestionCounts, QuestionFilter

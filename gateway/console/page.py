@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import TypeAdapter, ValidationError
 
 from gateway.console.view import ConsoleRoute, OnSite
-from gateway.edge.parameters import GivenLabels
+from gateway.edge.bodies import GivenLabels
 from gateway.edge.problems import invalid
 from pipelines.operate.addresses import is_address
 from schemas.base import Lang, PageId

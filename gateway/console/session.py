@@ -10,9 +10,9 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from gateway.console.view import HOME, SESSION_COOKIE, SIGN_IN, AnyView, ConsoleRoute, SignedIn, form_of, inside
+from gateway.edge.auth import LIFE
 from gateway.edge.bounds import bounded
 from gateway.edge.edge import TheEdge, address_of
-from gateway.edge.sessions import LIFE
 
 log = structlog.get_logger(__name__)
 

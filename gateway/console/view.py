@@ -18,8 +18,7 @@ from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import ValidationError
 
-from gateway.console.seen import seen
-from gateway.console.words import LANGUAGES, Say
+from gateway.console.words import LANGUAGES, Say, seen
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import read_body
 from gateway.edge.bounds import bounded

@@ -18,8 +18,8 @@ from fastapi import APIRouter, Path, Request, Response
 from starlette.background import BackgroundTask
 
 from connectors.cms.addresses import same_site
-from connectors.cms.changed import MOST, take_changed
 from connectors.cms.settings import SitemapConnector
+from connectors.cms.sources import MOST, take_changed
 from gateway.edge.bodies import parse, read_body
 from gateway.edge.bounds import bounded
 from gateway.edge.edge import Edge, MayIngest, TheEdge, address_of

@@ -9,10 +9,9 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from gateway.content.bulk import accept_lines, body_limit
-from gateway.edge.bodies import lines, parse, read_body
+from gateway.edge.bodies import PAGE_ID, lines, parse, read_body
 from gateway.edge.edge import Edge, MayIngest, TheEdge
 from gateway.edge.openapi import request_body
-from gateway.edge.parameters import PAGE_ID
 from gateway.edge.problems import Problem
 from pipelines.ingest.accept import Acceptance, Change, check_size
 from schemas.base import GivenLang, PageId, Revision

@@ -1,4 +1,5 @@
-"""Request bodies: read under a limit, parsed once, explained by field when they do not fit.
+"""Request bodies: read under a limit, parsed once, explained by field when they do not fit; parameters of several
+routes.
 
 FastAPI's own body parameters read everything first, refuse `curl -d` for its content type, and know no limit.
 """
@@ -9,12 +10,14 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from typing import TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
-from fastapi import Request
+from fastapi import Depends, Query, Request
 from pydantic import BaseModel, ValidationError
+from starlette.convertors import Convertor, register_url_convertor
 
-from gateway.edge.problems import Problem, invalid
+from gateway.edge.problems import FieldProblem, Problem, invalid
+from schemas.labels import Labels, parse_labels
 
 STALL_TIMEOUT = 30.0  # seconds between two pieces of a body
 BODY_TIMEOUT = 120.0  # seconds for a whole one: 16 MiB at 1.1 Mbit/s; who sends a byte now and then is let go
@@ -138,3 +141,41 @@ async def _pieces(request: Request) -> AsyncIterator[bytes]:
         yield piece
     if missing > 0:
         raise Problem(400, "body-short", f"{missing:,} bytes of the announced length are missing")
+
+
+Written = Annotated[
+    list[str],
+    Query(
+        description="`KEY:VALUE`, repeatable: only pages with this label. Of one key any of the values is enough, of "
+        "several keys each is wanted."
+    ),
+]
+
+
+def _given(label: Written = []) -> Labels:  # noqa: B006  a default of FastAPI, which copies it
+    """Raises: Problem: 422."""
+    try:
+        return parse_labels(label)
+    except ValueError as err:
+        field = FieldProblem(field="label", code="value-error", message=str(err))
+        raise Problem(422, "invalid", f"label: {err}", errors=[field]) from None
+
+
+GivenLabels = Annotated[Labels, Depends(_given)]
+# Slashes (`news%2F12`) belong to page ids in paths, and so does whatever PageId will refuse.
+PAGE_ID = "{page_id:page_id}"
+
+
+class PageIdConvertor(Convertor[str]):
+    """All that is left of the path."""
+
+    regex: ClassVar[str] = r"(?s:.+)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("page_id", PageIdConvertor())

@@ -10,15 +10,13 @@ from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import SecretStr
 
-from gateway.edge.at_once import AtOnce, Cached, InTurn
-from gateway.edge.auth import VISITOR_SCOPES, Caller, Keys
+from gateway.edge.auth import VISITOR_SCOPES, Caller, Keys, Sessions
 from gateway.edge.bounds import Bound
 from gateway.edge.gauges import Exposition, StatusGauges
 from gateway.edge.peers import Hosts
 from gateway.edge.problems import Problem, message
 from gateway.edge.proxy_users import ProxyUsers
-from gateway.edge.rates import DailyBudgets, Rates, What
-from gateway.edge.sessions import Sessions
+from gateway.edge.rates import AtOnce, Cached, DailyBudgets, InTurn, Rates, What
 from gateway.edge.signed import Confirmations, EventIds, Pseudonyms
 from gateway.edge.tokens import VisitorTokens
 from gateway.ports import Ports

@@ -19,7 +19,7 @@ from prometheus_client import REGISTRY, Gauge, make_wsgi_app
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from gateway.edge.at_once import Cached
+from gateway.edge.rates import Cached
 from pipelines.operate.dead_letters.letters import Letters
 from pipelines.operate.status import StatusReader
 from pipelines.runtime.errors import Retryable

@@ -6,16 +6,23 @@
 fixed window needs one dict, forgets everybody when the window ends, and lets at most two windows' worth through at
 a border, which is all that a guard against a runaway page has to do. What gateways count for each other is shared
 half a second later (docs/decisions/024-shared-limits.md).
+
+Also here: how much is in hand at once of what costs memory before its sender is known, and what is worked out once for
+all callers.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+import asyncio
+import math
+from asyncio import Lock
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import blake2b
 from ipaddress import ip_network
-from typing import Literal
+from time import monotonic
+from typing import Generic, Literal, TypeVar
 
 from pydantic import SecretStr
 
@@ -152,3 +159,62 @@ def network(address: str) -> str:
     if parsed is None:  # a Unix socket has none
         return address
     return str(ip_network((int(parsed), NETWORK), strict=False)) if parsed.version == 6 else str(parsed)
+
+
+WAIT = 2  # seconds until it pays to come again
+T = TypeVar("T")
+
+
+class AtOnce:
+    """`most` of all addresses together, and a part of them of each: one address leaves the others theirs."""
+
+    def __init__(self, most: int, of_one: int) -> None:
+        self._most = most
+        self._of_one = of_one
+        self._in_hand: Counter[str] = Counter()
+
+    @contextmanager
+    def one(self, address: str) -> Iterator[None]:
+        """Around one of them. Raises: Problem: 429."""
+        name = network(address)
+        if self._in_hand[name] >= self._of_one or self._in_hand.total() >= self._most:
+            raise Problem(429, "too-many-requests", "too many at once; try again", headers={"Retry-After": str(WAIT)})
+        self._in_hand[name] += 1
+        try:
+            yield
+        finally:
+            self._in_hand[name] -= 1
+            self._in_hand += Counter()  # forgets those that have none
+
+
+class InTurn(AtOnce):
+    """The same for names that are no addresses; of each name, one works at a time."""
+
+    def __init__(self, most: int, of_one: int) -> None:
+        super().__init__(most, of_one)
+        self.turns: defaultdict[str, Lock] = defaultdict(Lock)  # of names in the configuration only
+
+
+class Cached(Generic[T]):
+    """Made at most once in `seconds`, by default once; who asks while it is made waits for the same.
+
+    Args:
+        clock: in seconds.
+    """
+
+    def __init__(
+        self, make: Callable[[], Awaitable[T]], seconds: float = math.inf, clock: Callable[[], float] = monotonic
+    ) -> None:
+        self._make = make
+        self._seconds = seconds
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._made: tuple[float, T] | None = None
+
+    async def get(self) -> T:
+        """Raises: as `make`, which the next who asks tries again."""
+        async with self._lock:
+            if self._made is None or self._clock() >= self._made[0]:
+                value = await self._make()
+                self._made = (self._clock() + self._seconds, value)
+            return self._made[1]

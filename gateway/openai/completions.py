@@ -11,6 +11,7 @@ either, so one that hangs up has stopped its answer, streamed or not.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import pairwise
@@ -25,20 +26,104 @@ from gateway.edge.edge import Edge, LanguageHint, MayAskSomewhere, MayListSites,
 from gateway.edge.openapi import request_body, schema_of
 from gateway.edge.problems import MAX_NAME, Trouble, message
 from gateway.openai import refusals, templates
-from gateway.openai.chunks import DONE, CompletionChunks, completion, event
 from pipelines.conversations.ask import Followed
 from pipelines.conversations.turns import newest
-from schemas.answer import Answered, Done, Failed, Restart, Token
+from schemas.answer import Answered, Done, Failed, Restart, Token, Usage
 from schemas.completion import (
     ChatCompletion,
+    Choice,
+    ChunkChoice,
     CompletionChunk,
+    CompletionDelta,
     CompletionErrorDocument,
+    CompletionMessage,
     CompletionModel,
     CompletionRequest,
+    CompletionUsage,
+    FinishReason,
     ModelList,
     RequestMessage,
 )
+from schemas.http import ChatResponse
 from schemas.query import HISTORY_MESSAGES, MAX_QUESTION, Question, Turn
+
+DONE = b"data: [DONE]\n\n"
+
+
+def completion(request_id: str, model: str, answer: Answered | ChatResponse) -> ChatCompletion:
+    """A whole answer."""
+    text = answer.text if isinstance(answer, Answered) else answer.answer
+    message = CompletionMessage(content=text, sources=answer.sources, citations=answer.citations)
+    return ChatCompletion(
+        id=_id(request_id),
+        created=int(time.time()),
+        model=model,
+        choices=(Choice(message=message, finish_reason=_finish_reason(answer)),),
+        usage=_usage(answer.usage),
+    )
+
+
+class CompletionChunks:
+    """The chunks of one answer. Text that was sent cannot be taken back: a new attempt begins below it.
+
+    Args:
+        usage: a last chunk tells what the models counted (`stream_options.include_usage`).
+    """
+
+    def __init__(self, request_id: str, model: str, *, usage: bool) -> None:
+        self._head = {"id": _id(request_id), "created": int(time.time()), "model": model}
+        self._usage = usage
+        self._before = 0  # characters of attempts that broke off
+        self._written = 0  # characters sent
+
+    def begin(self) -> bytes:
+        return self._chunk(CompletionDelta(role="assistant", content=""))
+
+    def text(self, text: str) -> bytes:
+        self._written += len(text)
+        return self._chunk(CompletionDelta(content=text))
+
+    def again(self) -> bytes:
+        """An attempt broke off; nothing, where nothing of it was sent."""
+        if not self._written:
+            return b""
+        piece = self.text("\n\n")
+        self._before = self._written
+        return piece
+
+    def end(self, answer: Answered) -> bytes:
+        citations = tuple(
+            c.model_copy(update={"start": c.start + self._before, "end": c.end + self._before})
+            for c in answer.citations
+        )
+        last = self._chunk(CompletionDelta(sources=answer.sources, citations=citations), _finish_reason(answer))
+        if self._usage:
+            last += event(CompletionChunk(**self._head, choices=(), usage=_usage(answer.usage)))
+        return last
+
+    def _chunk(self, delta: CompletionDelta, finish_reason: FinishReason | None = None) -> bytes:
+        return event(CompletionChunk(**self._head, choices=(ChunkChoice(delta=delta, finish_reason=finish_reason),)))
+
+
+def event(document: CompletionChunk | CompletionErrorDocument) -> bytes:
+    """One event of the stream."""
+    return f"data: {document.model_dump_json()}\n\n".encode()
+
+
+def _id(request_id: str) -> str:
+    return f"chatcmpl-{request_id}"
+
+
+def _finish_reason(answer: Answered | ChatResponse) -> FinishReason:
+    return "length" if answer.cut else "stop"
+
+
+def _usage(usage: Usage) -> CompletionUsage:
+    total = usage.prompt_tokens + usage.completion_tokens
+    return CompletionUsage(
+        prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens, total_tokens=total
+    )
+
 
 PICTURES_LIMIT = 32 * 1024 * 1024  # bytes of a program's body: pictures come in it, and again with each later question
 

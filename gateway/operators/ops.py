@@ -9,11 +9,10 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from gateway.edge.auth import Caller
-from gateway.edge.bodies import parse, read_body
+from gateway.edge.bodies import GivenLabels, parse, read_body
 from gateway.edge.bounds import bounded
 from gateway.edge.edge import Edge, MayAdmin, MayView, MayViewSomewhere, TheEdge
 from gateway.edge.openapi import request_body
-from gateway.edge.parameters import GivenLabels
 from gateway.edge.problems import Problem
 from schemas.audit_log import AuditLogPage, AuditLogQuery, Via
 from schemas.chat_switch import ChatList, ChatOrder, ChatState

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime
 
-from gateway.conversations.conversations import forget
+from gateway.chat.conversations import forget
 from gateway.edge.auth import Caller
 from gateway.edge.edge import Edge, MayAdmin, MayView, TheEdge
 from gateway.edge.problems import Problem

@@ -1,4 +1,4 @@
-"""A site's texts over HTTP: replies, glossary, prompts and settings.
+"""A site's texts over HTTP: replies, glossary, prompts and settings; and its worked examples.
 
 PUT, DELETE, restore ─▶ a new version ─▶ every worker and gateway, within ten seconds
 """
@@ -6,6 +6,7 @@ PUT, DELETE, restore ─▶ a new version ─▶ every worker and gateway, withi
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
@@ -13,8 +14,10 @@ from fastapi import APIRouter, Path, Query, Request
 from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Edge, MayEdit, MayView, TheEdge
 from gateway.edge.openapi import request_body
+from gateway.edge.problems import Problem
 from pipelines.query.live.site_texts import site_texts
 from pipelines.query.live.text_changes import Place, TextChanges
+from schemas.example import ExampleFilter, ExampleId, ExampleKind, ExampleList, LikeExamples, NewExample, WorkedExample
 from schemas.site_texts import SiteTexts
 from schemas.text_version import MAX_NOTE, EditedKind, NewText, TextChange, TextHistory, TextName, TextVersion
 
@@ -124,3 +127,50 @@ async def roll_back_text(
 def changes(edge: Edge) -> TextChanges:
     """The service that changes texts, over this gateway's store."""
     return TextChanges(edge.ports.texts, edge.settings, edge.ports.now)
+
+
+MAX_EXAMPLE = 100_000  # bytes
+
+
+Id = Annotated[ExampleId, Path()]
+
+
+@router.get("/examples")
+async def list_examples(
+    site: str,
+    caller: MayView,
+    edge: TheEdge,
+    kind: Annotated[ExampleKind | None, Query(description="Default: both.")] = None,
+    lang: Annotated[str, Query(max_length=35, description="`pt` fits `pt-BR` as well. Default: all.")] = "",
+    text: Annotated[str, Query(max_length=200, description="Words in any part of an example, in this order.")] = "",
+) -> ExampleList:
+    """The examples that were added. Those that come with Pagewire are in `prompts/examples`."""
+    wanted = ExampleFilter(kind=kind, lang=lang, text=text)
+    return ExampleList(examples=tuple(filter(wanted.fits, await edge.ports.examples.of_site(site))))
+
+
+@router.post("/examples:like", openapi_extra=request_body(NewExample))
+async def like_examples(site: str, caller: MayEdit, edge: TheEdge, request: Request) -> LikeExamples:
+    """The site's examples that resemble a new one. Check before you add it: of two equal questions one is used."""
+    return await edge.ports.alike.like(_example(edge, site, parse(NewExample, await read_body(request, MAX_EXAMPLE))))
+
+
+@router.post("/examples", status_code=201, openapi_extra=request_body(NewExample))
+async def add_example(site: str, caller: MayEdit, edge: TheEdge, request: Request) -> WorkedExample:
+    """Add an example, or replace the one of the same question. Similar questions use it within seconds."""
+    example = _example(edge, site, parse(NewExample, await read_body(request, MAX_EXAMPLE)))
+    async with edge.act(caller, "examples.put", site, example.id):
+        await edge.ports.examples.put(example)
+    return example
+
+
+@router.delete("/examples/{example}", status_code=204)
+async def remove_example(site: str, example: Id, caller: MayEdit, edge: TheEdge) -> None:
+    """Remove an example."""
+    async with edge.act(caller, "examples.remove", site, example):
+        if not await edge.ports.examples.remove(site, example):
+            raise Problem(404, "unknown-example", f"site {site} has no example {example}")
+
+
+def _example(edge: Edge, site: str, new: NewExample) -> WorkedExample:
+    return WorkedExample.of(new, site, edge.settings.site(site).languages[0], datetime.now(UTC))

@@ -13,8 +13,8 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from gateway.edge.at_once import Cached
 from gateway.edge.bounds import bounded
+from gateway.edge.rates import Cached
 
 MEDIA_TYPES = {
     "js": "text/javascript",

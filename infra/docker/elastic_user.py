@@ -1,4 +1,4 @@
-"""Creates Pagewire's user at Elasticsearch, with the privileges of adapters/elastic/rights.py only.
+"""Creates Pagewire's user at Elasticsearch, with the privileges of adapters/elastic/settings.py only.
 
 A container of docker-compose.yml runs this at each `docker compose up`, before Pagewire connects. So new privileges and
 a changed password in `.env` are applied. It only needs Python and that module.
@@ -18,7 +18,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.elastic.rights import ROLE
+from adapters.elastic.settings import ROLE
 
 TIMEOUT = 10.0  # seconds for one answer
 PATIENCE = 120.0  # seconds: a ready Elasticsearch may not have loaded its users yet

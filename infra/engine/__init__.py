@@ -5,8 +5,7 @@ packages only use the exports of this module.
 """
 
 from infra.engine.engine import RunningEngine, reset, start, status, stop
-from infra.engine.errors import EngineError
-from infra.engine.progress import EngineProgress, PlainProgress, open_progress
+from infra.engine.errors import EngineError, EngineProgress, PlainProgress, open_progress
 from infra.engine.settings import EngineStatus, LocalEngineSettings, ServerStatus
 
 __all__ = [

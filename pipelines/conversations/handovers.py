@@ -75,7 +75,7 @@ class VersionedHandover:
 
 
 class HandoverStore(Protocol):
-    """Stores messages (adapters.elastic.handovers). All methods raise Retryable."""
+    """Stores messages (adapters.elastic.conversations). All methods raise Retryable."""
 
     async def put(self, kept: VersionedHandover) -> VersionedHandover:
         """Store it, seen by the next look, if the stored version is still `kept.version`. Raises: HandoverChanged."""

@@ -38,7 +38,7 @@ class UnknownRun(Permanent):
 
 
 class RunStore(Protocol):
-    """Keeps published runs (adapters.elastic.evaluations). All raise Retryable."""
+    """Keeps published runs (adapters.elastic.system_index). All raise Retryable."""
 
     async def put(self, run: PublishedRun) -> None:
         """Keep it, in place of the one of its id; readers see it at once."""

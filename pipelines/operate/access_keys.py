@@ -57,7 +57,7 @@ class UnknownKey(Permanent):
 
 
 class KeyStore(Protocol):
-    """Stores keys (adapters.elastic.access_keys). All methods raise Retryable."""
+    """Stores keys (adapters.elastic.system_index). All methods raise Retryable."""
 
     async def all(self) -> Sequence[KeptKey]:
         """The oldest first."""

@@ -27,7 +27,7 @@ KEEP_TIMEOUT = 3.0  # seconds that an act waits for the store
 
 
 class AuditStore(Protocol):
-    """Stores entries (adapters.elastic.audit_log). All methods raise Retryable."""
+    """Stores entries (adapters.elastic.system_index). All methods raise Retryable."""
 
     async def put(self, entry: AuditEntry) -> None: ...
 

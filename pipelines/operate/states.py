@@ -50,7 +50,7 @@ class State:
 
 
 class States(Protocol):
-    """Stores states (adapters.elastic.states). All methods raise Retryable."""
+    """Stores states (adapters.elastic.system_index). All methods raise Retryable."""
 
     async def all(self, kind: Kind) -> Sequence[State]:
         """All states of a kind, at most a second old."""

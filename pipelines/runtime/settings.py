@@ -16,8 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from pipelines.runtime.errors import UnknownSite
-from pipelines.runtime.near_names import some_of
+from pipelines.runtime.errors import UnknownSite, some_of
 from schemas.base import GivenLang, Lang, SiteId
 from schemas.flow import FlowParts
 from schemas.ingest import Chunker

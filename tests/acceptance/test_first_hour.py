@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pytest
 
-from infra.engine.free_ports import any_free
+from infra.engine.state import any_free
 from tests.acceptance.system import PAGEWIRE, START_TIMEOUT, Started, eventually
 from tests.engine_fixture import Servers
 

@@ -16,7 +16,7 @@ import httpx
 import pytest
 import yaml
 
-from infra.engine.free_ports import any_free
+from infra.engine.state import any_free
 from tests.acceptance.system import Instance, eventually
 from tests.acceptance.test_connectors import shown
 from tests.engine_fixture import Servers

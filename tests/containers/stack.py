@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import httpx
 
-from infra.engine.free_ports import any_free, is_free
+from infra.engine.state import any_free, is_free
 
 ROOT = Path(__file__).parents[2]
 STAND_INS = ROOT / "tests/containers/stand_ins"

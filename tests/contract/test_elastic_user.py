@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from adapters.elastic.rights import ROLE
+from adapters.elastic.settings import ROLE
 from infra.docker import elastic_user
 from infra.docker.elastic_user import Refused, main
-from infra.engine.free_ports import any_free
+from infra.engine.state import any_free
 from infra.running import HOST
 
 SHORTEST = 6  # characters of a password, as Elasticsearch has it

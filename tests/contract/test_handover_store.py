@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from adapters.elastic.bundle import Elastic
-from adapters.elastic.handovers import ElasticHandovers
+from adapters.elastic.conversations import ElasticHandovers
 from pipelines.conversations.handovers import HandoverChanged, HandoverStore, VersionedHandover
 from pipelines.conversations.turns import ConversationOwner
 from schemas.handover import Handover, StoredHandover

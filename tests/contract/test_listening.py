@@ -18,9 +18,9 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from infra.engine.free_ports import any_free, choose, is_free
-from infra.engine.progress import EngineProgress, PlainProgress
-from infra.ports import bound, refused
+from infra.checks import bound, refused
+from infra.engine.errors import EngineProgress, PlainProgress
+from infra.engine.state import any_free, choose, is_free
 from infra.running import EVERYWHERE, ServerRecord, gateway_noted, running_gateway
 from pipelines.runtime import logs
 from pipelines.runtime.errors import SettingsError

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from adapters.elastic.bundle import Elastic
-from adapters.elastic.evaluations import ElasticRuns
+from adapters.elastic.system_index import ElasticRuns
 from pipelines.evaluate.publication import RunStore
 from schemas.evaluation import ListedRun
 from tests.asking import NOON

@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from adapters.elastic.examples import ElasticExamples
 from adapters.elastic.page_view import ElasticPageView
+from adapters.elastic.system_index import ElasticExamples
 from connectors.cms.sources import NoSource
 from gateway.ports import Ports
 from gateway.rebuild_runs import RebuildRuns

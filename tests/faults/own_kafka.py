@@ -12,9 +12,8 @@ from pathlib import Path
 
 from infra.engine import EngineProgress, LocalEngineSettings, jars
 from infra.engine.engine import SERVER_PROCESS
-from infra.engine.free_ports import any_free
-from infra.engine.probes import kafka_serves
 from infra.engine.servers import kafka_server, prepare_kafka
+from infra.engine.state import any_free, kafka_serves
 
 START_LIMIT = 120.0  # seconds
 

@@ -8,7 +8,7 @@ import signal
 import httpx
 import pytest
 
-from infra.engine.free_ports import any_free
+from infra.engine.state import any_free
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.stage import Stage
 from schemas.topics import CHANGES

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from adapters.elastic.rights import ROLE
-from adapters.kafka.rights import kafka_rights
+from adapters.elastic.settings import ROLE
 from adapters.kafka.settings import KafkaSettings
+from adapters.kafka.topics import kafka_rights
 from tests.helm.chart import ROOT, Manifest, files, of_kind, pods, rendered
 from tests.unit.infra.test_compose import SERVICES, interpolated
 

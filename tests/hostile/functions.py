@@ -27,11 +27,11 @@ from connectors.cms.sitemap.discover import NotASitemap
 from connectors.cms.sitemap.feeds import hub_of
 from connectors.cms.sitemap.page import read_page
 from connectors.cms.sitemap.websub import Subscription
-from connectors.cms.wordpress.mapping import document
+from connectors.cms.wordpress.client import document
 from connectors.tools import openapi
-from connectors.tools.rest import text_of
+from connectors.tools.site_tools import text_of
 from gateway.agents.nlweb import answered, merged
-from gateway.openai.chunks import CompletionChunks
+from gateway.openai.completions import CompletionChunks
 from gateway.site import results
 from gateway.site.results import by_page
 from pipelines.conversations.turns import newest
@@ -331,12 +331,12 @@ def _search_hit(text: str) -> SearchHit:
 CALLS: Mapping[str, Call] = {
     "gateway.agents.nlweb.answered": lambda text: merged("q", answered("summarize", text, SOURCES, "town")),
     "gateway.agents.nlweb.merged": lambda text: NlwebQuery.model_validate({"query": "q", "prev": text}),
-    "gateway.openai.chunks.CompletionChunks.text": lambda text: CompletionChunks(
+    "gateway.openai.completions.CompletionChunks.text": lambda text: CompletionChunks(
         "request-0001", "town", usage=False
     ).text(text),
     "gateway.site.results.by_page": lambda text: by_page([_search_hit(text)] * results.HITS, text),
     "connectors.cms.documents.lang_tag": lambda text: documents.lang_tag(Path("a.html"), f"<html {text}"),
-    "connectors.cms.documents.html": lambda text: documents.html(Path("a.md"), text),
+    "connectors.cms.documents.html_of": lambda text: documents.html_of(Path("a.md"), text),
     "connectors.cms.sitemap.page.read_page": lambda text: read_page(
         f"<html><body>{text}".encode("utf-8", "replace"), VALUES["url"]
     ),
@@ -344,10 +344,10 @@ CALLS: Mapping[str, Call] = {
     "connectors.cms.sitemap.websub.Subscription.is_signed": lambda text: Subscription(
         "town", "news", text, SecretStr("secret")
     ).is_signed(f"sha256={text}", text.encode("utf-8", "replace")),
-    "connectors.cms.wordpress.mapping.document": _post,
+    "connectors.cms.wordpress.client.document": _post,
     "connectors.tools.openapi.Operation.request": lambda text: FEE.request(VALUES["url"], {"service": f"-{text}"}),
     "connectors.tools.openapi.operations": lambda text: list(_operations(text)),
-    "connectors.tools.rest.text_of": lambda text: list(_replies(text)),
+    "connectors.tools.site_tools.text_of": lambda text: list(_replies(text)),
     "pipelines.conversations.turns.newest": _history,
     "pipelines.ingest.chunk.chunk_page": lambda text: chunk_page({"content": text}, CHUNKER),
     "pipelines.ingest.documents.convert.convert": lambda text: convert.convert(_page(text)),

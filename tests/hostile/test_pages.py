@@ -43,8 +43,8 @@ READ = {
     for name in (
         "connectors.cms.front_matter.split",
         "connectors.cms.sitemap.page.read_page",
-        "connectors.cms.titles.title_in",
-        "connectors.cms.wordpress.mapping.document",
+        "connectors.cms.documents.title_in",
+        "connectors.cms.wordpress.client.document",
         "pipelines.ingest.chunk.chunk_field",
         "pipelines.ingest.documents.convert.convert",
         "pipelines.ingest.documents.facts.facts_of",
@@ -73,7 +73,7 @@ def test_pages_take_time_that_grows_with_them() -> None:
     ("name", "units"),
     [
         ("connectors.cms.sitemap.page.read_page", ("<p>a", "<ul><li>a</ul>", "<a href=x>a</a>")),
-        ("connectors.cms.wordpress.mapping.document", ("<script>", "<a")),
+        ("connectors.cms.wordpress.client.document", ("<script>", "<a")),
         ("pipelines.ingest.chunk.chunk_field", ("a. ", "- a\n")),
         (
             "pipelines.ingest.documents.convert.convert",

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from adapters.elastic.access_keys import ElasticKeys
 from adapters.elastic.bundle import Elastic
+from adapters.elastic.system_index import ElasticKeys
 from pipelines.operate.access_keys import AccessKeys, KeyTaken
 from schemas.access_key import NewKey, digest_of
 from tests.engine_fixture import Servers

@@ -7,9 +7,9 @@ from uuid import uuid4
 
 import pytest
 
-from adapters.elastic.audit_log import ElasticAuditLog
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import AUDIT_LOG
+from adapters.elastic.system_index import ElasticAuditLog
 from pipelines.operate.audit_log import AuditLog
 from schemas.audit_log import AuditFilter
 from tests.engine_fixture import Servers

@@ -28,8 +28,7 @@ from elasticsearch import AsyncElasticsearch
 from infra.engine import EngineProgress, LocalEngineSettings, start, status, stop
 from infra.engine.engine import reset
 from infra.engine.errors import EngineRunning, ServerDied
-from infra.engine.free_ports import any_free
-from infra.engine.state import living
+from infra.engine.state import any_free, living
 from infra.running import discover, read_state
 from schemas.topics import MAX_MESSAGE_BYTES
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from adapters.elastic.bundle import Elastic
-from adapters.elastic.examples import ElasticExamples
+from adapters.elastic.system_index import ElasticExamples
 from schemas.example import WorkedExample
 from schemas.query import Turn
 from tests.engine_fixture import Servers

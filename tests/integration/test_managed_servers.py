@@ -22,11 +22,11 @@ import httpx
 import pytest
 
 from adapters.elastic.client import ElasticsearchDenied
-from adapters.elastic.rights import ROLE
+from adapters.elastic.settings import ROLE
 from adapters.kafka import KafkaDenied, KafkaSender, broker, ensure_topics, repair_topics
 from adapters.kafka.log import KafkaLogReader, KafkaLogTail
-from adapters.kafka.rights import kafka_rights
 from adapters.kafka.scan import KafkaLogScan
+from adapters.kafka.topics import kafka_rights
 from pipelines.runtime.errors import WAYS, FailureAction, Retryable
 from schemas.topics import CHANGES, all_topics
 from tests.acceptance.system import Instance, eventually

@@ -9,11 +9,10 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from adapters.elastic import indexes, live_page
+from adapters.elastic import indexes, page_view
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import added_mapping, mapping
-from adapters.elastic.live_page import PageChanging
-from adapters.elastic.page_view import ElasticPageView
+from adapters.elastic.page_view import ElasticPageView, PageChanging
 from adapters.elastic.typeahead import ElasticTypeahead
 from pipelines.query.search.ports import Candidate, Floors, HitUnit
 from pipelines.runtime.indexes import alias
@@ -430,8 +429,8 @@ async def test_a_page_is_read_as_it_stands_in_the_index_by_those_who_may(bench: 
 
 
 async def test_a_whole_page_is_read_of_one_change_or_not_at_all(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_page, "BATCH", 2)
-    monkeypatch.setattr(live_page, "PAUSE", 0)
+    monkeypatch.setattr(page_view, "BATCH", 2)
+    monkeypatch.setattr(page_view, "PAUSE", 0)
     view = ElasticPageView(bench.elastic.es)
     pool, secret = (page_key(bench.site, "en", each) for each in ("pool", "secret"))
     assert await view.live(bench.site, pool) is None  # before there is an index

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from adapters.elastic.bundle import Elastic
-from adapters.elastic.states import ElasticStates
+from adapters.elastic.system_index import ElasticStates
 from pipelines.operate.states import States
 from schemas.chat_switch import ChatSwitch
 from tests.engine_fixture import Servers
@@ -45,7 +45,7 @@ async def test_what_was_put_is_found_by_kind_and_name_and_the_faster_one_stays(s
 
 
 async def test_more_is_kept_of_a_kind_than_an_answer_has(states: States, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adapters.elastic.states.AT_ONCE", 2)
+    monkeypatch.setattr("adapters.elastic.system_index.AT_ONCE", 2)
     sites = [f"s{uuid4().hex[:10]}" for _ in range(5)]
     for site in sites:
         await states.put("chat", site, ChatSwitch(site=site, on=False, changed_at=NOON))

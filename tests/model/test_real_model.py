@@ -22,7 +22,7 @@ import pytest
 
 from bench.visitors import cases as visitors
 from bench.visitors import part_of
-from infra.engine.free_ports import any_free
+from infra.engine.state import any_free
 from tests.acceptance.system import PAGEWIRE, Instance, eventually, streamed
 from tests.acceptance.test_story import put
 from tests.engine_fixture import Servers

@@ -10,7 +10,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from infra.engine.free_ports import any_free
+from infra.engine.state import any_free
 from tests.package.contents import FOLDERS, ROOT, faults_of_source, faults_of_wheel, known_files, names_of
 from tests.package.outside import PYTHON, UVX, Outside
 from tests.package.release import project_version

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from connectors.cms.module.mapping import read
+from connectors.cms.module import read
 from connectors.cms.package import PACKAGES
 from connectors.cms.push import Delivery, signed_headers
 from tests.wordpress.receiver import SECRET, Receiver

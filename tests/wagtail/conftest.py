@@ -13,7 +13,7 @@ import httpx
 import pytest
 import yaml
 
-from infra.engine.free_ports import any_free
+from infra.engine.state import any_free
 from tests.acceptance.system import Instance, Started, eventually
 from tests.engine_fixture import Servers
 from tests.wagtail.peer import Editor, Wagtail

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from watchfiles import awatch
 
-from connectors.cms.folder.scan import Entry, Page, Scan
-from connectors.cms.folder.source import FolderSource
+from connectors.cms.folder.source import Entry, FolderSource, Page, Scan
 from connectors.cms.frame import Listed
 from connectors.cms.ledger import WantedPage
 from connectors.cms.sync import Courier, SyncOutcome

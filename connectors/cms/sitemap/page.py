@@ -19,8 +19,8 @@ from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
 from lxml import etree, html
 
+from connectors.cms.documents import FIELD, title_of
 from connectors.cms.sitemap.content import content_of
-from connectors.cms.titles import FIELD, title_of
 from pipelines.ingest.documents.structured_data import structured_data
 from schemas.page_metadata import PageMetadata
 from text.encodings import decoded

@@ -23,8 +23,7 @@ from more_itertools import chunked
 
 from connectors.cms.addresses import same_site
 from connectors.cms.fetching import FetchRefused, SafeFetch, ServerUnavailable
-from connectors.cms.frame import Listed, Omitted, UnreadablePage
-from connectors.cms.own_thread import OwnThread, together
+from connectors.cms.frame import Listed, Omitted, OwnThread, UnreadablePage, together
 from connectors.cms.settings import SitemapConnector
 from connectors.cms.sitemap.discover import Broken, HostPace, Location, NotASitemap, Robots, locations, read_robots
 from connectors.cms.sitemap.feeds import FEED_LIMIT, entries_of

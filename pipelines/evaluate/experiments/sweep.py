@@ -188,7 +188,7 @@ EXPANDED = "expand"  # a rephrasing that is a step of the trace
 
 
 class Trials(Protocol):
-    """A site whose questions can be tried (adapters.http_trials, gateway.operators.evaluation_runs)."""
+    """A site whose questions can be tried (adapters.http_site, gateway.operators.evaluation_runs)."""
 
     async def tried(self, question: str, settings: TrialSettings) -> TrialResult:
         """One question under settings. Raises: Retryable: the system is away. Permanent: it refuses us."""

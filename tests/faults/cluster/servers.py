@@ -14,9 +14,8 @@ from functools import partial
 from pathlib import Path
 
 from infra.engine import EngineProgress, LocalEngineSettings, jars
-from infra.engine.free_ports import any_free
-from infra.engine.probes import elasticsearch_serves, kafka_serves
 from infra.engine.servers import Server, elasticsearch_server, kafka_server, prepare_elasticsearch, prepare_kafka
+from infra.engine.state import any_free, elasticsearch_serves, kafka_serves
 from infra.running import HOST
 from tests.faults.cluster.broker_proxy import BrokerProxy
 from tests.faults.storm.own_engine import OwnEngine, OwnServer

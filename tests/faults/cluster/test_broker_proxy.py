@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from infra.engine.free_ports import any_free
+from infra.engine.state import any_free
 from infra.running import HOST
 from tests.faults.cluster.broker_proxy import BrokerProxy
 

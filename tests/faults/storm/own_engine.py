@@ -16,9 +16,8 @@ from pathlib import Path
 
 from infra.engine import EngineProgress, LocalEngineSettings, jars
 from infra.engine.engine import SERVER_PROCESS
-from infra.engine.free_ports import any_free
-from infra.engine.probes import elasticsearch_serves, kafka_serves
 from infra.engine.servers import Server, elasticsearch_server, kafka_server, prepare_elasticsearch, prepare_kafka
+from infra.engine.state import any_free, elasticsearch_serves, kafka_serves
 
 START_LIMIT = 120.0  # seconds
 LOOK = 0.2  # seconds

@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 import yaml
 
-from infra.engine.free_ports import any_free
+from infra.engine.state import any_free
 from schemas.keys import page_key
 from tests.faults.storm.crew import COMMAND, Crew, environment
 from tests.faults.storm.elastic_proxy import ElasticProxy

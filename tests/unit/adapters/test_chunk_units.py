@@ -15,7 +15,7 @@ from adapters.elastic import chunk_units
 from adapters.elastic.indexes import added_mapping
 from adapters.elastic.pages import PageIndex
 from adapters.elastic.parts import WaitingParts
-from adapters.elastic.sharing import DocumentLookup
+from adapters.elastic.reading import DocumentLookup
 from adapters.elastic.writer import Write, WriteOutcome, Writer
 from pipelines.runtime.indexes import IndexGone, IndexInfo
 from schemas.ingest import ChunkUnit, EmbeddedChunk, PageEmbeddings

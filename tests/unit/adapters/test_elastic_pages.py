@@ -10,7 +10,7 @@ from elasticsearch import AsyncElasticsearch
 
 from adapters.elastic.pages import PageIndex
 from adapters.elastic.parts import WaitingParts
-from adapters.elastic.sharing import DocumentLookup
+from adapters.elastic.reading import DocumentLookup
 from adapters.elastic.writer import Write, WriteOutcome, Writer
 from pipelines.runtime.indexes import IndexInfo
 from tests.making import change, parts_of

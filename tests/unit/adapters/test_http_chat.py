@@ -10,7 +10,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from adapters.http_chat import Interrupted, NotAccepted, stream_answer
+from adapters.http_gateway import Interrupted, NotAccepted, stream_answer
 from gateway.app import create_app
 from schemas.answer import Answered, Event, Failed
 from tests.edge import ADMIN, CHAT_ANYWHERE, edge_settings

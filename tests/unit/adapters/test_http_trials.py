@@ -9,7 +9,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from adapters.http_trials import HttpTrials
+from adapters.http_site import HttpTrials
 from gateway.app import create_app
 from pipelines.evaluate.dataset import Case
 from pipelines.runtime.errors import Retryable, WrongUse

@@ -10,7 +10,7 @@ import pytest
 from aiokafka.errors import InvalidPartitionsError, PolicyViolationError, TopicAuthorizationFailedError
 
 from adapters.kafka import KafkaDenied, PartitionCounts
-from adapters.kafka.partitions import Growth, _grow, plan
+from adapters.kafka.topics import Growth, _grow, plan
 from pipelines.runtime.errors import TopicMismatch, WrongUse
 from schemas.topics import ANSWERS, CHANGES, REQUESTS, Topic, dead_letter_topic
 from wiring.settings import Settings

@@ -7,8 +7,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from adapters.elastic.rights import ROLE
-from adapters.kafka.rights import KafkaRight, kafka_rights
+from adapters.elastic.settings import ROLE
+from adapters.kafka.topics import KafkaRight, kafka_rights
 from cli.main import app
 from pipelines.runtime.stages import all_groups
 from schemas.topics import all_topics

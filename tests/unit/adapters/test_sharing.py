@@ -11,7 +11,7 @@ import pytest
 from elasticsearch import AsyncElasticsearch
 
 from adapters.elastic.client import ElasticsearchDown
-from adapters.elastic.sharing import DocumentLookup, Shared
+from adapters.elastic.reading import DocumentLookup, Shared
 
 
 class Counting:

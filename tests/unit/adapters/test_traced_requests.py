@@ -16,7 +16,7 @@ from elastic_transport._node import NodeApiResponse
 from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import TracedElasticsearch
-from adapters.elastic.sharing import Shared
+from adapters.elastic.reading import Shared
 from adapters.elastic.writer import Write, Writer
 from pipelines.runtime import tracing
 from tests.tracing import Seen, traced

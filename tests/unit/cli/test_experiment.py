@@ -63,7 +63,7 @@ def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Town]:
     monkeypatch.setenv("PAGEWIRE_URL", "http://127.0.0.1:8000")
     monkeypatch.setenv("PAGEWIRE_ADMIN_KEY", ADMIN)
     monkeypatch.setattr(logs, "configure", lambda settings: None)
-    monkeypatch.setattr("adapters.http_trials.HttpTrials", Town)
+    monkeypatch.setattr("adapters.http_site.HttpTrials", Town)
     Path("town.yaml").write_text(dumped(dataset(60), ".yaml"), encoding="utf-8")
     written()
     Town.now, Town.knows, Town.lags = Answering(), choices(), [0]

@@ -60,7 +60,7 @@ class Town:
 @pytest.fixture
 def town(run: Run, monkeypatch: pytest.MonkeyPatch) -> type[Town]:
     """A site with files of its own, a system that knows everything, and `town.yaml` with 150 cases."""
-    monkeypatch.setattr("adapters.http_trials.HttpTrials", Town)
+    monkeypatch.setattr("adapters.http_site.HttpTrials", Town)
     Path("town.yaml").write_text(dumped(dataset(150), ".yaml"), encoding="utf-8")
     Path("answer.yaml").write_text(BETTER, encoding="utf-8")
     Path("contact.md").write_text("Call us.\n", encoding="utf-8")

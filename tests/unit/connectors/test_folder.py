@@ -13,8 +13,7 @@ import pytest
 
 from connectors.cms import sync as syncing
 from connectors.cms.folder import source
-from connectors.cms.folder.scan import FolderGone
-from connectors.cms.folder.source import FolderSource
+from connectors.cms.folder.source import FolderGone, FolderSource
 from connectors.cms.folder.watch import Watch
 from connectors.cms.frame import Listed, UnreadablePage
 from connectors.cms.reconcile import Reconciled, reconcile

@@ -13,8 +13,8 @@ from pydantic import SecretStr, ValidationError
 
 from connectors.cms.fetching import SafeFetch
 from connectors.cms.push import Delivery
-from connectors.handover.couriers import MailAway, MailCourier, MailRefused, WebhookCourier, couriers, mail_of
-from connectors.handover.settings import HandoverSettings, MailTarget, WebhookTarget
+from connectors.handover import MailAway, MailCourier, MailRefused, WebhookCourier, couriers, mail_of
+from connectors.settings import HandoverSettings, MailTarget, WebhookTarget
 from schemas.handover import Handover, HandoverTurn
 
 SECRET = SecretStr("whsec_" + "c2VjcmV0IG9mIHRoZSB0ZXN0LCAyNCBieXRlcyBvciBtb3Jl")

@@ -12,9 +12,7 @@ from pydantic import SecretStr
 
 from connectors.cms.fetching import Fetched, FetchRefused
 from connectors.cms.frame import Listed, UnreadablePage
-from connectors.cms.module.client import Refusal
-from connectors.cms.module.mapping import NotOurModule
-from connectors.cms.module.source import REQUESTED, ModuleSource
+from connectors.cms.module import REQUESTED, ModuleSource, NotOurModule, Refusal
 from connectors.cms.push import Delivery
 from connectors.cms.settings import WagtailConnector
 from schemas.page import PageDocument

@@ -15,12 +15,10 @@ from typing import Any
 
 import pytest
 
-from connectors.cms import changed as changing
+from connectors.cms import sources as changing
 from connectors.cms import sync as syncing
-from connectors.cms.changed import take_changed
 from connectors.cms.fetching import LIMIT, Fetched, FetchRefused, ServerUnavailable
-from connectors.cms.frame import Listed, Omitted, UnreadablePage
-from connectors.cms.own_thread import OwnThread
+from connectors.cms.frame import Listed, Omitted, OwnThread, UnreadablePage
 from connectors.cms.reconcile import Reconciled, reconcile
 from connectors.cms.settings import ConnectorsSettings, SitemapConnector
 from connectors.cms.sitemap import discover, visits
@@ -31,6 +29,7 @@ from connectors.cms.sitemap.follow import poll
 from connectors.cms.sitemap.reader import DOCUMENTS
 from connectors.cms.sitemap.source import FAILURES, SitemapSource
 from connectors.cms.sitemap.visits import Visit, Visits
+from connectors.cms.sources import take_changed
 from schemas.http import ListedPage
 from schemas.page import PageDocument
 from tests.connecting import SITE, Log

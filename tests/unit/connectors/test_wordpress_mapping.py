@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from connectors.cms.frame import Listed
-from connectors.cms.wordpress.mapping import document, listed, revision, type_and_number
+from connectors.cms.wordpress.client import document, listed, revision, type_and_number
 
 
 def post(**fields: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 from connectors.cms.fetching import Fetched, FetchRefused, ServerUnavailable
 from connectors.cms.frame import Barred, Listed, UnreadablePage
 from connectors.cms.wordpress.client import NotWordPress
-from connectors.cms.wordpress.visitor import AnonymousReader, shows
+from connectors.cms.wordpress.source import AnonymousReader, shows
 from schemas.page import PageDocument
 
 SITE = "https://town.example"

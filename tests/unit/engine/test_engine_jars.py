@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from infra.engine import jars
-from infra.engine.errors import CorruptDownload, DiskFull, RegistryUnreachable
+from infra.engine.errors import Advance, CorruptDownload, DiskFull, EngineProgress, RegistryUnreachable
 from infra.engine.jars import Count, Jar, drop_corrupt_jars, fetch, missing_jars, pinned_jars, require_space
-from infra.engine.progress import Advance, EngineProgress
 
 CONTENT = b"a jar" * 1000
 

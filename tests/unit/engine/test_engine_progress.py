@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from infra.engine.progress import PlainProgress, RichProgress, open_progress
+from infra.engine.errors import PlainProgress, RichProgress, open_progress
 
 
 class Terminal(io.StringIO):

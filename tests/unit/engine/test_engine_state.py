@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.engine.progress import EngineProgress
+from infra.engine.errors import EngineProgress
 from infra.engine.state import LOCK, delete_files, living, starter_lock, write_state
 from infra.running import STATE, ServerRecord, discover, read_state
 

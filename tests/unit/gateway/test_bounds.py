@@ -16,12 +16,11 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from pydantic import SecretStr
 
 from gateway.app import create_app
-from gateway.conversations import conversations
+from gateway.chat import conversations
 from gateway.edge import gauges
-from gateway.edge.at_once import AtOnce, Cached
 from gateway.edge.bounds import Bound, bound_of
 from gateway.edge.problems import Problem
-from gateway.edge.rates import TIMES, Rates
+from gateway.edge.rates import TIMES, AtOnce, Cached, Rates
 from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.errors import Retryable
 from tests.edge import assert_problem, bearer, edge_settings, until

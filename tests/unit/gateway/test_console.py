@@ -17,12 +17,11 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 import gateway.console
-from gateway.console.chart import bars
+from gateway.console.evaluations import bars
 from gateway.console.view import CSP, inside, web_address
 from gateway.console.words import LANGUAGES, catalogue
-from gateway.edge.auth import Keys
+from gateway.edge.auth import LIFE, Keys, Sessions
 from gateway.edge.rates import Rates
-from gateway.edge.sessions import LIFE, Sessions
 from gateway.edge.tokens import VisitorTokens
 from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.errors import Retryable

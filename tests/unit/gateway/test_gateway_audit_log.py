@@ -229,7 +229,7 @@ async def test_the_console_says_who_redrove_a_letter(
 async def test_erasures_are_noted_without_the_visitor(
     app: FastAPI, stranger: httpx.AsyncClient, fakes: FakePorts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.conversations.conversations.LISTED_WITHIN", 0)
+    monkeypatch.setattr("gateway.chat.conversations.LISTED_WITHIN", 0)
     visitor = app.state.edge.tokens.issue("town").token
     await stranger.post("/v1/sites/town/chat", headers=bearer(visitor), json={"question": "When?"})
     for _ in range(3):  # again and again: what erases nothing is no act

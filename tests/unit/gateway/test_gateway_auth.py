@@ -19,10 +19,9 @@ from structlog.testing import capture_logs
 
 from gateway.app import create_app
 from gateway.console.view import SESSION_COOKIE
-from gateway.edge.at_once import Cached
 from gateway.edge.auth import admin_key, token_secret
 from gateway.edge.problems import Problem
-from gateway.edge.rates import ADDRESS_FACTOR, DailyBudgets, Rates, network, window
+from gateway.edge.rates import ADDRESS_FACTOR, Cached, DailyBudgets, Rates, network, window
 from gateway.edge.tokens import Visitor, VisitorTokens
 from pipelines.runtime.counts import DAY, SharedCounts
 from pipelines.runtime.errors import Retryable, SettingsError

@@ -14,7 +14,7 @@ import pytest
 from fastapi import FastAPI
 from prometheus_client import REGISTRY
 
-from gateway.conversations.conversations import LISTED_WITHIN
+from gateway.chat.conversations import LISTED_WITHIN
 from gateway.edge import metrics
 from pipelines.runtime.errors import Retryable
 from schemas.answer import Answered, Done, Token
@@ -140,7 +140,7 @@ async def test_a_visitor_has_everything_forgotten_and_nobody_else_is_touched(
 
     mine = [await ask(visitors[0]) for _ in range(3)]
     other, program = await ask(visitors[1]), await ask(client)
-    monkeypatch.setattr("gateway.conversations.conversations.sleep", sleep)
+    monkeypatch.setattr("gateway.chat.conversations.sleep", sleep)
     assert (await visitors[0].delete(f"{SITE}/visitors/me")).status_code == 204
     assert slept == [LISTED_WITHIN]
     assert not any((await visitors[0].get(LIST)).json().values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from gateway.console.chart import Rect, shares
+from gateway.console.evaluations import Rect, shares
 from tests.console import EVIL, console_ports
 from tests.edge import EDIT_TOWN, VIEW_TOWN, assert_problem, bearer
 from tests.fakes.ports import FakePorts

@@ -15,11 +15,10 @@ from structlog.testing import capture_logs
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from gateway.app import create_app
-from gateway.edge.auth import Caller
+from gateway.edge.auth import LIFE, Caller, Sessions
 from gateway.edge.peers import Peers
 from gateway.edge.problems import Problem
 from gateway.edge.proxy_users import MAX_USER, Headers, ProxyUsers
-from gateway.edge.sessions import LIFE, Sessions
 from pipelines.runtime.errors import SettingsError
 from tests.console import KEY, console_ports, fill, tried
 from tests.edge import ADMIN, bearer, edge_settings

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from gateway.conversations import conversations
+from gateway.chat import conversations
 from gateway.edge.auth import Caller
 from schemas.access_key import INCLUDED, Scope
 from tests.edge import (

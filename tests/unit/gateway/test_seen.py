@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bs4 import BeautifulSoup
 
-from gateway.console.seen import seen
+from gateway.console.words import seen
 from schemas.answer import Citation, Doubted
 
 TEXT = (

@@ -13,7 +13,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 
-from gateway.conversations import conversations
+from gateway.chat import conversations
 from gateway.edge.bounds import scope_of
 from tests.edge import CHAT_ANYWHERE, PAGE_ORIGIN, STAFF_TOWN, assert_problem, bearer
 

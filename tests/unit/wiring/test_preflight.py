@@ -81,7 +81,7 @@ async def test_a_full_disk_is_no_wrong_setting(tmp_path: Path, monkeypatch: pyte
     def full(dir: Path) -> Any:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("infra.home.TemporaryFile", full)
+    monkeypatch.setattr("infra.checks.TemporaryFile", full)
     with pytest.raises(Retryable, match=r"home \(PAGEWIRE_HOME\): no space is left for"):
         await preflight.whole_system(settings(home=tmp_path))
 

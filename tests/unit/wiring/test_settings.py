@@ -17,10 +17,9 @@ from pipelines.runtime.settings import StepSettings
 from schemas.ingest import Chunker
 from wiring import addresses as services
 from wiring.addresses import ServiceMissing, addresses
-from wiring.retired_settings import without_retired
 from wiring.setting_problems import EXAMPLES, FILE_ONLY
 from wiring.settings import Settings
-from wiring.settings_file import load
+from wiring.settings_file import load, without_retired
 
 SECRETS = {
     "admin_key": "hush-admin-hush-admin",

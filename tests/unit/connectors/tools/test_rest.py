@@ -9,7 +9,7 @@ import pytest
 
 from connectors.cms.fetching import Fetched, FetchRefused, SafeFetch, ServerUnavailable
 from connectors.tools.openapi import operations
-from connectors.tools.rest import RestTool
+from connectors.tools.site_tools import RestTool
 from pipelines.query.answer.tools.registry import ToolFailed
 from tests.unit.connectors.tools.test_openapi import DOCUMENT
 

@@ -14,8 +14,8 @@ import yaml
 from pydantic import SecretStr, TypeAdapter, ValidationError
 
 from connectors.cms.fetching import Fetched, SafeFetch, ServerUnavailable
+from connectors.settings import OpenApiTools, SiteTool
 from connectors.tools import site_tools
-from connectors.tools.settings import OpenApiTools, SiteTool
 from connectors.tools.site_tools import GROUP, ConnectedTools, python_tool
 from pipelines.runtime.errors import SettingsError
 from tests.unit.connectors.tools.test_openapi import DOCUMENT

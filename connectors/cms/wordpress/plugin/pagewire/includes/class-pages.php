@@ -1,6 +1,6 @@
 <?php
 /**
- * What a post is to Pagewire. connectors/cms/wordpress/mapping.py makes the same of what the REST API says.
+ * What a post is to Pagewire. connectors/cms/wordpress/client.py makes the same of what the REST API says.
  *
  * @package Pagewire
  */

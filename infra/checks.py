@@ -1,14 +1,20 @@
-"""Binds ports. Errors name the setting, the program that has the port, and a free port."""
+"""Checks before a start: the folder of all local state can be used, and the ports can be bound.
+
+Errors name the setting, the program that has the port, and a free port.
+"""
 
 from __future__ import annotations
 
 import errno
+import os
 import socket
 from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryFile
 
 import psutil
 
-from pipelines.runtime.errors import SettingsError, named
+from pipelines.runtime.errors import Retryable, SettingsError, named
 
 TRIED = 100  # ports after a taken one
 UNPRIVILEGED = 1024  # the first port for ordinary users
@@ -73,3 +79,33 @@ def _free_after(host: str, port: int) -> int | None:
             probe.bind((host, other))
             return other
     return None
+
+
+def usable(home: Path) -> None:
+    """Create the folder if it is missing, and test that it is writable.
+
+    Raises:
+        SettingsError: one of both fails; says why. Retryable: the disk is full.
+    """
+    try:
+        if home.exists() and not home.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, "it is no folder")
+        home.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=home) as file:
+            file.write(b"x")
+            file.flush()
+    except OSError as err:
+        if err.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise Retryable(
+                f"home (PAGEWIRE_HOME): no space is left for {home}; free some, or take another disk"
+            ) from None
+        there = next(
+            folder for folder in (home, *home.absolute().parents) if os.path.exists(folder)
+        )  # which is False without access
+        owner = ""
+        with suppress(KeyError, NotImplementedError, OSError):
+            owner = f"; {there} belongs to {there.owner()}"
+        raise SettingsError(
+            f"home (PAGEWIRE_HOME): nothing can be kept in {home} ({err.strerror}){owner}; another folder: "
+            "PAGEWIRE_HOME=~/.pagewire"
+        ) from None

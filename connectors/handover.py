@@ -16,7 +16,7 @@ from email.message import EmailMessage
 
 from connectors.cms.fetching import SafeFetch
 from connectors.cms.push import signed_headers
-from connectors.handover.settings import HandoverSettings, MailTarget, WebhookTarget
+from connectors.settings import HandoverSettings, MailTarget, WebhookTarget
 from pipelines.runtime.errors import Permanent, Retryable
 from schemas.handover import Handover
 

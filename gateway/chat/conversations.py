@@ -1,4 +1,5 @@
 """A visitor's conversations: listed, read, renamed, deleted, taken back by a step, asked again; and all erased at once.
+Feedback on their answers, and messages to a person.
 
 Each caller sees its own: a visitor by its token, a program by its key. Another caller's conversation is a 404.
 """
@@ -7,24 +8,28 @@ from __future__ import annotations
 
 from asyncio import sleep
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from gateway.chat.chat import LastEventId, ask, come_back, continue_conversation, new_question
+from gateway.chat.chat import ConversationOfAnswer, LastEventId, ask, come_back, continue_conversation, new_question
 from gateway.edge.bodies import parse, read_body
-from gateway.edge.edge import Edge, MayAsk, MayConverse, MayErase, TheEdge, owner_of
+from gateway.edge.edge import Edge, MayAsk, MayConverse, MayErase, MayHandOver, MayRate, TheEdge, address_of, owner_of
+from gateway.edge.metrics import FEEDBACK
 from gateway.edge.openapi import event_stream, request_body
 from gateway.edge.problems import Problem
 from pipelines.conversations.conversations import UnknownConversation
 from pipelines.conversations.turns import ConversationOwner
+from pipelines.runtime import tracing
 from pipelines.runtime.errors import Retryable
-from schemas.conversation import ConversationDetail, ConversationList, Rename, StoredTurn
+from pipelines.runtime.metrics import HANDOVERS
+from schemas.conversation import ConversationDetail, ConversationList, Feedback, FeedbackOrder, Rename, StoredTurn
+from schemas.handover import HandoverOrder, HandoverTaken
 from schemas.http import ChatResponse
 from schemas.query import MAX_HISTORY, RequestId
 
-BODY_LIMIT = 16 * 1024  # bytes: a title, escaped
+TITLE_LIMIT = 16 * 1024  # bytes: a title, escaped
 DAY = 24 * 60  # minutes; the world's clocks are 26 hours apart, so none is a day away from UTC
 
 router = APIRouter(prefix="/v1/sites/{site}", tags=["conversations"])
@@ -59,7 +64,7 @@ async def rename(
     site: str, conversation_id: ConversationId, caller: MayConverse, edge: TheEdge, request: Request
 ) -> ConversationDetail:
     """Give a conversation another title."""
-    order = parse(Rename, await read_body(request, BODY_LIMIT))
+    order = parse(Rename, await read_body(request, TITLE_LIMIT))
     return await edge.conversations.rename(owner_of(caller, site), conversation_id, order.title)
 
 
@@ -166,3 +171,49 @@ async def _forget_all(edge: Edge, owner: ConversationOwner) -> None:
                 left += 1
         if left == len(ids):
             await sleep(LISTED_WITHIN)
+
+
+FEEDBACK_LIMIT = 64 * 1024  # bytes: a comment or a message, escaped
+
+
+@router.post(
+    "/answers/{request_id}/feedback",
+    status_code=204,
+    response_class=Response,
+    openapi_extra=request_body(FeedbackOrder),
+)
+async def feedback(
+    site: str,
+    request_id: Annotated[RequestId, Path()],
+    caller: MayRate,
+    edge: TheEdge,
+    request: Request,
+    conversation_id: ConversationOfAnswer = None,
+) -> Response:
+    """Say whether one of your answers helped. Saying it again replaces what was said."""
+    order = parse(FeedbackOrder, await read_body(request, FEEDBACK_LIMIT))
+    said = Feedback(rating=order.rating, comment=order.comment or None, at=datetime.now(UTC))
+    rated = await edge.conversations.rate(owner_of(caller, site), request_id, said, conversation_id)
+    await edge.ports.notes.rated(site, edge.pseudonyms.of(site, rated), request_id, said)
+    FEEDBACK.labels(edge.settings.label(site), order.rating).inc(exemplar=tracing.exemplar())
+    return Response(status_code=204)
+
+
+@router.post("/handovers", status_code=201, openapi_extra=request_body(HandoverOrder))
+async def hand_over(site: str, caller: MayHandOver, edge: TheEdge, request: Request) -> HandoverTaken:
+    """Leave a message for a person of the site. It is stored before this returns, and delivered soon after.
+
+    The conversation is included only if `conversation_id` names it: your own, as you see it.
+    A visitor may leave ten messages in a day (429). 404 `no-handover`: the site has not set it up.
+    """
+    settings = edge.settings.site(site)
+    if not settings.hands_over:
+        raise Problem(404, "no-handover", f"site {site} takes no messages for people")
+    order = parse(HandoverOrder, await read_body(request, FEEDBACK_LIMIT))
+    owner = owner_of(caller, site)
+    talk = await edge.conversations.get(owner, order.conversation_id) if order.conversation_id else None
+    if caller.visitor is not None:
+        edge.messages.count("handover", address_of(request), caller.visitor)
+    reference = await edge.handovers.take(owner, order, order.lang or settings.languages[0], talk)
+    HANDOVERS.labels(edge.settings.label(site), "kept").inc()
+    return HandoverTaken(reference=reference)

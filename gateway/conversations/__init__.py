@@ -1,1 +1,0 @@
-"""A visitor's conversations and feedback over HTTP."""
