@@ -193,6 +193,7 @@ def markdown_of(page: LivePage) -> str:
         "keywords": page.fields.get("keywords"),
         "name": name if (name := page.fields.get("name")) != page.title else None,
         "labels": {key: list(values) for key, values in page.labels.items()} or None,
+        "published_at": page.published_at and page.published_at.isoformat(timespec="seconds"),
         "changed_at": page.changed_at.isoformat(timespec="milliseconds"),
         "revision": page.revision,
     }
