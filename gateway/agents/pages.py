@@ -216,6 +216,8 @@ def _section(section: LiveSection) -> str:
 
 
 def link(title: str, url: str) -> str:
-    """A link of Markdown. Without a title the address is the text."""
+    """A link of Markdown. Without a title the address is the text, without an address there is only the text."""
     text = " ".join(title.split()) or url
+    if not url:
+        return escaped(text)
     return f"[{escaped(text, linked=True)}]({quote(url, safe=SAFE)})"
