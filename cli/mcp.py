@@ -20,7 +20,9 @@ from pipelines.runtime.secret import read as read_secret
 
 if TYPE_CHECKING:
     from mcp import Client
+    from mcp.server.context import ServerRequestContext
     from mcp.server.lowlevel.server import Server
+    from mcp_types import Implementation
 
 
 def mcp(
@@ -84,14 +86,21 @@ async def _bridge(url: str, secret: str | None) -> None:
         Client(streamable_http_client(url, http_client=http), client_info=name) as remote,
         stdio_server() as (read, write),
     ):
-        server = _handing_on(remote)
+        server = handing_on(remote, name)
         await server.run(read, write, server.create_initialization_options())
 
 
-def _handing_on(remote: Client) -> Server[dict[str, object]]:
-    """A server that asks another one."""
+def handing_on(remote: Client, name: Implementation) -> Server[dict[str, object]]:
+    """A server that asks another one, under the assistant's own name. `name`: that `remote` has until it knows it."""
     import mcp_types as types
     from mcp.server.lowlevel.server import Server
+
+    async def call(ctx: ServerRequestContext[dict[str, object]], params: types.CallToolRequestParams) -> Any:
+        info, known = ctx.session.client_params, remote.session.discover_result
+        if info and known and info.client_info.name != name.name:
+            name.name, name.version = info.client_info.name, info.client_info.version
+            remote.session.adopt(known)  # sends the new name with each request
+        return await remote.call_tool(params.name, params.arguments)
 
     def cursor(params: types.PaginatedRequestParams | None) -> str | None:
         return params.cursor if params else None
@@ -107,6 +116,6 @@ def _handing_on(remote: Client) -> Server[dict[str, object]]:
         "pagewire",
         instructions=remote.instructions,
         on_list_tools=lambda _, params: remote.list_tools(cursor=cursor(params), cache_mode="bypass"),
-        on_call_tool=lambda _, params: remote.call_tool(params.name, params.arguments),
+        on_call_tool=call,
         **resources,
     )

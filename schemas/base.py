@@ -32,7 +32,7 @@ def form(pattern: str, words: str, **more: Any) -> StringConstraints:
 def message(error: ErrorDetails) -> str:
     """What is wrong with a value, for people; `error` as `ValidationError.errors` has it, with its context."""
     words = _WORDS.get(error.get("ctx", {}).get("pattern", ""))
-    return f"must be {words}" if words else error["msg"]
+    return f"must be {words}" if words else error["msg"].removeprefix("Value error, ")
 
 
 SiteId = Annotated[

@@ -168,6 +168,7 @@ class LivePage(Wire):
     fields: dict[FieldName, str] = Field(description="The short fields that have text.")
     sections: tuple[LiveSection, ...] = Field(description="The content, in order.")
     labels: Labels = Field(default_factory=dict)
+    published_at: AwareDatetime | None = optional(description="As the page says.")
 
 
 class ListedPage(Wire):

@@ -254,6 +254,8 @@ class QuestionRow(Wire):
     comment: str | None = None
     faithfulness: float | None = Field(default=None, description="As in its verdict.")
     context_relevancy: float | None = Field(default=None, description="As in its verdict.")
+    via: str = Field(default="", description="As in the question.")
+    client: str = Field(default="", description="As in the question.")
 
     @classmethod
     def of(cls, logged: LoggedQuestion) -> QuestionRow:

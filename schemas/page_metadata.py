@@ -75,7 +75,7 @@ class OpeningHours(Wire):
 class PageMetadata(PageStamp):
     """What a page says of itself for machines."""
 
-    author: Line = optional("")
+    authors: tuple[Line, ...] = optional((), max_length=20, description="Names.")
     breadcrumbs: tuple[Line, ...] = optional((), max_length=20, description="Names of the pages above, the top first.")
     faq: tuple[PageQuestion, ...] = optional((), max_length=50)
     events: tuple[PageEvent, ...] = optional((), max_length=50)

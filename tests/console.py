@@ -119,6 +119,8 @@ OUTCOMES = {
         timings_ms={"rephrase": 212.4, "retrieve": 96.1, "answer": 1830.0},
         first_token_ms=640.2,
         left_out=1,
+        via="mcp",
+        client=EVIL,
         calls=CALLS,
         tool_runs=(
             ToolRun(call='weighted_average({"grades": [5, 4]})', said="[2] Weighted average: 4.50", ms=12.0),

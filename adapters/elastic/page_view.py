@@ -25,6 +25,7 @@ from schemas.http import IndexedChunk, IndexedPage, LabelCount, LabelList, Liste
 from schemas.keys import parse_page_key
 from schemas.labels import NO_LABELS, labels_of
 from schemas.page import FIELDS, FieldName
+from schemas.page_metadata import PageStamp
 
 BATCH = 500  # chunks a search
 TRIES, PAUSE = 5, 0.2  # a write is visible within a second (refresh_interval)
@@ -65,7 +66,7 @@ async def _read(
         index=alias(site),
         query={"bool": {"filter": [{"term": {"page_key": page_key}}, visible_to(groups)]}},
         sort=[{"kind": "desc"}, {"field": "asc"}, {"ord": "asc"}],  # the head, which has no groups, comes first
-        source_includes=["kind", "head", "field", "ord", "text", "title", "url", "revision", "labels"],
+        source_includes=["kind", "head", "field", "ord", "text", "title", "url", "revision", "labels", "published_at"],
         track_total_hits=False,
     )
     documents = [source async for source in sources(found)]
@@ -111,6 +112,7 @@ def _page(head: Head, chunks: Sequence[dict[str, Any]]) -> LivePage:
         fields=texts,
         sections=tuple(sections),
         labels=labels_of(chunks[0].get("labels", ())),
+        published_at=PageStamp.stored({"published_at": chunks[0].get("published_at")}).published_at,
     )
 
 

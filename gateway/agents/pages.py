@@ -193,6 +193,7 @@ def markdown_of(page: LivePage) -> str:
         "keywords": page.fields.get("keywords"),
         "name": name if (name := page.fields.get("name")) != page.title else None,
         "labels": {key: list(values) for key, values in page.labels.items()} or None,
+        "published_at": page.published_at and page.published_at.isoformat(timespec="seconds"),
         "changed_at": page.changed_at.isoformat(timespec="milliseconds"),
         "revision": page.revision,
     }
@@ -215,6 +216,8 @@ def _section(section: LiveSection) -> str:
 
 
 def link(title: str, url: str) -> str:
-    """A link of Markdown. Without a title the address is the text."""
+    """A link of Markdown. Without a title the address is the text, without an address there is only the text."""
     text = " ".join(title.split()) or url
+    if not url:
+        return escaped(text)
     return f"[{escaped(text, linked=True)}]({quote(url, safe=SAFE)})"

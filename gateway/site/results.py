@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC
 from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any
 from urllib.parse import urljoin, urlsplit
 
+from babel.dates import format_date
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -20,6 +22,7 @@ from gateway.edge.problems import Problem, problem_of
 from gateway.site.pages import RIGHT_TO_LEFT, preferred
 from pipelines.runtime.errors import Retryable
 from schemas.http import SearchHit, Snippet
+from schemas.page_metadata import PageStamp
 from schemas.query import MAX_QUESTION
 
 # No script at all; style sheet and picture from here, the form to here.
@@ -49,6 +52,7 @@ class ResultPage:
     url: str  # of the best passage; empty: the page has no address that can be opened
     lang: str
     dir: str
+    stamp: PageStamp
     passages: tuple[ResultPassage, ...]
 
 
@@ -64,6 +68,12 @@ class ResultWords:
         # Isolated (Unicode's bidirectional algorithm), or a query in Latin letters would move the quotation marks.
         shown = f"\u2068{query}\u2069" if self.dir == "rtl" else query
         return catalogue()[self.lang][name].format_map(values | {"query": shown})
+
+    def about(self, page: PageStamp) -> str:
+        """What a page is and of when; empty: it says neither."""
+        at, kind = page.changed_at or page.published_at, f"kind-{page.page_kind}"
+        date = self("asOf", date=format_date(at.astimezone(UTC), "long", locale=self.lang)) if at else ""
+        return " · ".join(filter(None, (catalogue()[self.lang].get(kind), date)))
 
 
 @cache
@@ -139,7 +149,7 @@ def by_page(hits: Iterable[SearchHit], home: str) -> list[ResultPage]:
         said = [hit for hit in own if hit.field == "content"] or [hit for hit in own if hit.field == "description"]
         passages = tuple(ResultPassage(opened(url, home, hit.snippet.fragment), hit.snippet) for hit in said[:PASSAGES])
         first = passages[0].url if passages else opened(url, home)
-        found.append(ResultPage(title or own[0].page_id, first, own[0].lang, direction(own[0].lang), passages))
+        found.append(ResultPage(title or own[0].page_id, first, own[0].lang, direction(own[0].lang), own[0], passages))
     return found
 
 

@@ -107,7 +107,7 @@ def _meta(page: PageDocument, said: PageMetadata) -> PageMeta:
     """What the page's hits show. Its labels are those of its CMS, and under other keys what it says of itself."""
     name = (page.title or page.name).casefold()
     above = [each for each in said.breadcrumbs if each.casefold() != name]
-    own = {"type": [said.page_kind], "author": [said.author], "breadcrumb": above}
+    own = {"type": [said.page_kind], "author": said.authors, "breadcrumb": above}
     return PageMeta(
         title=page.title or page.name,
         url=page.url,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolResult, Implementation, TextContent
 
 from tests.acceptance.conftest import System
 from tests.acceptance.system import PAGEWIRE
@@ -14,6 +16,7 @@ from tests.acceptance.test_story import put
 
 pytestmark = pytest.mark.engine
 
+SAID = {"@type": "Article", "datePublished": "2026-03-02", "author": [{"name": "Ada Lind"}, {"name": "Bo Vik"}]}
 FARES = "<h2>Fares</h2><p>A ticket for the cable car costs {} euros.</p>"
 QUESTION = "How much is a ticket for the cable car?"
 
@@ -37,11 +40,14 @@ async def test_a_save_is_what_assistants_get_and_a_deleted_page_is_gone_from_all
     put(site, "cable-car", FARES.format(7), 10, title="Cable car")
     first = site.get("/pages/cable-car.md", headers={"Accept": "text/markdown"})
     assert "costs 7 euros" in first.text
-    saved = put(site, "cable-car", FARES.format(8), 11, title="Cable car")
+    machine = f'<script type="application/ld+json">{json.dumps(SAID)}</script>'
+    saved = put(site, "cable-car", machine + FARES.format(8), 11, title="Cable car")
     assert saved.json()["searchable_revision"] == 11
     twin = site.get("/pages/cable-car.md", headers={"If-None-Match": first.headers["etag"]})
     assert (twin.status_code, "\nrevision: 11\n" in twin.text) == (200, True)
     assert twin.text.endswith("---\n\n## Fares\n\nA ticket for the cable car costs 8 euros.\n")
+    assert "\n  author:\n  - Ada Lind\n  - Bo Vik\n" in twin.text
+    assert "\npublished_at: '2026-03-02T00:00:00+00:00'\n" in twin.text
     assert "[Cable car](pages/cable-car.md?lang=en)" in site.get("/llms.txt").text
 
     here = system.instance
@@ -49,7 +55,7 @@ async def test_a_save_is_what_assistants_get_and_a_deleted_page_is_gone_from_all
     async with (
         httpx2.AsyncClient(timeout=60) as http,  # without a key
         Client(streamable_http_client(f"{system.url}/v1/sites/{here.site}/mcp", http_client=http)) as remote,
-        Client(stdio) as local,
+        Client(stdio, client_info=Implementation(name="town-desk", version="2")) as local,
     ):
         for client in (remote, local):
             for said in await heard(client):
@@ -64,3 +70,4 @@ async def test_a_save_is_what_assistants_get_and_a_deleted_page_is_gone_from_all
     assert "cable-car" not in site.get("/llms.txt").text + site.get("/llms-full.txt").text
     logged = here.run("questions", here.site, "--json")
     assert QUESTION in logged.stdout, logged.stderr
+    assert '"client": "town-desk"' in logged.stdout  # the assistant that started `pagewire mcp`

@@ -11,6 +11,7 @@ const ADDRESS = 4_000;
 const CITATIONS = 40; // of one answer
 
 const say = widget.words.wordsFor("en");
+const sayFound = widget["search-words"].searchWordsFor("en");
 const client = { conversations: async () => ({ today: client.listed, yesterday: [], last_week: [], older: [] }) };
 const explain = (error) => widget.trouble.troubleOf(error, say);
 const context = { say, client, lang: "en", subheading: "h3", explain, announce() {}, toQuestion() {}, emit() {} };
@@ -30,7 +31,7 @@ const box = (node) => {
 };
 const hitsOf = (text) =>
   Array.from({ length: 30 }, (_, n) => ({
-    page_id: "p", lang: "en", title: text, url: `https://t.example/${text.slice(0, ADDRESS)}/${n}`, field: "content", ord: n, labels: { [text]: [text] },
+    page_id: "p", lang: "en", title: text, url: `https://t.example/${text.slice(0, ADDRESS)}/${n}`, field: "content", ord: n, labels: { [text]: [text] }, page_kind: text, changed_at: text,
     snippet: { parts: [{ text: text.slice(0, 280), match: true }], fragment: text.slice(0, 1_000), heading: text },
   }));
 // What is made before the clock runs.
@@ -72,7 +73,7 @@ globalThis.ring = {
   "results.byPage": [ADDRESS, hitsOf, (hits) => widget.results.byPage(hits)],
   "results.labelsOf": [ADDRESS, hitsOf, (hits) => widget.results.labelsOf(hits)],
   "results.opened": [ADDRESS, given, (text) => [widget.results.opened(text, text), widget.results.opened(`https://${text}`, text)]],
-  "results.pageItem": [TITLE, (text) => widget.results.byPage(hitsOf(text)), (pages) => pages.map(widget.results.pageItem)],
+  "results.pageItem": [TITLE, (text) => widget.results.byPage(hitsOf(text)), (pages) => pages.map((page) => widget.results.pageItem(sayFound, page))],
   "results.sectionName": [ADDRESS, given, (text) => widget.results.sectionName(text)],
   "results.sectionsOf": [ADDRESS, given, (text) => widget.results.sectionsOf(Array.from({ length: 30 }, (_, n) => `https://t.example/${text}/${n}`))],
   "sse.readEvents": [

@@ -55,11 +55,12 @@ def hit(title: str, url: str, text: str, match: str, lang: str = "en", **more: A
     return SearchHit.model_validate(values | more)
 
 
+STAMP = {"page_kind": "FAQPage", "published_at": "2025-01-07T00:00:00Z", "changed_at": "2026-03-02T23:30:00Z"}
 HITS = [
-    hit("Town library", "/services/library", "A library card costs 12 euros a year.", "card"),
+    hit("Town library", "/services/library", "A library card costs 12 euros a year.", "card", **STAMP),
     hit("Town library", "/services/library", "Bring your identity card.", "card", ord=1),
     hit("Parking card", "/living/parking", "A parking card costs 30 euros a year.", "card"),
-    hit("כרטיס קורא", "/living/card", "כרטיס קורא עולה שמונה עשר אירו לשנה.", "כרטיס", lang="he"),
+    hit("כרטיס קורא", "/living/card", "כרטיס קורא עולה שמונה עשר אירו לשנה.", "כרטיס", lang="he", **STAMP),
     hit("Odd", "javascript:alert(1)", "No card.", "card"),
 ]
 
@@ -170,6 +171,8 @@ async def test_results_have_marks_and_open_at_the_sentence_and_go_on_in_the_chat
         assert await results.first.locator("mark").all_inner_texts() == ["card", "card"]
         assert await results.nth(3).get_by_role("link").count() == 0  # javascript:
         assert await page.get_by_role("status").all_inner_texts() != []
+        assert await results.first.locator(".about").inner_text() == "Questions and answers · As of March 2, 2026"
+        assert await results.locator(".about").count() == 2  # of pages that say what and of when they are
         # By the section of the website
         await page.get_by_role("group", name="Show only").get_by_role("button", name="living").click()
         assert await page.locator("pagewire-search li .title").all_inner_texts() == ["Parking card", "כרטיס קורא"]
@@ -256,6 +259,7 @@ async def test_without_scripts_the_form_leads_to_a_page_of_results(browser: Brow
         await page.keyboard.press("Enter")
         await page.wait_for_url("**/results?q=card")
         assert "Results for “card”: 4" in await page.content()
+        assert await page.locator(".about").all_inner_texts() == ["Questions and answers · As of March 2, 2026"] * 2
         await page.get_by_role("link", name="Town library").click()
         await page.wait_for_url(f"{url}/services/library*")
 

@@ -105,7 +105,7 @@ _STAMP = {"page_kind": "FAQPage", "published_at": NOON, "changed_at": NOON}
 _META = PageMeta(title="Fees", url="/fees", groups=("staff",), labels={"kind": ("form", "notice")}, **_STAMP)
 _METADATA = PageMetadata(
     **_STAMP,
-    author="Ada",
+    authors=("Ada",),
     breadcrumbs=("Home", "Fees"),
     faq=(PageQuestion(question="Is it free?", answer="Yes."),),
     events=(PageEvent(name="Meeting", start="2026-06-11T19:30", end="2026-06-11", place="Town hall"),),

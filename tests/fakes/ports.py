@@ -518,6 +518,7 @@ class FakeIndexedPages(ElasticPageView):
     groups: dict[str, frozenset[str]] = field(default_factory=dict)
     labelled: dict[str, Labels] = field(default_factory=dict)
     changed_at: datetime = datetime(2026, 7, 28, 12, 0, 0, 500_000, tzinfo=UTC)
+    published_at: datetime | None = None
     proposed: Sequence[Proposal] = ()  # questions to begin a chat with
 
     async def propose(self, site: str, lang: str) -> Sequence[Proposal]:
@@ -545,6 +546,7 @@ class FakeIndexedPages(ElasticPageView):
             fields={chunk.field: chunk.text for chunk in chunks if chunk.field != "content"},
             sections=tuple(LiveSection(title="", url="", text=c.text) for c in chunks if c.field == "content"),
             labels=self.labelled.get(page_key, {}),
+            published_at=self.published_at,
         )
 
     async def pages(

@@ -2,7 +2,7 @@
 
 import { element } from "./dom";
 import { safeUrl } from "./markdown";
-import { directionOfLanguage } from "./search-words";
+import { directionOfLanguage, type SaySearch, type SearchWord } from "./search-words";
 import type { SearchHit } from "./wire";
 
 const PASSAGES = 2; // of a page
@@ -12,6 +12,8 @@ export interface FoundPage {
   url: string;
   lang: string;
   section: string; // of the website, by its address; empty: none
+  kind: string; // of schema.org; empty: the page does not say
+  asOf: string | null;
   passages: readonly SearchHit[];
 }
 
@@ -27,10 +29,10 @@ export function byPage(hits: readonly SearchHit[]): FoundPage[] {
   const found = [...pages.values()];
   const sections = sectionsOf(found.map(([hit]) => hit!.url));
   return found.map((own, at) => {
-    const { title, page_id, url, lang } = own[0]!;
+    const { title, page_id, url, lang, page_kind: kind, changed_at, published_at } = own[0]!;
     const content = own.filter(({ field }) => field === "content");
     const passages = (content.length ? content : own.filter(({ field }) => field === "description")).slice(0, PASSAGES);
-    return { title: title || page_id, url, lang, section: sections[at]!, passages };
+    return { title: title || page_id, url, lang, section: sections[at]!, kind, asOf: changed_at ?? published_at ?? null, passages };
   });
 }
 
@@ -76,8 +78,19 @@ export function opened(url: string, fragment = ""): string | null {
   return safe && fragment ? `${safe}${safe.includes("#") ? "" : "#"}${fragment}` : safe;
 }
 
-export function pageItem({ title, url, lang, passages }: FoundPage): HTMLLIElement {
+/** What a page is and of when, in words; empty: it says neither. */
+function aboutPage(say: SaySearch, { kind, asOf }: FoundPage): string {
+  const at = new Date(asOf ?? "");
+  const date = Number.isNaN(at.getTime()) ? "" : say("asOf", { date: new Intl.DateTimeFormat(say.lang, { dateStyle: "long", timeZone: "UTC" }).format(at) });
+  // Without a word for its kind, as for pages of many things, there is none.
+  return [say(`kind-${kind}` as SearchWord), date].filter(Boolean).join(" · ");
+}
+
+export function pageItem(say: SaySearch, page: FoundPage): HTMLLIElement {
+  const { title, url, lang, passages } = page;
   const item = element("li", { lang, dir: directionOfLanguage(lang) }, element("p", { className: "title", dir: "auto" }, link(url, passages[0]?.snippet.fragment, title)));
+  const about = aboutPage(say, page);
+  if (about) item.append(element("p", { className: "about" }, element("span", { lang: say.lang, dir: say.dir, textContent: about })));
   for (const { snippet } of passages) {
     const text = element("p", { className: "passage" });
     if (snippet.heading) text.append(link(url, snippet.fragment, snippet.heading), " · ");

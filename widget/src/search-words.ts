@@ -20,7 +20,7 @@ export function searchWordsFor(wanted: string): SaySearch {
   // Isolated (Unicode's bidirectional algorithm), or a query in Latin letters would move the quotation marks.
   const isolated = (value: string | number | undefined) => (dir === "rtl" ? `\u2068${value}\u2069` : String(value ?? ""));
   const say = (word: SearchWord, values: Record<string, string | number> = {}): string =>
-    said[word].replace(/\{(\w+)\}/g, (_, name: string) => isolated(values[name]));
+    (said[word] ?? "").replace(/\{(\w+)\}/g, (_, name: string) => isolated(values[name]));
   return Object.assign(say, { lang, dir });
 }
 

@@ -182,7 +182,7 @@ export class PagewireSearch extends HTMLElement {
     const pages = byPage(hits);
     const said = pages.length ? this.#tell("results", { query, count: pages.length }) : this.#tell("nothing", { query });
     const list = element("ol");
-    const draw = (section: string) => list.replaceChildren(...pages.filter((page) => !section || page.section === section).map(pageItem));
+    const draw = (section: string) => list.replaceChildren(...pages.filter((page) => !section || page.section === section).map((page) => pageItem(this.#say, page)));
     draw("");
     const head = element("div", { className: "head" }, element("p", { className: "said", textContent: said }));
     if (this.#chat) head.append(textButton(this.#say("ask"), () => this.#chat?.ask(query)));

@@ -1,6 +1,6 @@
 """Reads what a page says of itself for machines: JSON-LD, microdata, RDFa Lite, OpenGraph.
 
-HTML ─▶ nodes (text.json_ld, text.microdata) ─▶ kind, dates, author, breadcrumbs, questions, events, products, hours
+HTML ─▶ nodes (text.json_ld, text.microdata) ─▶ kind, dates, authors, breadcrumbs, questions, events, products, hours
 
 Everything in there may be missing, of another type or made to hurt: what does not fit is left out, nothing raises.
 """
@@ -36,7 +36,7 @@ from text.schema_org import first, line, nested, term, types_of
 QUESTIONS = 50
 ANSWER, ANSWERS = 5_000, 60_000  # characters of an answer, of all together
 LISTED = 50  # events, products
-BREADCRUMBS = 20
+AUTHORS = BREADCRUMBS = 20
 EARLIEST, LATEST = 1990, 2200  # years of a page's dates
 # What a page is, by the types of its nodes: the most telling first.
 _KINDS: dict[str, PageKind] = {
@@ -85,7 +85,7 @@ def structured_data(tree: Any) -> PageMetadata | None:
         page_kind=kind,
         published_at=_date([*(first(n, "datePublished") for n in own), metas.get("article:published_time")]),
         changed_at=_date([*(first(n, "dateModified") for n in own), *modified]),
-        author=next(filter(None, map(_author, (*(first(n, "author") for n in own), metas.get("author")))), ""),
+        authors=next(filter(None, map(_authors, (*own, metas))), ()),
         breadcrumbs=next(filter(None, map(_breadcrumbs, _of_type(nodes, "BreadcrumbList"))), ()),
         faq=_faq(nodes),
         events=tuple(islice(filter(None, map(_event, _of_type(nodes, "Event"))), LISTED)),
@@ -148,10 +148,11 @@ def _iso(said: Any) -> str | None:
     return None
 
 
-def _author(said: Any) -> str:
-    """A name; many write the address of a profile."""
-    name = line(said)
-    return "" if "://" in name or name.startswith("/") else name
+def _authors(node: Node) -> tuple[str, ...]:
+    """Names; many write the address of a profile."""
+    said = node.get("author")
+    names = map(line, said[:AUTHORS] if isinstance(said, list) else [first(node, "author")])
+    return tuple(dict.fromkeys(name for name in names if name and "://" not in name and not name.startswith("/")))
 
 
 def _breadcrumbs(node: Node) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
@@ -55,6 +56,10 @@ async def test_a_page_is_markdown_with_front_matter_that_a_folder_of_pages_reads
     said = {"id": "fees", "lang": "en", "title": "Fees: what they are", "revision": 1}
     assert fields["labels"] == {"kind": ["form", "notice"]}
     assert said.items() <= fields.items()
+    assert "published_at" not in fields
+    fakes.indexed.published_at = datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
+    published, _ = split((await stranger.get(f"{SITE}/pages/fees.md")).text)
+    assert published["published_at"] == "2026-03-02T08:15:00+00:00"
     assert fields["changed_at"] == "2026-07-28T12:00:00.500+00:00"
     assert text == f"\n{TABLE}Café: 3 € [here](x).\n"
 

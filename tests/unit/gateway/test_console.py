@@ -370,6 +370,7 @@ async def test_one_question_is_shown_whole(operator: httpx.AsyncClient, fakes: F
     page = page_of(await operator.get(f"/console/questions/{CARD}?site=town"))
     assert said(page, "h1") == ["What does a library card cost for adults?"]
     facts = dict(zip(said(page, ".facts dt"), said(page, ".facts dd"), strict=True))
+    assert facts["Asked by"] == f"MCP: {EVIL}"
     assert facts["Tokens"] == "1,834 read, 87 written"
     assert facts["Grade of the gate"] == "0, the pages contain the answer"
     assert facts["Chance that it can be answered"] == "0.913, at least 0.350 is needed"

@@ -102,7 +102,7 @@ async def test_the_result_of_a_tool_is_no_page(connect: Connect, fakes: FakePort
 
 async def test_an_assistant_searches_asks_and_reads(connect: Connect, fakes: FakePorts) -> None:
     named = HIT.model_copy(update={"field": "keywords", "text": "money"})
-    fakes.search.found = [named, HIT, named.model_copy(update={"page_id": "bank"})]
+    fakes.search.found = [named, HIT, named.model_copy(update={"page_id": "bank", "url": ""})]
     fakes.answers.script = cited
     keep(fakes, "fees/2026", "Ten euros.")
     async with connect() as client:
@@ -111,6 +111,7 @@ async def test_an_assistant_searches_asks_and_reads(connect: Connect, fakes: Fak
         passages = PassagesFound.model_validate(found.structured_content).passages
         assert [(one.id, one.text) for one in passages] == [("fees", "Ten euros."), ("bank", "money")]
         assert "[Fees](/fees) (id: fees, lang: en)" in text_of(found)
+        assert "2. Fees (id: bank, lang: en)" in text_of(found)  # without an address
         answered = await client.call_tool("ask", {"question": "What does it cost?", "lang": "de"})
         answer = ToolAnswer.model_validate(answered.structured_content)
         assert (answer.answered, answer.answer) == (True, "It costs ten euros. [2] Bring a photo.")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from html import unescape
 
 import httpx
@@ -53,6 +55,22 @@ async def test_pages_with_their_passages_and_the_searched_words(stranger: httpx.
     assert '<a href="https://www.sauna.example/#top:~:text=A%20ticket">Sauna</a>' in html
     assert fakes.search.searches == [("town", "what does a ticket cost", "hybrid", 30)]
     assert fakes.search.groups == [()]
+
+
+async def test_a_page_that_says_what_and_of_when_it_is_has_a_line_of_it_in_the_visitors_language(
+    stranger: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    late = datetime(2026, 3, 2, 23, 30, tzinfo=UTC)
+    stamps: list[tuple[str, dict[str, object]]] = [
+        ("Fair", {"page_kind": "Event", "published_at": late - timedelta(days=9), "changed_at": late}),
+        ("New", {"page_kind": "NewsArticle"}),
+        ("Old", {"page_kind": "AboutPage", "published_at": late}),
+        ("Odd", {"page_kind": "AboutPage"}),
+    ]
+    fakes.search.found = [hit(title, f"/{title}", lang="he", **stamp) for title, stamp in stamps]
+    html = (await stranger.get(RESULTS, params={"q": "fair", "lang": "de"})).text
+    said = re.findall(r'<p class="about"><span lang="de" dir="ltr">(.*?)</span></p>', html)
+    assert said == ["Veranstaltung · Stand: 2. März 2026", "Nachricht", "Stand: 2. März 2026"]
 
 
 async def test_without_a_query_there_is_the_form_alone_and_nothing_is_searched(
@@ -121,5 +139,5 @@ def test_all_languages_say_the_same() -> None:
     for lang, said in catalogue().items():
         assert said.keys() == english.keys(), lang
         for name, text in said.items():
-            wanted = [part for part in ("{count}", "{query}") if part in english[name]]
+            wanted = [part for part in ("{count}", "{query}", "{date}") if part in english[name]]
             assert all(part in text for part in wanted), (lang, name)

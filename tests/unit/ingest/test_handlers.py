@@ -73,13 +73,15 @@ def test_hits_show_what_a_page_is_and_of_when_and_can_be_filtered_by_it() -> Non
     typed = handlers.chunked(change.model_copy(update={"page": own}), CHUNKER, 0, 0)
     assert typed.meta is not None
     assert typed.meta.labels == {"type": ("help",)}
-    said = PageMetadata(page_kind="Article", author="Ada\tLind", breadcrumbs=("Home", "x" * 201, "fees", "\x01"))
+    said = PageMetadata(
+        page_kind="Article", authors=("Ada\tLind", "Bo"), breadcrumbs=("Home", "x" * 201, "fees", "\x01")
+    )
     crowded = {"tags": tuple(f"{n}" for n in range(198))}
-    for labels, author in (({}, "Ada Lind"), ({"author": ("Desk",)}, "Desk"), (crowded, "Ada Lind")):
+    for labels, authors in (({}, ("Ada Lind", "Bo")), ({"author": ("Desk",)}, ("Desk",)), (crowded, ("Ada Lind",))):
         written = page.model_copy(update={"title": "Fees", "metadata": said, "labels": labels})
         labelled = handlers.chunked(change.model_copy(update={"page": written}), CHUNKER, 0, 0).meta
         assert labelled is not None
-        assert (labelled.labels["type"], labelled.labels["author"]) == (("Article",), (author,))
+        assert (labelled.labels["type"], labelled.labels["author"]) == (("Article",), authors)
         assert labelled.labels.get("breadcrumb") == (None if labels == crowded else ("Home",))
     older = page.model_copy(update={"changed_at": None, "labels": {"type": ("help",)}})
     assert typed.digest != handlers.chunked(change.model_copy(update={"page": older}), CHUNKER, 0, 0).digest

@@ -100,14 +100,20 @@ def test_a_graph_of_a_post() -> None:
         page_kind="BlogPosting",
         published_at=datetime(2026, 3, 2, 8, 15, tzinfo=UTC),
         changed_at=datetime(2026, 5, 3, 8, tzinfo=UTC),
-        author="Ada Lind",
+        authors=("Ada Lind",),
         breadcrumbs=("Home", "Waste"),
     )
 
 
 @pytest.mark.parametrize("author", ["https://www.town.example/ada", "/users/ada", True, {"url": "x"}, [[]], None])
 def test_an_author_without_a_name_is_none(author: Any) -> None:
-    assert read({"@type": "Article", "author": author}, head='<meta name="author" content="Desk">').author == "Desk"
+    assert read({"@type": "Article", "author": author}, head='<meta name="author" content="Desk">').authors == ("Desk",)
+
+
+def test_all_authors_of_a_page_are_named_each_once() -> None:
+    people = [{"@type": "Person", "name": "Ada Lind"}, "Bo", {"url": "x"}, "/users/bo", {"name": "Ada  Lind"}]
+    assert read({"@type": "Article", "author": people}).authors == ("Ada Lind", "Bo")
+    assert len(read({"@type": "Article", "author": [f"Author {n}" for n in range(1_000)]}).authors) == 20
 
 
 def test_breadcrumbs_have_names_and_an_end() -> None:
@@ -266,7 +272,7 @@ def test_open_graph_says_what_nothing_else_does() -> None:
       <meta property="article:published_time" content="2026-03-02"><meta property="article:modified_time"
       content="x">"""
     assert read(head=head) == PageMetadata(
-        page_kind="Article", author="Ada", published_at=datetime(2026, 3, 2, tzinfo=UTC)
+        page_kind="Article", authors=("Ada",), published_at=datetime(2026, 3, 2, tzinfo=UTC)
     )
     assert read(YOAST, head=head).published_at == datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
     assert structured_data_in("<p>Nothing.</p>") is structured_data_in("No HTML") is None
