@@ -14,6 +14,7 @@ from math import fsum
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from prompts.loader import table
+from text.compounds import DICTIONARY, with_umlauts
 from text.words import words
 
 # Least probability of a detected language. Of 260 everyday questions in 13 languages, many of one or two words, 222 are
@@ -67,7 +68,7 @@ def _detected(question: str, languages: Sequence[str]) -> frozenset[str]:
     found = spoken(question)
     few = len(found) == 1 and sum(word in stopwords()[min(found)] for word in words(question)) <= FEW
     foreign = few and all(lang.partition("-")[0] not in found for lang in languages)
-    identity = identified(question) if len(found) != 1 or foreign else None
+    identity = identified(_spelled(question, languages)) if len(found) != 1 or foreign else None
     if foreign and identity not in found:
         # "Alte" of "alte mühle preis" is a stop word in Romanian alone, "is" and "ne" of "was is ne" in Hungarian.
         found = frozenset()
@@ -76,6 +77,12 @@ def _detected(question: str, languages: Sequence[str]) -> frozenset[str]:
     if identity and (identity in found or identity not in stopwords() or (not found and (ours or not foreign))):
         return frozenset((identity,))
     return found
+
+
+def _spelled(question: str, languages: Sequence[str]) -> str:
+    """The question, with umlauts that were typed without their keys: "buergerbuero" looks like Luxembourgish."""
+    german = next((lang for lang in languages if lang.partition("-")[0] == DICTIONARY), "")
+    return with_umlauts(question, german)
 
 
 def identified(text: str) -> str | None:

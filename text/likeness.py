@@ -53,7 +53,9 @@ class Likeness:
     def _inflected(self, word: str) -> Iterator[tuple[str, float]]:
         for other in self._beginning.get(word[:COMMON], ()):
             if Prefix.similarity(word, other) >= min(len(word), len(other)) - ENDING:
-                yield other, 0.95 if abs(len(word) - len(other)) <= ENDING else 0.85
+                longer = len(word) - len(other)
+                # "Hundekot" has a part more than "Hund", so it is no form of it.
+                yield other, 0.95 if abs(longer) <= ENDING else 0.85 if longer < 0 else WHOLE
 
     def _with_it_inside(self, word: str) -> Iterator[tuple[str, float]]:
         at = self._joined.find(word)

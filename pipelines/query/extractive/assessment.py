@@ -16,8 +16,8 @@ from pipelines.query.extractive.confidence import (
     NOT_SAID,
     NOTHING,
     GateInput,
-    foreign,
     graded,
+    in_another_language,
     judge,
     outside,
     sureness,
@@ -163,7 +163,9 @@ async def answerable(
     seen, hits, units = look.found.candidates, look.found.hits[: flow.hits], weighed.findings.nearest
     read = GateInput(look.named, seen.dense, hits, seen.terms, seen.total, seen.by_language, units)
     if look.followed is None:
-        sure = sureness(weighed.findings, profile, foreign=foreign(read))
+        best = weighed.findings.units[:1]
+        abroad = any(in_another_language(look.named, unit.hit.lang, read.known) for unit in best)
+        sure = sureness(weighed.findings, profile, foreign=abroad)
     else:
         sure = look.followed.sure(profile)
     if flow.gate and not look.keyword:

@@ -254,7 +254,7 @@ def sureness(found: Findings, profile: SurenessProfile | None, *, foreign: bool 
     """How sure the best unit and its page are; None where there are no units.
 
     Args:
-        profile: None: nobody measured it for this embedder, so the gate alone decides.
+        profile: None: not measured for this embedder, so the gate alone decides.
         foreign: whether the question is in another language than the pages.
     """
     signals = found.signals(profile.background if profile else None)

@@ -31,6 +31,7 @@ class Candidate:
     # >= 0; None: the keywords did not find it. Where sparse vectors take the place of BM25, their product.
     bm25: float | None = None
     score: float = 0.0  # 0..1 after `fuse`; comparable within one list only
+    untranslated: bool = False  # the page was found in another language of the site than the question's, and not in it
 
     @property
     def place(self) -> tuple[str, FieldName, int]:

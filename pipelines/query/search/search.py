@@ -39,7 +39,7 @@ from schemas.http import SearchHit, SearchKind
 from schemas.ingest import ChunkVectors, Vector32
 from schemas.keys import PageAddress, parse_page_key
 from schemas.labels import NO_LABELS, labels_of
-from text.language import identified, language_of, spoken
+from text.language import identified, language_of, spoken, tells_language
 
 # Both lists are this deep before they are fused: a hit that is 20th in one may be the best of both together.
 DEPTH = 30
@@ -47,6 +47,9 @@ DEPTH = 30
 ROOM = 1.5
 # A page in another language than the visitor's must fit that much better, in standard deviations of the fused score.
 FOREIGN = 0.5
+# ... unless the question is surely in the preferred language: then a page without a translation lacks the nearness and
+# the words of the others, and is raised by so much.
+UNTRANSLATED = 1.0
 # A question too short to tell its language is taken for one in the language whose pages know its words, where the best
 # of the visitor's own have less of its BM25 score: "guitar rental", typed on the German side of a website. Where that
 # language is a guess, less is enough.
@@ -87,7 +90,12 @@ def preferred(lang: str, languages: Sequence[str], text: str = "") -> str:
 
 
 def in_language(
-    candidates: Sequence[Candidate], lang: str, *, by_words: bool = False, inherits: bool = False
+    candidates: Sequence[Candidate],
+    lang: str,
+    *,
+    by_words: bool = False,
+    inherits: bool = False,
+    raises: bool = False,
 ) -> list[Candidate]:
     """Best first: without translations of pages that were found in this language, and what is in others behind.
 
@@ -95,6 +103,7 @@ def in_language(
         by_words: whether a page counts as found by its words alone: those of "pool" may stand in its translation only.
         inherits: whether a page takes the place of the translation that it stands for: a question in that one's
             language is less like this one.
+        raises: whether pages without a translation are raised: the question is surely in this language.
     """
     addresses = [parse_page_key(each.page_key) for each in candidates]
     own = {
@@ -113,7 +122,8 @@ def in_language(
             raised = best[address.page_id] - best_own[address.page_id] if inherits and address.page_id in own else 0.0
             kept.append(replace(each, score=_moved(each.score, raised)) if raised else each)
         elif address.page_id not in own:
-            kept.append(replace(each, score=_moved(each.score, -FOREIGN)))
+            by = UNTRANSLATED if raises else -FOREIGN
+            kept.append(replace(each, score=_moved(each.score, by), untranslated=raises))
     return sorted(kept, key=lambda each: (-each.score, each.place))
 
 
@@ -154,7 +164,7 @@ def of_one_revision(hits: Sequence[Hit]) -> list[Hit]:
 def scored(candidates: Iterable[Candidate], read: Mapping[ChunkKey, Hit]) -> list[Hit]:
     """The candidates that could be read, with their figures; one may be gone since it was found."""
     return [
-        replace(read[each.place], cosine=each.cosine, bm25=each.bm25, score=each.score)
+        replace(read[each.place], cosine=each.cosine, bm25=each.bm25, score=each.score, untranslated=each.untranslated)
         for each in candidates
         if each.place in read
     ]
@@ -285,7 +295,10 @@ class Searcher:
             prefers = language_by_words(text, prefers, found.keyword, guessed=guessed)
             said_in = language_of(text, (prefers, *languages))
             inherits = said_in != prefers and said_in in languages
-            best = in_language(best, prefers, by_words=by_words and bool(found.keyword), inherits=inherits)[:size]
+            tells = said_in == prefers and tells_language(text, languages)
+            best = in_language(
+                best, prefers, by_words=by_words and bool(found.keyword), inherits=inherits, raises=tells
+            )[:size]
         room = math.ceil(ROOM * flow.context_chars / self._settings.chunker.size) if flow else 0
         near = nearest(best, flow.neighbours, room) if flow else []
         places = [*(each.place for each in best), *near]

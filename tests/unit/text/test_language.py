@@ -42,6 +42,8 @@ def test_stop_words_tell_the_language(question: str, lang: str) -> None:
         ("alte mühle heiraten preis", ("de", "en"), "de"),  # a stop word of Romanian, and of no other language
         ("wie teuer is ne inspektion fürs ebike", ("de", "en"), "de"),  # two of Hungarian, and one of German
         ("d-lock price", ("de", "en"), "de"),
+        ("oeffnungszeiten buergerbuero", ("en", "de"), "de"),
+        ("oeffnungszeiten buergerbuero", ("en", "fr"), "lb"),  # no page is in German
     ],
 )
 def test_a_question_without_a_language_is_heard_for_one(

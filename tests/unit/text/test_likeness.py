@@ -38,3 +38,9 @@ def test_the_same_word_is_likest() -> None:
 def test_a_word_that_is_known_is_no_other_one_misspelled() -> None:
     assert Likeness(["anmelden"]).of("abmelden", misspelled=False) == {}
     assert Likeness(["personalausweis"]).of("ausweis", misspelled=False) != {}
+
+
+def test_a_compound_is_less_like_its_first_part_than_a_form_of_it() -> None:
+    found = Likeness(["hund", "hunde"])
+    assert found.of("hundekot")["hund"] < found.of("hundes")["hund"]
+    assert found.of("hundekot")["hund"] == found.of("hundekot")["hunde"]

@@ -55,6 +55,14 @@ def test_the_unit_comes_first_that_means_the_same() -> None:
     assert texts(found(hit("a", 0, 0.5, unit("Far.", 0.5)), hit("b", 0, 0.5, unit("Near.", 0.9)))) == ["Near.", "Far."]
 
 
+def test_units_of_an_untranslated_page_get_back_a_part_of_what_the_language_costs() -> None:
+    council, pool = hit("council", 0, 0.5, unit("Sitzung.", 0.89), lang="de"), hit("pool", 0, 0.5, unit("Swim.", 0.9))
+    around = hit("council", 1, 0.5, unit("Ort.", 0.888), lang="de")
+    assert texts(found(council, pool, near=(around,)))[0] == "Swim."
+    raised = found(replace(council, untranslated=True), pool, near=(around,))
+    assert texts(raised) == ["Sitzung.", "Ort.", "Swim."]
+
+
 @pytest.mark.parametrize("question", ["When is the pool open?", "pool hours?", "Is the pool shut?"])
 def test_words_for_open_say_one_thing(question: str) -> None:
     near = [unit("Bring a towel to the pool.", 0.8), unit("| Monday | 9–18 |", 0.8, 40, headings=("Opening hours",))]

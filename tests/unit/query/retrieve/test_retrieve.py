@@ -412,10 +412,10 @@ async def test_an_unknown_site_is_not_searched() -> None:
     assert index.searches == []
 
 
-def in_languages(*found: tuple[str, str, float]) -> list[tuple[str, str]]:
+def in_languages(*found: tuple[str, str, float], raises: bool = False) -> list[tuple[str, str]]:
     """Page and language of hits, best first, for a visitor who reads English."""
     hits = [replace(hit(0, "x", page=page, score=score), page_key=f"town:{lang}:{page}") for page, lang, score in found]
-    kept = [each.page_key.split(":") for each in in_language(hits, "en")]
+    kept = [each.page_key.split(":") for each in in_language(hits, "en", raises=raises)]
     return [(page, lang) for _, lang, page in kept]
 
 
@@ -434,6 +434,25 @@ def test_words_are_looked_for_in_the_translation_that_has_them(by_words: bool, k
 def test_a_page_in_another_language_must_fit_much_better() -> None:
     assert in_languages(("a", "de", 0.6), ("b", "en", 0.55)) == [("b", "en"), ("a", "de")]
     assert in_languages(("a", "de", 0.9), ("b", "en", 0.55)) == [("a", "de"), ("b", "en")]
+
+
+def test_a_page_without_a_translation_is_raised_for_a_question_that_could_not_be_nearer_to_it() -> None:
+    council, pool = ("council", "de", 0.5), ("pool", "en", 0.6)
+    assert in_languages(council, pool, raises=True) == [("council", "de"), ("pool", "en")]
+    assert in_languages(council, pool, raises=False) == [("pool", "en"), ("council", "de")]
+    # A page is not raised over its own translation, and one that fits badly not over one that fits well.
+    assert in_languages(("pool", "de", 0.9), pool, raises=True) == [("pool", "en")]
+    assert in_languages(("council", "de", 0.2), pool, raises=True) == [("pool", "en"), ("council", "de")]
+
+
+async def test_an_untranslated_page_is_known_as_such_by_the_units_ranking() -> None:
+    settings = Settings(sites={"town": SiteSettings(languages=("en", "de"))})
+    german = replace(hit(0, "Sitzung", page="council", cosine=0.8), page_key="town:de:council", lang="de")
+    index = FakeIndex([hit(0, "Swimming", cosine=0.8), german])
+    asked = {"When is the next meeting of the council?": True, "council": False, "Où est la mairie ?": False}
+    for text, untranslated in asked.items():
+        found = await Searcher(index, Models(), settings).find("town", text, kind="hybrid", size=5, lang="en")  # type: ignore[arg-type]
+        assert {each.page_id: each.untranslated for each in found.hits} == {"pool": False, "council": untranslated}
 
 
 @pytest.mark.parametrize(
