@@ -44,10 +44,11 @@ BEFORE_NUMBER = _words(
     "min mind mob no nos nr num núm op pag pág par para platz "
     "pos post pp qm rep rm sc sec sek suite tab tel vol vr wk "
     "zi zr kb ok piano pt ch п см т ст ч "
+    "aprox cca env pribl přibl ust yakl περ прибл прим чл "
     "bur cam de du gab maks máx postf sect доб стр רח טל"
 )
 # Missing in CLDR
-_MORE_DAYS = _words("tues thur thurs vrij woe zat mier hét csüt pén ndz пон чет пет съб")
+_MORE_DAYS = _words("pn tues thur thurs vrij woe zat mier hét csüt pén ndz пон чет пет съб")
 STREETS = ("str", "straat", "pl", "gasse")  # ends of a street's name before its number ("Hafenstr. 5", "Marktpl. 7")
 # After a number, they may end a sentence.
 UNITS = _words("h hod zł kč kr km m g kg l u min ч год м хв мин руб коп грн")

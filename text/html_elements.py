@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import Any, cast
 
 from bs4 import BeautifulSoup, Tag
@@ -10,7 +11,7 @@ from bs4.element import NavigableString, PageElement
 
 from text.html_walk import TreeConverter
 from text.markdown import escaped, escaped_line
-from text.scripts import NEAR, lowered, raised
+from text.scripts import NEAR, lowered, raised, small
 from text.tables import MAX_COLUMNS, Cell, SectionName, Table
 
 _NO_TARGET = re.compile(r"\s*(?:#|javascript:|data:|vbscript:|$)", re.IGNORECASE)
@@ -18,10 +19,15 @@ _DEFINED = re.compile(r"^(?=.)(?!:   )", re.MULTILINE)  # a line of a definition
 _BLOCK_MARK = re.compile(r"(?:#{1,6}|-) ")
 _FILE_NAME = re.compile(r"\S+\.(?:avif|gif|jpe?g|png|svg|webp)|(?=\S*\d)\S*(?:_|\d{2}x\d{2})\S*", re.IGNORECASE)
 _EMPHASIS = re.compile(r"\s*\*+\d[^*]*\*+\s*")  # of a figure
+_HEADING_MARK = re.compile(r"^#{1,6} ", re.MULTILINE)
 _BACKTICKS = re.compile("`{3,20}")
-_FORMULA = {"mfrac": "/", "msup": "^", "msub": "_"}
+# Between the parts of a formula
+_FORMULA = {
+    "mfrac": ("/",), "mroot": (), "msqrt": (), "msub": ("_",), "msubsup": ("_", "^"), "msup": ("^",),
+    "munderover": ("_", "^"),
+}  # fmt: skip
 _IN_LINE = frozenset(
-    ("a", "b", "code", "del", "em", "i", "img", "kbd", "q", "s", "samp", "strong", "sub", "sup")
+    ("a", "b", "cents", "code", "del", "em", "i", "img", "kbd", "q", "s", "samp", "strong", "sub", "sup")
 ).union(_FORMULA, ("mi", "mn", "mo", "mrow", "mtext"))
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "summary"))
 # Between two lines of a cell that end and begin with figures: hours, prices
@@ -102,6 +108,9 @@ class _ToMarkdown(TreeConverter):
         self._tables[-1].caption = text.strip()
         return ""
 
+    def convert_cents(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
+        return small(_before(el), text, _after(el), self._decimal)
+
     def convert_dd(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         text = text.strip()
         if not text or "_inline" in parent_tags:
@@ -176,7 +185,7 @@ class _ToMarkdown(TreeConverter):
     def convert_mfrac(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         return escaped(_formula(el)) if parent_tags.isdisjoint(_FORMULA) else ""
 
-    convert_msub = convert_msup = convert_mfrac
+    convert_mroot = convert_msqrt = convert_msub = convert_msubsup = convert_msup = convert_munderover = convert_mfrac
 
     def convert_pre(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         text = text.strip("\n")
@@ -190,7 +199,7 @@ class _ToMarkdown(TreeConverter):
 
     def convert_summary(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         """A heading for its section, unless later content would fall under the heading as well."""
-        title = " ".join(text.split())
+        title = " ".join(_HEADING_MARK.sub("", text).split())
         if not title or "_inline" in parent_tags:
             return f" {title} "
         inside = sum(parent.name == "details" for parent in el.parents)
@@ -246,7 +255,7 @@ class _ToLine(_ToMarkdown):
     """Converts a short field to its plain text, without deleted text."""
 
     def __init__(self, decimal: str) -> None:
-        super().__init__(decimal, convert=["p", "div", "br", "li", "sup", "sub", "del", "s"])
+        super().__init__(decimal, convert=["p", "div", "br", "li", "cents", "sup", "sub", "del", "s"])
 
     def _escaped(self, text: str, parent_tags: frozenset[str]) -> str:
         return text
@@ -311,10 +320,18 @@ def _formula(el: PageElement) -> str:
     if not isinstance(el, Tag):
         return "".join(str(el).split())
     parts = [part for part in map(_formula, el.children) if part]
-    if el.name not in _FORMULA or len(parts) < 2:
+    if el.name == "msqrt":
+        return f"√{_grouped(''.join(parts))}"
+    if el.name == "mroot" and len(parts) == 2:
+        return f"{_grouped(parts[0])}^(1/{_grouped(parts[1])})"
+    signs = _FORMULA.get(el.name, ())
+    if len(parts) != len(signs) + 1:
         return "".join(parts)
-    base, *more = (part if part.isalnum() else f"({part})" for part in parts)
-    return f"{base}{_FORMULA[el.name]}{''.join(more)}"
+    return "".join(chain.from_iterable(zip(("", *signs), map(_grouped, parts), strict=True)))
+
+
+def _grouped(part: str) -> str:
+    return part if part.isalnum() or len(part) == 1 else f"({part})"
 
 
 def _ends_section(el: Tag | None) -> bool:

@@ -54,9 +54,9 @@ _FRAME_WORDS = {
 }  # fmt: skip
 # Kept as they are, for markdownify
 _KEPT = _names(
-    "a article b blockquote br caption code dd del details div dl dt em figcaption form h1 h2 h3 h4 h5 h6 hr i img "
-    "kbd li mfrac mi mn mo mrow msub msup mtext ol p pre q s samp section strong sub summary sup table tbody td tfoot "
-    "th thead tr ul"
+    "a article b blockquote br caption cents code dd del details div dl dt em figcaption form h1 h2 h3 h4 h5 h6 hr i "
+    "img kbd li mfrac mi mn mo mroot mrow msqrt msub msubsup msup mtext munderover ol p pre q s samp section strong "
+    "sub summary sup table tbody td tfoot th thead tr ul"
 )
 # Become `div`, since markdownify would join these blocks
 _BLOCKS = _names("address aside body center fieldset figure footer header hgroup legend main")
@@ -82,6 +82,8 @@ _NOTE = re.compile(r"\b(?:footnote|endnote|noteref|reference)|\b(?:fn|fnref)\b",
 _FIELD = dict.fromkeys(("field__label", "field-label"), "dt") | dict.fromkeys(
     ("field__item", "field__items", "field-item", "field-items"), "dd"
 )
+_ARIA_CELLS = _names("cell columnheader gridcell rowheader")
+_CENTS = _names("cent centimes cents decimal decimals pence")  # in classes of shops; raised by their style sheets
 _CELL = ("colspan", "rowspan", "scope", "id", "headers")
 _CODE_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight-source)-([\w+#.-]{1,30})")
 
@@ -121,6 +123,7 @@ _CONTROLS = re.compile(r"(?:aria-controls|data-(?:bs-)?target)\s*=\s*[\"']?([\w:
 _FRAGMENTS = re.compile(r"href\s*=\s*[\"']?#([\w:.-]{1,200})", re.IGNORECASE)
 _CONTROLLING = ("aria-controls", "aria-expanded", "data-bs-target", "data-target")
 _FOLDING = _names("accordion collapse collapsible expandable faq")
+_TABS = _names("pane panel tab tabs")
 _FOLDED_TOOLS = _names(
     "cart dialog dropdown flyout language languages lightbox login megamenu menu modal nav navigation offcanvas "
     "popover popup search share sharing tooltip"
@@ -240,6 +243,7 @@ class ContentTree(BeautifulSoup):
         self._open: list[tuple[str, str | None]] = []  # what the parser opened, and its name in the tree
         self._dropping = 0  # length of `_open` just inside of what is being dropped
         self._dropped: list[str] = []  # text of it
+        self._struck = 0  # length of `_open` just inside of an element that a style strikes through
         self._why = ""
         self.left_out = []
         self._elements = 0
@@ -254,7 +258,7 @@ class ContentTree(BeautifulSoup):
         attributes: Mapping[str, str] = args[2]
         known_as: str | None = None
         self._seam = "in" if self._seam and name in _SPANS else ""
-        name = "s" if name == "strike" or (name in _TRANSPARENT and _is_struck(attributes)) else name
+        name = _known_name(name, attributes, self._last)
         if 0 < self._dropping == len(self._open) and self._open[-1][0] == "nav" and attributes.get("role") == "tablist":
             self._dropping = 0  # tabs of the content, as Bootstrap writes them
         if not self._dropping:
@@ -265,10 +269,13 @@ class ContentTree(BeautifulSoup):
                 known_as = self._name_in_tree(name, attributes)
             if why is None and _is_spoken(attributes):
                 self._seam = "spoken"
+        if known_as is not None:
+            self._end_text()
         self._open.append((name, known_as))
         if known_as is None:
             return None
-        self._end_text()
+        if not self._struck and known_as != "s" and _is_struck(attributes):
+            self._struck = len(self._open)
         self._elements += 1
         self._indents += known_as in _INDENTED
         self._sections += name in _SECTIONING
@@ -293,6 +300,7 @@ class ContentTree(BeautifulSoup):
         if known_as is None:
             return
         self._end_text()
+        self._struck = self._struck if self._struck <= len(self._open) else 0
         self._indents -= known_as in _INDENTED
         self._sections -= opened in _SECTIONING
         super().handle_endtag(known_as)
@@ -333,7 +341,11 @@ class ContentTree(BeautifulSoup):
             before = " " if text[0].isspace() else ""
             after = " " if words and text[-1].isspace() else ""
             text = before + words + after
-        if text:
+        if text.strip() and self._struck:
+            super().handle_starttag("s", None, None, {})
+            self.object_was_parsed(NavigableString(text))
+            super().handle_endtag("s")
+        elif text:
             self.object_was_parsed(NavigableString(text))
 
     def _why_dropped(self, name: str, attributes: Mapping[str, str]) -> str | None:
@@ -351,7 +363,7 @@ class ContentTree(BeautifulSoup):
             return role
         if is_hidden(attributes) and not (self._is_opened(name, attributes) or self._is_next_rows(name)):
             return HIDDEN
-        if _is_spoken(attributes) and any(known == "a" for _, known in self._open[-3:]):
+        if _is_spoken(attributes) and (self._is_deleted_before() or any(known == "a" for _, known in self._open[-3:])):
             return HIDDEN
         return furniture(name, attributes)
 
@@ -367,10 +379,21 @@ class ContentTree(BeautifulSoup):
         role = attributes.get("role", "")
         if role == "tabpanel" or (role == "region" and "aria-labelledby" in attributes) or names & _FOLDING:
             return True
+        before = self._tag_before()
+        is_behind = before is not None and (before.name == "button" or "folds" in before.attrs)
+        own_id = attributes.get("id", "")
+        return is_behind or own_id in self._opened or (own_id in self._linked and bool(names & _TABS))
+
+    def _tag_before(self) -> Tag | None:
+        """The element directly before the next one, without words between them."""
         siblings = self.currentTag.contents[-2:] if self.currentTag is not None else []
         before = next((one for one in reversed(siblings) if isinstance(one, Tag) or str(one).strip()), None)
-        is_behind = isinstance(before, Tag) and before.name == "button" and not "".join(self.current_data).strip()
-        return is_behind or attributes.get("id", "") in self._opened
+        return before if isinstance(before, Tag) and not "".join(self.current_data).strip() else None
+
+    def _is_deleted_before(self) -> bool:
+        """Whether a text for screen readers repeats a deleted price, as in WooCommerce."""
+        before = self._tag_before()
+        return before is not None and before.name in ("del", "s")
 
     def _is_next_rows(self, name: str) -> bool:
         """Whether it holds further rows of a table whose first ones are shown: a pager opens them."""
@@ -378,9 +401,14 @@ class ContentTree(BeautifulSoup):
         return any(isinstance(one, Tag) and one.name == "tbody" for one in shown)
 
     def _name_in_tree(self, name: str, attributes: Mapping[str, str]) -> str | None:
-        if _is_control(name, attributes) and not self._in_heading():
+        if _is_control(name, attributes) and self._in_heading():
+            if self.currentTag is not None and "aria-expanded" in attributes:
+                self.currentTag["folds"] = "yes"
+        elif _is_control(name, attributes):
             return "button" if self._elements < MAX_ELEMENTS and len(self.tagStack) < MAX_DEPTH else None
         if name in _TRANSPARENT:
+            if attributes.get("role") in _ARIA_CELLS:
+                super().handle_data(" ")
             return None
         too_deep = len(self.tagStack) >= MAX_DEPTH or (name in _INDENTED and self._indents >= MAX_INDENT)
         if too_deep or self._elements >= MAX_ELEMENTS or not (name in _KEPT or name in _BLOCKS):
@@ -476,6 +504,14 @@ def _field(attributes: Mapping[str, str]) -> str | None:
 def _note(attributes: Mapping[str, str]) -> dict[str, str]:
     said = " ".join(attributes.get(key, "") for key in ("class", "role", "rel", "epub:type"))
     return {"note": "yes"} if _NOTE.search(said) else {}
+
+
+def _known_name(name: str, attributes: Mapping[str, str], before: str) -> str:
+    """The name of the element that means what its style shows: deleted text, the cents behind a figure."""
+    if name == "strike" or (name in _TRANSPARENT and _is_struck(attributes)):
+        return "s"
+    is_small = name == "small" or (name == "span" and words_of(attributes.get("class", "")) & _CENTS)
+    return "cents" if is_small and before.isdigit() else name
 
 
 def _is_struck(attributes: Mapping[str, str]) -> bool:

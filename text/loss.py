@@ -21,7 +21,12 @@ CUT = "over the limit"
 # Around the content of every page of a site: leaving it out is right.
 FRAME = frozenset({"aside", "consent", "dialog", "footer", "header", "menu", OTHERS})
 WHOLE = 0.9  # least share of a page's words, without its frame; a page with less is flagged
-_IN_LINE = frozenset("a b code del em i img kbd mi mn mo mrow msub msup mtext q s samp strong sub sup".split())  # noqa: SIM905
+_IN_LINE = frozenset(
+    (
+        *("a", "b", "cents", "code", "del", "em", "i", "img", "kbd", "mi", "mn", "mo", "mroot", "mrow", "msqrt"),
+        *("msub", "msubsup", "msup", "mtext", "munderover", "q", "s", "samp", "strong", "sub", "sup"),
+    )
+)
 _TARGET = re.compile(r"\]\([^()\s]*\)")
 
 

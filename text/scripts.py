@@ -55,6 +55,12 @@ def raised(before: str, text: str, after: str, decimal: str = ".") -> str:
     return _joined(before, text, after, "" if _UNIT.search(before) and text in ("2", "3") else "^")
 
 
+def small(before: str, text: str, after: str, decimal: str = ".") -> str:
+    """The plain text of small print directly behind a figure: the cents of a price, or something else."""
+    figures = before[-1:].isdigit() and text[:1].isdigit()
+    return _cents(before, text.strip(), after, decimal) or " " * figures + text
+
+
 def lowered(before: str, text: str, after: str, decimal: str = ".") -> str:
     """The plain text of a subscript between these texts."""
     text = text.strip()

@@ -36,6 +36,9 @@ _STOP = re.compile(
 _ADDRESS = re.compile(rf"(?:\[{LABEL})?\]\((?:[^()\s]|\([^()\s]*\))*+\)|<https?://[^\s<>]*>")
 _END = re.compile(r"[.!?…؟۔।॥།։።。！？｡．။។៕][\"'”’“»」』）)\]*_]*$")
 _WORD = re.compile(r"\w+")
+_MONTH_NUMBER = re.compile(r"\s*(?:1[0-2]|0?[1-9])\.\s*[12]\d{3}\b")
+_DAY_NUMBER = re.compile(r"(?<!\d)\d\d?\.\s*\Z")
+_YEAR = re.compile(r"\s*[12]\d{3}\b")
 _PART = re.compile(r"[.‐‑–—/-]")
 _THAI = re.compile(r"[\u0e00-\u0eff]$")
 _VOWEL = re.compile("[aeiouyаеёиоуыэюяіїє]")
@@ -107,7 +110,7 @@ def _prose(text: str, start: int, end: int, lang: str) -> Iterator[tuple[int, in
 def _ends_sentence(text: str, begin: int, stop: re.Match[str], lang: str) -> bool:
     if stop["space"] is not None:
         return stop.start() - begin >= SPACED
-    follows = text[stop.end() : stop.end() + 8].lstrip()[:1]
+    follows = text[stop.end() : stop.end() + 8].lstrip(" -–—\n\t")[:1]  # "Pn. – pt."
     if follows.islower():
         return False
     if stop["dot"] is None:
@@ -134,6 +137,8 @@ def _counts(last: str, before: str, behind: str, lang: str) -> bool:
     """Whether a number with a full stop is ordinal, and not of a room, a house, or the end of a range."""
     if len(last) > 2:
         return False
+    if _MONTH_NUMBER.match(behind) or (_YEAR.match(behind) and _DAY_NUMBER.search(before)):
+        return True  # "1. 5. 2026"
     following = next(iter(_WORD.findall(behind)), "").casefold()
     if any(following[:3] == month[:3] for month in months(lang)):
         return True

@@ -100,7 +100,7 @@ def _alone(text: str, lang: str) -> Iterator[Unit]:
             intro = ""
             continue
         bare = None
-        above = tuple(headings[level] for level in sorted(headings))
+        above = tuple(headings[level] for level in sorted(headings) if headings[level])
         heads = {sentence.header for sentence in blocks if sentence.header}
         for sentence in blocks:
             if (sentence.start, sentence.end) in heads:

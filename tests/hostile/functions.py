@@ -86,7 +86,7 @@ from text.folding import normalized
 from text.likeness import Likeness
 from text.markdown import trimmed
 from text.measures import measures
-from text.scripts import lowered, raised
+from text.scripts import lowered, raised, small
 from text.units import Unit
 from wiring.settings import SiteSettings
 
@@ -437,6 +437,7 @@ CALLS: Mapping[str, Call] = {
     "text.measures.Measures.unit": lambda text: measures("de").unit(text),
     "text.scripts.lowered": lambda text: lowered(text, text, text),
     "text.scripts.raised": lambda text: raised(text, text, text),
+    "text.scripts.small": lambda text: small(text, text, text),
     "text.units.Unit.sense": lambda text: Unit(0, 1, "row", text, (text,), text, text).sense(text),
 }
 

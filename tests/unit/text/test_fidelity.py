@@ -164,6 +164,8 @@ READ = {
     "<p><ruby>図書館<rp>(</rp><rt>としょかん</rt><rp>)</rp></ruby>の時間</p>": "図書館の時間",
     "<p>About <math><mfrac><mn>1</mn><mn>2</mn></mfrac></math> and <math><semantics><msup><mi>a</mi><mn>2</mn></msup>"
     "<annotation encoding='application/x-tex'>a^2</annotation></semantics></math></p>": "About 1/2 and a^2",
+    "<math><msqrt><mn>16</mn></msqrt><mo>=</mo><mroot><mn>64</mn><mn>3</mn></mroot></math>": "√16=64^(1/3)",
+    "<math><msubsup><mi>x</mi><mn>1</mn><mn>2</mn></msubsup></math>": "x_1^2",
     "<math><mfrac><mrow><mn>10</mn><mo>+</mo><mi>x</mi></mrow><msup><mn>10</mn><mn>6</mn></msup></mfrac></math>": (
         "(10+x)/(10^6)"
     ),
@@ -260,6 +262,20 @@ def test_code_is_said_as_it_is() -> None:
         ('<p>Abo: <span style="text-decoration: line-through">49 €</span> 39 €</p>', ["Abo: 39 €"]),
         ("<p>Abo: <span style='color:red;text-decoration-line:line-through'>49 €</span> 39 €</p>", ["Abo: 39 €"]),
         ('<p><span style="text-decoration:underline">Abo</span>: 39 €</p>', ["Abo: 39 €"]),
+        ('<p style="text-decoration:line-through">Abo 49 €.</p><p>Abo 39 €.</p>', ["Abo 39 €."]),
+        ('<ul><li style="text-decoration: line-through">a <b>5 €</b><ul><li>6 €</ul><li>7 €</ul>', ["7 €"]),
+        (
+            '<table><tr><th>Karte<th>Preis<tr><td>Tag<td><p style="text-decoration:line-through">4 €</p><p>5 €</p>'
+            '<tr style="text-decoration-line:line-through"><td>Jahr<td>40 €<tr><td>Monat<td>30 €</table>',
+            ["Karte: Tag; Preis: 5 €", "Karte: Monat; Preis: 30 €"],
+        ),
+        ('<h2 style="text-decoration:line-through">Markt am 5. 12.</h2><p>Entfällt.', ["Entfällt."]),
+        ('<p><a href="/a" style="text-decoration:line-through">7 €</a> 6 €</p><p>9 €</p>', ["6 €", "9 €"]),
+        # cents that a style raises
+        ('<p>Preis: 7<span class="cent">50</span> €</p>', ["Preis: 7,50 €"]),
+        ('<p><span class="price-integer">24</span><span class="price-decimals">90</span> €</p>', ["24,90 €"]),
+        ("<p>Nur 19<small>95</small> €, 20<small>m</small>, 5<small> cm</small></p>", ["Nur 19,95 €, 20m, 5 cm"]),
+        ("<p>Saal 5<small>10 Plätze</small></p><small>12</small>", ["Saal 5 10 Plätze", "12"]),
         # cents in bold
         ("<p><strong>7</strong><sup><strong>50</strong></sup> €</p>", ["7,50 €"]),
         # no cents
@@ -273,7 +289,28 @@ def test_code_is_said_as_it_is() -> None:
             '<ins aria-hidden="true">19 €</ins><span class="screen-reader-text">Jetzt: 19 €.</span></p>',
             ["Zuvor: 25 €.", "Jetzt: 19 €."],
         ),
+        (
+            '<p><del>25 €</del> <span class="screen-reader-text">Zuvor: 25 €.</span>'
+            '<ins>19 €</ins> <span class="screen-reader-text">Jetzt: 19 €.</span></p>',
+            ["19 € Jetzt: 19 €."],
+        ),
         ('<p>Bad<span class="sr-only">: </span>4 €</p>', ["Bad: 4 €"]),
+        # a table of ARIA
+        (
+            '<div role="table"><div role="row"><span role="cell">Klein</span><span role="cell">€4</span></div></div>',
+            ["Klein €4"],
+        ),
+        # accordions and tabs without ids
+        (
+            '<h3><button aria-expanded="false">Wann?</button></h3><div hidden><p>Um 8 Uhr.</p></div>',
+            ["Um 8 Uhr."],
+        ),
+        ("<h3>Wann?</h3><div hidden><p>Um 8 Uhr.</p></div><p>Nie.", ["Nie."]),
+        (
+            '<ul><li><a href="#a">Eins</a><li><a href="#b">Zwei</a></ul><div class="tab-content" id="a">1 €</div>'
+            '<div class="tab-content" id="b" style="display:none">2 €</div>',
+            ["1 €", "2 €"],
+        ),
         ('<p>Mo<span class="visually-hidden">ntag</span>: zu</p>', ["Montag: zu"]),
         # the icon of WordPress's accordion
         (

@@ -37,6 +37,7 @@ KEPT = [
     ("<pre>```\nx\n```</pre>", "````\n```\nx\n```\n````"),
     ("<main>a<aside>b</aside></main>", "a\n\nb"),
     ("<details><summary>Question?</summary>Answer.</details>", "###### Question?\n\nAnswer."),
+    ("<details><summary><h3>Question?</h3></summary>Answer.</details>", "#### Question?\n\nAnswer."),
     ("<h2>A</h2><details><summary>b?</summary>c</details><h2>D</h2>", "## A\n\n### b?\n\nc\n\n## D"),
     # What stands behind it would stand below its heading.
     ("<details><summary>Question?</summary><p>Answer.</p></details><p>b</p>", "Question?\nAnswer.\n\nb"),

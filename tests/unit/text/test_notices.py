@@ -128,6 +128,13 @@ NOTICES = (
     ("en", "We sat.", "They stood."),
     ("de", "Er geht so.", "Sie bleibt da."),
     ("en", "The sun.", "The sea."),
+    ("pl", "Pn. - pt. 8-16.", "Opłata ok. 20 zł.", "Art. 5 ust. 2 pkt 3."),
+    ("cs", "Od 1. 5. 2026 platí nový ceník.", "Cena cca. 50 Kč."),
+    ("de", "Gültig vom 1. 5. 2026 bis 31. 12. 2026.", "Danach nicht."),
+    ("de", "Wir treffen uns in Saal 5.", "2026 gibt es keinen Kurs."),
+    ("fr", "Env. 5 € par personne.", "Sur place."),
+    ("es", "Aprox. 20 EUR.", "Pago en efectivo."),
+    ("uk", "Ціна прибл. 100 грн.", "Вхід вільний."),
 )
 
 
