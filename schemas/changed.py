@@ -8,7 +8,9 @@ from pydantic import ConfigDict, Field, StringConstraints
 
 from schemas.base import Revision, Wire
 
-Address = Annotated[str, StringConstraints(min_length=1, max_length=4_000)]
+LONGEST_URL, LONGEST_KEY = 4_000, 300  # characters
+
+Address = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_URL)]
 
 
 class ChangedOrder(Wire):
@@ -23,7 +25,7 @@ class IndexNowOrder(ChangedOrder):
     """What a website pushes to a search engine. `keyLocation` is ignored: the connector's `indexnow_key` counts."""
 
     host: Annotated[str, StringConstraints(min_length=1, max_length=300)]
-    key: Annotated[str, StringConstraints(min_length=1, max_length=300)]
+    key: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_KEY)]
 
 
 class ChangedAddress(Wire):

@@ -40,8 +40,10 @@ def _normalised(given: Any) -> Any:
     """
     if not isinstance(given, Mapping):
         return given
-    listed = {key: values if isinstance(values, list | tuple) else [values] for key, values in given.items()}
-    count = max(len(listed), sum(map(len, listed.values())))
+    count = len(given)
+    if count <= MAX_LABELS:  # a million keys are not worth a second of everybody's time
+        listed = {key: values if isinstance(values, list | tuple) else [values] for key, values in given.items()}
+        count = max(count, sum(map(len, listed.values())))
     if count > MAX_LABELS:
         raise ValueError(f"{count:,} labels; at most {MAX_LABELS} are kept, the values of all keys together")
     if not all(isinstance(each, str) for key, values in listed.items() for each in (key, *values)):

@@ -14,7 +14,7 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 import structlog
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.background import BackgroundTask
 
 from connectors.cms.addresses import same_site
@@ -26,7 +26,7 @@ from gateway.edge.edge import Edge, MayIngest, TheEdge, address_of
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import Problem
 from pipelines.runtime.errors import PagewireError
-from schemas.changed import ChangedAddress, ChangedOrder, ChangedResult, IndexNowOrder
+from schemas.changed import LONGEST_KEY, LONGEST_URL, ChangedAddress, ChangedOrder, ChangedResult, IndexNowOrder
 
 log = structlog.get_logger(__name__)
 
@@ -73,8 +73,7 @@ async def indexnow(
     The addresses are visited after the response, since a website may push while it saves and answer no other request
     meanwhile. 400: another format. 403: another key. 422: addresses of another website, or too many.
     """
-    edge.rates.count("indexnow", address_of(request))
-    website = _website(edge, site, connector)
+    website = _website(edge, site, connector, request)
     with edge.deliveries.one(address_of(request)):
         body = await read_body(request, LIMIT)
     try:
@@ -83,15 +82,36 @@ async def indexnow(
         if err.status != 422:
             raise
         raise Problem(400, err.code, err.detail, errors=err.errors) from None
-    if not compare_digest(order.key.encode(), (website.indexnow_key or "").encode()):
+    return _pushed(edge, site, connector, website, order.key, order.host, order.urlList)
+
+
+@router.get("/connectors/{connector}/indexnow", status_code=202, response_class=Response)
+@bounded("address")
+async def indexnow_address(
+    site: str,
+    connector: Annotated[str, Path(description="A connector of the kind `sitemap` with an `indexnow_key`.")],
+    url: Annotated[str, Query(min_length=1, max_length=LONGEST_URL, description="The changed page.")],
+    key: Annotated[str, Query(min_length=1, max_length=LONGEST_KEY, description="The connector's `indexnow_key`.")],
+    edge: TheEdge,
+    request: Request,
+) -> Response:
+    """IndexNow's short form: one address, visited after the response. 403: another key. 422: another website."""
+    website = _website(edge, site, connector, request)
+    return _pushed(edge, site, connector, website, key, website.url, (url,))
+
+
+def _pushed(
+    edge: Edge, site: str, connector: str, website: SitemapConnector, key: str, host: str, urls: Sequence[str]
+) -> Response:
+    if not compare_digest(key.encode(), (website.indexnow_key or "").encode()):
         raise Problem(403, "forbidden", "`key` is not the connector's `indexnow_key`")
-    if len(order.urlList) > MOST:
+    if len(urls) > MOST:
         raise Problem(422, "invalid", f"`urlList`: {MOST} addresses at most; for more: `pagewire reconcile {site}`")
-    if not all(is_at(url, website.url) for url in order.urlList) or _host(order.host) != _host(website.url):
-        raise Problem(422, "invalid", "`host` or an address of `urlList` is not of this website")
+    if not all(is_at(url, website.url) for url in urls) or _host(host) != _host(website.url):
+        raise Problem(422, "invalid", "`host` or an address is not of this website")
     with ExitStack() as stack:
         stack.enter_context(edge.visits.one(f"{site} {connector}"))
-        visits = BackgroundTask(visit_in_turn, edge, site, connector, order.urlList, stack.pop_all())
+        visits = BackgroundTask(visit_in_turn, edge, site, connector, urls, stack.pop_all())
         return Response(status_code=202, background=visits)
 
 
@@ -119,8 +139,9 @@ async def _visit(edge: Edge, site: str, connector: str, urls: Sequence[str]) -> 
     )
 
 
-def _website(edge: Edge, site: str, connector: str) -> SitemapConnector:
-    """Raises: Problem: 404, the same for everything that does not exist."""
+def _website(edge: Edge, site: str, connector: str, request: Request) -> SitemapConnector:
+    """Count the push. Raises: Problem: 404, the same for everything that does not exist; 429."""
+    edge.rates.count("indexnow", address_of(request))
     known = edge.settings.sites.get(site)
     found = known.connectors.get(connector) if known else None
     if not isinstance(found, SitemapConnector) or found.indexnow_key is None:

@@ -28,6 +28,7 @@ ROUTES = {
     ("post", "/v1/sites/{site}/webhooks/{connector}"),
     ("post", "/v1/sites/{site}/connectors/{connector}/changed"),
     ("post", "/v1/sites/{site}/connectors/{connector}/indexnow"),
+    ("get", "/v1/sites/{site}/connectors/{connector}/indexnow"),
     ("get", "/v1/sites/{site}/connectors/{connector}/websub"),
     ("post", "/v1/sites/{site}/connectors/{connector}/websub"),
     ("get", "/v1/sites/{site}/pages"),

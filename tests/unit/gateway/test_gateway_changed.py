@@ -107,6 +107,15 @@ async def test_indexnow_is_accepted_by_its_key_and_visited_in_turn(
         assert visited == [tuple(urls)] * VISITS_OF_ONE
         assert (await post()).status_code == 202  # nothing is held any more
 
+        async def get(url: str, **more: str) -> httpx.Response:
+            return await client.get("/v1/sites/town/connectors/web/indexnow", params={"url": url, "key": key} | more)
+
+        assert ((await get(urls[1])).status_code, visited[-1]) == (202, (urls[1],))
+        for foreign in ("https://other.example/x", "//[", ""):
+            assert_problem(await get(foreign), 422, "invalid")
+        assert_problem(await get(urls[0], key="another-key"), 403, "forbidden")
+        assert len(visited) == VISITS_OF_ONE + 2
+
     app = create_app(edge_settings(tmp_path, sites=sites, visitor_rate="1/hour"), fakes.ports)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://gateway.test") as client:
         tried = [await post(key="another-key") for _ in range(6)]
