@@ -128,6 +128,7 @@ _FOLDED_TOOLS = _names(
     "cart dialog dropdown flyout language languages lightbox login megamenu menu modal nav navigation offcanvas "
     "popover popup search share sharing tooltip"
 )
+_EDITS = frozenset(("del", "ins", "s", "strike"))
 # For screen readers only. In a link, such text is about the link: "opens in a new window".
 _SPOKEN = _names("screen-reader-only screen-reader-text sr-only visually-hidden visuallyhidden")
 
@@ -361,6 +362,8 @@ class ContentTree(BeautifulSoup):
             return name
         if role := _role(attributes):
             return role
+        if name in _EDITS and "aria-hidden" in attributes:  # a shop's prices: readers hear them in other words
+            attributes = {key: value for key, value in attributes.items() if key != "aria-hidden"}
         if is_hidden(attributes) and not (self._is_opened(name, attributes) or self._is_next_rows(name)):
             return HIDDEN
         if _is_spoken(attributes) and (self._is_deleted_before() or any(known == "a" for _, known in self._open[-3:])):
