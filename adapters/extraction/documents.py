@@ -156,11 +156,15 @@ def _slides(data: bytes, limit: int) -> Sections:
 
     tokenize._load_spacy_model = no_model
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        parts = Parts(archive)
-        slides = [Slide(slide, parts) for slide in Presentation(io.BytesIO(data)).slides]
+        parts, show = Parts(archive), Presentation(io.BytesIO(data))
+        slides = [Slide(slide, parts) for slide in show.slides]
+        plain = io.BytesIO(data)
+        if any(slide.is_rewritten for slide in slides):
+            plain = io.BytesIO()
+            show.save(plain)
     shown = {number: slide for number, slide in enumerate(slides, 1) if not slide.is_hidden}
     left_out = sum((slide.left_out for slide in shown.values()), Counter({"hidden slides": len(slides) - len(shown)}))
-    elements: Sequence[Any] = partition_pptx(file=io.BytesIO(data), languages=[""])
+    elements: Sequence[Any] = partition_pptx(file=plain, languages=[""])
     groups = groupby(elements, key=lambda element: element.metadata.page_number)
     found = {number: "\n\n".join(filter(None, map(_element, group))) for number, group in groups}
     texts = {number: tidy(f"{found.get(number, '')}\n\n{slide.drawings}") for number, slide in shown.items()}

@@ -404,6 +404,29 @@ def test_hidden_slides_are_left_out(form: Callable[[bytes], bytes]) -> None:
     assert document.words == Words(5, 5, {})
 
 
+def test_raised_and_struck_runs_of_slides() -> None:
+    import pptx
+
+    show = pptx.Presentation(io.BytesIO(made.pptx([("Fees", "")])))
+    paragraph = show.slides[0].placeholders[1].text_frame.paragraphs[0]
+    for text, style, value in (
+        ("was 7 €", "strike", "sngStrike"),
+        (" now 6", "strike", "noStrike"),
+        ("50", "baseline", "30000"),
+        (" € for 20 m", "baseline", "0"),
+        ("2", "baseline", "30%"),
+        (", H", "b", "1"),
+        ("2", "baseline", "-25000"),
+        ("O", "b", "1"),
+    ):
+        run = paragraph.add_run()
+        run.text = text
+        run.font._element.set(style, value)
+    document = read("pptx", saved(show), 1_000_000)
+    assert [each.text for each in document.sections] == ["Fees\n\nnow 6.50 € for 20 m2, H2O"]
+    assert document.left_out == {"deletions": 1}
+
+
 def test_mails_with_odd_attachments() -> None:
     inner = EmailMessage()
     inner["Subject"] = "Inside"
