@@ -23,7 +23,7 @@ The tests call each of them as each kind of caller and hold the answers against 
 *Scope*: what a key needs ([keys](../howto/keys.md#scopes)); below `/console/` a session of such a key, or a user that a
 proxy has signed in; *of all*: for all sites. Where the scope is `chat`, a visitor token does as well. Routes without a
 scope are for anybody, or look at something else: `visitor-tokens` at the page's origin, `webhooks` at the signature,
-`indexnow` at the key in its body, `websub` at the token in its address.
+`indexnow` at the key in its body or address, `websub` at the token in its address.
 *Websites*: a page of an origin that the site names may call the route and read the answer (CORS).
 
 | bound | by which |
