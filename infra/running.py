@@ -54,15 +54,11 @@ class ServerRecord:
     @property
     def listens(self) -> bool:
         """Whether this server listens on its port, and not one of another engine."""
+        process = self.process()
         try:
-            return self.surely_listens()
+            return process is not None and _listens(process, self.port)
         except psutil.AccessDenied:
             return True  # another user's process, which its own starter has verified
-
-    def surely_listens(self) -> bool:
-        """The same, without assumptions. Raises: psutil.AccessDenied: another user's process."""
-        process = self.process()
-        return process is not None and _listens(process, self.port)
 
     @property
     def alive(self) -> bool:
