@@ -16,6 +16,7 @@ from schemas.http import BulkError, BulkLine, BulkResult
 from wiring.settings import Settings
 
 MIB = 1024 * 1024
+STRINGS = 120_000  # of a page: far more than its fields may have, so that those that are too many are named
 BATCH_LINES = 500  # changes handed to the log at once, ...
 BATCH_BYTES = 8 * MIB  # ... unless they are heavy before that
 MAX_BULK_ERRORS = 10_000  # listed; the rest is only counted
@@ -93,7 +94,7 @@ async def _batches(
         try:
             if raw is None:
                 raise too_large(limit)
-            line = parse(BulkLine, raw)
+            line = parse(BulkLine, raw, STRINGS)
             if revised and line.page.revision is None:
                 raise Problem(422, "no-revision", "page.revision: a webhook's lines need one")
             if line.op == "upsert":

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from gateway.content.bulk import accept_lines, body_limit
+from gateway.content.bulk import STRINGS, accept_lines, body_limit
 from gateway.edge.bodies import PAGE_ID, lines, parse, read_body
 from gateway.edge.edge import Edge, MayIngest, TheEdge
 from gateway.edge.openapi import request_body
@@ -61,7 +61,7 @@ async def put_page(
     """Save a page: 202 once the change is durable. A change older than what is there is not an error: 202 with
     `Pagewire-Superseded: true`.
     """
-    page = parse(PageDocument, await read_body(request, body_limit(edge.settings)))
+    page = parse(PageDocument, await read_body(request, body_limit(edge.settings)), STRINGS)
     if page.id != page_id:
         raise Problem(422, "id-mismatch", "id: not the page id of the path")
     check_size(page, edge.settings.content_limit)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import httpx
 import pytest
 
+from gateway.content import bulk, content
 from schemas.http import IndexedChunk, IndexedPage
 from schemas.keys import page_key
 from tests.edge import CHAT_ANYWHERE, EVERYTHING_TOWN, INGEST_TOWN, VIEW_TOWN, assert_problem, bearer
@@ -51,6 +53,23 @@ async def test_a_page_with_too_many_labels_is_told_the_bound(
     assert len(answer.content) < 1_000
     good = await stranger.put(f"{SITE}/pages/fees", json=page | {"labels": FORMS}, headers=bearer(INGEST_TOWN))
     assert good.status_code == 202
+
+
+async def test_a_page_with_too_many_strings_is_refused_before_it_is_parsed(
+    stranger: httpx.AsyncClient, fakes: FakePorts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A million labels would hold the event loop for a second; one long text does not."""
+    for module in (content, bulk):
+        monkeypatch.setattr(module, "STRINGS", 100)
+
+    async def saved(page: dict[str, Any]) -> list[Any]:
+        put = await stranger.put(f"{SITE}/pages/fees", json=page, headers=bearer(INGEST_TOWN))
+        line = json.dumps({"op": "upsert", "page": page})
+        sent = await stranger.post(f"{SITE}/pages:bulk", content=line, headers=bearer(INGEST_TOWN))
+        return [put.status_code, *(each["code"] for each in sent.json()["errors"])]
+
+    assert await saved({"id": "fees", "content": '"' * 1_000}) == [202]
+    assert await saved({"id": "fees", "labels": {f"k{n}": "v" for n in range(100)}}) == [413, "too-large"]
 
 
 async def test_operators_read_the_labels_of_pages_that_they_may_read(
