@@ -19,7 +19,7 @@ class System:
     site: httpx.Client  # paths below /v1/sites/{site}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def system(engine: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """`pagewire up` with the lite embedder and no model."""
     instance = Instance(tmp_path_factory.mktemp("system"), engine, sites=3, PAGEWIRE_VISITOR_RATE="10000/minute")

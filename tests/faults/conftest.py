@@ -15,7 +15,7 @@ from tests.faults.rig import Rig
 from wiring.settings import Settings
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnKafka]:
     server = OwnKafka(tmp_path_factory.mktemp("kafka"))
     server.start()

@@ -98,7 +98,7 @@ class Town:
             raise AssertionError(f"(expected, found) of pages: {wrong}\n{self.wagtail.log}") from None
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def town(engine: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     """Both running, nothing sent yet but what Wagtail's first request sends."""
     secret = f"whsec_{base64.b64encode(os.urandom(32)).decode()}"

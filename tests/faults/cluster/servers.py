@@ -26,7 +26,7 @@ CLUSTER_ID = "pagewirepagewirefaultA"  # a UUID in Base64
 KAFKA_HEAP = "256m"
 ELASTIC_HEAP = "512m"
 COPIES = str(len(BROKERS))
-# As in production, but for the times: a broker that was killed is let in again when its registration has expired.
+# As in production, but for some times.
 BROKER_PROPERTIES = {
     "default.replication.factor": COPIES,
     "min.insync.replicas": "1",  # topics have their own
@@ -34,8 +34,6 @@ BROKER_PROPERTIES = {
     "offsets.topic.replication.factor": COPIES,
     "transaction.state.log.replication.factor": COPIES,
     "transaction.state.log.min.isr": "2",
-    "broker.session.timeout.ms": "6000",  # Kafka: 9000
-    "broker.heartbeat.interval.ms": "1000",  # Kafka: 2000
     # Leaders go back to where they are preferred (Kafka: looked at every 300 s, above 10 %).
     "leader.imbalance.check.interval.seconds": "5",
     "leader.imbalance.per.broker.percentage": "0",

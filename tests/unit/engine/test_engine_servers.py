@@ -53,10 +53,11 @@ def test_kafka_is_whole_with_one_broker() -> None:
     assert properties["group.initial.rebalance.delay.ms"] == "0"
 
 
-def test_kafka_heartbeats_well_within_its_session() -> None:
+def test_a_broker_on_a_busy_machine_keeps_its_session() -> None:
     properties = kafka_properties(Path("/data"), 19092, 40000)
-    session, heartbeat = (int(properties[f"broker.{name}.ms"]) for name in ("session.timeout", "heartbeat.interval"))
-    assert 4 * heartbeat <= session < 9000  # Kafka's default, which a restart after SIGKILL waits for
+    session = int(properties.get("broker.session.timeout.ms", 9000))
+    assert session >= 9000
+    assert 4 * int(properties["broker.heartbeat.interval.ms"]) <= session
 
 
 def test_kafka_is_given_its_files_heap_and_jars(settings: LocalEngineSettings) -> None:
