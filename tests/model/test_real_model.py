@@ -40,7 +40,7 @@ def model_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str
     # One thread: more of them get in each other's way beside Kafka and Elasticsearch.
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(home), "OMP_NUM_THREADS": "1"}
     subprocess.run(
-        [sys.executable, "-m", "tests.model.weights", str(weights)], check=True, env=environment, timeout=300
+        [sys.executable, "-m", "tests.model.weights", str(weights)], check=True, env=environment, timeout=800
     )
     port = any_free(set())
     serve = [Path(sys.executable).with_name("transformers"), "serve", "--host", "127.0.0.1", "--port", str(port)]
