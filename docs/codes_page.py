@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import yaml
-
 from gateway.edge.problems import STATUS_OF_CODE
 from pipelines.runtime.errors import WAYS, FailureAction, Kind
+from prompts.strict_yaml import load_safe
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("pipelines", "adapters", "connectors", "gateway", "wiring", "worker")
@@ -77,7 +76,7 @@ def _ways() -> str:
 def codes() -> tuple[Code, ...]:
     """All codes, by name."""
     found = {code.name: code for code in _exceptions()}
-    given = yaml.safe_load((ROOT / "docs" / "codes.yaml").read_text(encoding="utf-8"))
+    given = load_safe((ROOT / "docs" / "codes.yaml").read_text(encoding="utf-8"))
     for name, said in given.items():
         known = found.get(name, Code(name, ""))
         found[name] = Code(name, said.get("meaning", known.meaning), said.get("kind", known.kind), said.get("status"))

@@ -15,6 +15,8 @@ from typing import Any, cast
 
 import yaml
 
+from prompts.strict_yaml import load_safe
+
 DEMO = Path(__file__).parent / "demo"
 DATASETS = DEMO  # folder with the datasets of evaluations
 
@@ -278,7 +280,7 @@ def _question(where: str, entry: object) -> SampleQuestion:
 
 def _yaml(where: Path, text: str) -> object:
     try:
-        return yaml.safe_load(text)
+        return load_safe(text)
     except yaml.YAMLError as err:
         raise SampleSiteError(f"{where}: not YAML: {err}") from err
 

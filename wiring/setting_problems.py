@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from connectors.cms import settings as connectors
 from pipelines.runtime.errors import did_you_mean
 from prompts.loader import table
+from prompts.strict_yaml import load_safe
 from wiring.settings import Settings, SiteSettings
 
 Place = tuple[str | int, ...]
@@ -249,4 +250,4 @@ def _in_examples(place: Place, error: Any) -> Any:
 
 @cache
 def _examples() -> Any:
-    return yaml.safe_load(EXAMPLES.read_text(encoding="utf-8"))
+    return load_safe(EXAMPLES.read_text(encoding="utf-8"))

@@ -14,6 +14,7 @@ If there is a switch already, the newer one stays.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from weakref import WeakValueDictionary
@@ -52,6 +53,7 @@ class ChatSwitches:
         self._enabled = enabled
         self._now = now
         self._known: dict[str, ChatSwitch] = {}
+        self._failed = 0  # looks in a row
         # Only of sites with running answers, which hold the events: there may be thousands of sites.
         self._off: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
         keeping = PeriodicTask("chat switches", REFRESH, self.look)
@@ -97,8 +99,12 @@ class ChatSwitches:
             async with asyncio.timeout(LOOK_TIMEOUT):
                 self._take(_read(await self._store.all("chat")))
         except (PagewireError, TimeoutError) as err:
-            log.warning("the chats' switches cannot be read; those known last count", error=repr(err))
+            self._failed += 1
+            # One failure is expected at a first start, while the index is being created.
+            level = logging.INFO if self._failed == 1 else logging.WARNING
+            log.log(level, "the chats' switches cannot be read; those known last count", error=repr(err))
             return False
+        self._failed = 0
         return True
 
     def _take(self, switches: Iterable[ChatSwitch]) -> None:

@@ -204,7 +204,7 @@ async def _read(
     else:
         sources = passages(hits, near, room)
         if hits and room - sum(len(source.text) for source in sources) >= size:
-            seen = {hit.place for hit in near}
+            seen = {hit.place for hit in near} | look.found.absent
             rest = [place for place in wanted(hits, flow.neighbours) if place not in seen]
             around = [*near, *await chunks.chunks(hits[0].index, rest)]
             sources = passages(hits, same_revision(around, hits), room)

@@ -70,6 +70,7 @@ class Retrieval:
     model: SearchEmbedder | None  # None: searched by keywords alone
     near: list[Hit]  # the hits' neighbours that an answer will most likely read
     vector: Vector32 | None = None  # of the question; None: searched by keywords alone
+    absent: frozenset[ChunkKey] = frozenset()  # the hits' neighbours that the index does not have
 
     @property
     def common(self) -> bytes:
@@ -304,7 +305,8 @@ class Searcher:
         places = [*(each.place for each in best), *near]
         read = {hit.place: hit for hit in (await self._index.chunks(best[0].index, places) if best else ())}
         hits = of_one_revision(scored(best, read))
-        return Retrieval(hits, found, model, [read[place] for place in near if place in read], vector)
+        around = [read[place] for place in near if place in read]
+        return Retrieval(hits, found, model, around, vector, frozenset(near).difference(read))
 
     @looked_again
     async def nearest(self, site: str, text: str, flow: Flow, *, groups: Iterable[str] = ()) -> Retrieval:

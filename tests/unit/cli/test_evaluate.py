@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from cli import evaluate
 from cli.main import app
-from pipelines.evaluate.dataset import Case, Dataset, dumped, load_dataset
+from pipelines.evaluate.dataset import Case, Dataset, load_dataset
 from pipelines.evaluate.measures import Observed
 from pipelines.evaluate.publication import published
 from pipelines.evaluate.run import Run, RunHead
@@ -22,7 +22,7 @@ from pipelines.runtime import logs
 from pipelines.runtime.errors import Retryable, WrongUse
 from schemas.evaluation import ListedRun, NewRun, PublishedRun
 from tests.edge import ADMIN
-from tests.unit.evaluate.runs import dataset, right
+from tests.unit.evaluate.runs import as_yaml, dataset, right
 
 WRONG = {"answer": "No idea.", "sources": (), "found": (), "grade": 4}
 
@@ -69,7 +69,7 @@ def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Town]:
     monkeypatch.setenv("PAGEWIRE_ADMIN_KEY", ADMIN)
     monkeypatch.setattr(logs, "configure", lambda settings: None)
     monkeypatch.setattr("adapters.http_site.HttpSite", Town)
-    Path("town.yaml").write_text(dumped(dataset(150), ".yaml"), encoding="utf-8")
+    Path("town.yaml").write_text(as_yaml(150), encoding="utf-8")
     Town.asked, Town.answer, Town.corrections = [], staticmethod(right), Dataset("town-corrections", ())
     return Town
 
@@ -195,7 +195,7 @@ def test_two_runs_that_are_there_are_compared_without_a_system(town: type[Town])
 
 
 def test_what_is_no_run_of_the_dataset_is_not_compared() -> None:
-    Path("few.yaml").write_text(dumped(dataset(30), ".yaml"), encoding="utf-8")
+    Path("few.yaml").write_text(as_yaml(30), encoding="utf-8")
     run("eval", "run", "town", "--dataset", "town.yaml", "--run", "live.ndjson")
     for options, said in (
         (("live.ndjson", "--dataset", "few.yaml"), "not of prices"),
@@ -208,7 +208,7 @@ def test_what_is_no_run_of_the_dataset_is_not_compared() -> None:
 
 
 def test_too_few_cases_are_told_before_and_after() -> None:
-    Path("few.yaml").write_text(dumped(dataset(30), ".yaml"), encoding="utf-8")
+    Path("few.yaml").write_text(as_yaml(30), encoding="utf-8")
     run("eval", "run", "town", "--dataset", "few.yaml", "--run", "live.ndjson")
     done = run("eval", "run", "town", "--dataset", "few.yaml", "--against", "live.ndjson", "--measure", "right")
     assert done.exit_code == 1

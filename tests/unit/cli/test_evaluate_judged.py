@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cli.main import app
-from pipelines.evaluate.dataset import Case, Dataset, dumped
+from pipelines.evaluate.dataset import Case, Dataset
 from pipelines.evaluate.measures import Observed
 from pipelines.evaluate.publication import published
 from pipelines.evaluate.run import Run
@@ -21,7 +21,7 @@ from schemas.evaluation import ListedRun, NewRun
 from tests.asking import NOON
 from tests.edge import ADMIN
 from tests.unit.evaluate.judged.judges import Script
-from tests.unit.evaluate.runs import dataset, right
+from tests.unit.evaluate.runs import as_yaml, right
 
 ASKED = ("eval", "run", "town", "--dataset", "town.yaml", "--judge", "score")
 
@@ -73,7 +73,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
     monkeypatch.setattr(logs, "configure", lambda settings: None)
     monkeypatch.setattr("adapters.http_site.HttpSite", Town)
     monkeypatch.setattr("wiring.evaluating.judge_model", judge_model)
-    Path("town.yaml").write_text(dumped(dataset(150), ".yaml"), encoding="utf-8")
+    Path("town.yaml").write_text(as_yaml(150), encoding="utf-8")
     Town.asked, Town.answer = 0, staticmethod(right)
     return made
 

@@ -12,13 +12,12 @@ from typer.testing import CliRunner, Result
 
 from cli import experiment
 from cli.main import app
-from pipelines.evaluate.dataset import dumped
 from pipelines.runtime import logs
 from schemas.trial import TrialChoices
 from tests.edge import ADMIN
 from tests.unit.evaluate.experiments.test_sweep import Town as Answering
 from tests.unit.evaluate.experiments.test_sweep import choices
-from tests.unit.evaluate.runs import dataset
+from tests.unit.evaluate.runs import as_yaml
 
 GRID = {
     "name": "hits",
@@ -64,7 +63,7 @@ def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Town]:
     monkeypatch.setenv("PAGEWIRE_ADMIN_KEY", ADMIN)
     monkeypatch.setattr(logs, "configure", lambda settings: None)
     monkeypatch.setattr("adapters.http_site.HttpTrials", Town)
-    Path("town.yaml").write_text(dumped(dataset(60), ".yaml"), encoding="utf-8")
+    Path("town.yaml").write_text(as_yaml(60), encoding="utf-8")
     written()
     Town.now, Town.knows, Town.lags = Answering(), choices(), [0]
     return Town

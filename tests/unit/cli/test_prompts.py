@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import pytest
 
-from pipelines.evaluate.dataset import Case, dumped
+from pipelines.evaluate.dataset import Case
 from pipelines.evaluate.measures import Observed
 from pipelines.evaluate.run import AskCase
 from pipelines.runtime.errors import Retryable
@@ -18,7 +18,7 @@ from schemas.text_version import TextVersion
 from schemas.trial import TrialSettings
 from tests.fakes.ports import FakePorts
 from tests.unit.cli.conftest import Run
-from tests.unit.evaluate.runs import dataset, right
+from tests.unit.evaluate.runs import as_yaml, right
 
 WRONG = {"answer": "No idea.", "sources": (), "found": (), "grade": 4}
 BETTER = written("answer").replace("{site}", "{site}, our town", 1)
@@ -61,7 +61,7 @@ class Town:
 def town(run: Run, monkeypatch: pytest.MonkeyPatch) -> type[Town]:
     """A site with files of its own, a system that knows everything, and `town.yaml` with 150 cases."""
     monkeypatch.setattr("adapters.http_site.HttpTrials", Town)
-    Path("town.yaml").write_text(dumped(dataset(150), ".yaml"), encoding="utf-8")
+    Path("town.yaml").write_text(as_yaml(150), encoding="utf-8")
     Path("answer.yaml").write_text(BETTER, encoding="utf-8")
     Path("contact.md").write_text("Call us.\n", encoding="utf-8")
     Town.asked, Town.answers = [], staticmethod(lambda case, prompt: right(case))
@@ -205,7 +205,7 @@ def test_a_glossary_is_put_to_use_and_taken_back(run: Run) -> None:
 
 
 def test_too_few_cases_are_told_before_anything_is_asked(run: Run, town: type[Town], fakes: FakePorts) -> None:
-    Path("town.yaml").write_text(dumped(dataset(20), ".yaml"), encoding="utf-8")
+    Path("town.yaml").write_text(as_yaml(20), encoding="utf-8")
     run("prompts", "propose", "town", "answer.yaml")
     assert "needed for a margin of 0.03" in run(*PROMOTE, code=1).output
     assert town.asked == []

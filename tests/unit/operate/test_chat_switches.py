@@ -6,6 +6,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from pipelines.operate import chat_switches
 from pipelines.operate.chat_switches import ChatOffInFile, ChatSwitches
@@ -85,6 +86,15 @@ async def test_what_was_known_last_counts_while_the_store_is_away(world: World) 
     with pytest.raises(Retryable):
         await process.throw("town", on=True, by="admin")
     assert process.off("town")
+
+
+async def test_only_a_failure_that_lasts_is_a_warning(world: World) -> None:
+    process = world.process()
+    with capture_logs() as logged:
+        for error in (Retryable("away"), None, Retryable("away"), Retryable("away")):
+            world.store.error = error
+            assert await process.look() == (error is None)
+    assert [line["log_level"] for line in logged] == ["info", "info", "warning"]
 
 
 async def test_a_look_that_began_before_brings_nothing_back(world: World) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from functools import cache
 from html.parser import HTMLParser
 from itertools import pairwise
 from urllib.parse import urldefrag, urljoin
@@ -17,14 +18,16 @@ ADDRESSES = ["", *(f"{lang}/" for lang in SITE.languages), *(page.path.removepre
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"}
 
 
+@cache
 def document(path: str) -> str:
     html = render_path(SITE, path, "/chat.js")
     assert html is not None, path
     return html
 
 
-HTML = {path: document(path) for path in ADDRESSES}
-SOUP = {path: BeautifulSoup(html, "html.parser") for path, html in HTML.items()}
+@cache
+def soup_of(path: str) -> BeautifulSoup:
+    return BeautifulSoup(document(path), "html.parser")
 
 
 class Balance(HTMLParser):
@@ -51,12 +54,12 @@ class Balance(HTMLParser):
 @pytest.mark.parametrize("path", ADDRESSES)
 def test_html_is_whole_and_has_what_every_page_needs(path):
     balance = Balance()
-    balance.feed(HTML[path])
+    balance.feed(document(path))
     balance.close()
     assert balance.open == []
 
-    soup = SOUP[path]
-    assert HTML[path].startswith("<!DOCTYPE html>")
+    soup = soup_of(path)
+    assert document(path).startswith("<!DOCTYPE html>")
     assert soup.html["lang"] == (path[:2] or "de")
     assert len(soup.find_all("h1")) == len(soup.find_all("main")) == len(soup.find_all("title")) == 1
     assert soup.title.get_text()
@@ -73,7 +76,7 @@ def test_html_is_whole_and_has_what_every_page_needs(path):
 
 @pytest.mark.parametrize("path", ADDRESSES)
 def test_nothing_inline_and_the_chat_comes_last(path):
-    soup = SOUP[path]
+    soup = soup_of(path)
     (script,) = soup.find_all("script")
     assert script.attrs == {
         "type": "module",
@@ -90,7 +93,7 @@ def test_nothing_inline_and_the_chat_comes_last(path):
 
 @pytest.mark.parametrize("path", ADDRESSES)
 def test_no_link_is_dead(path):
-    for element in SOUP[path].find_all(["a", "link", "img"]):
+    for element in soup_of(path).find_all(["a", "link", "img"]):
         target = element.get("href") or element["src"]
         if target.startswith("mailto:"):
             continue
@@ -100,8 +103,8 @@ def test_no_link_is_dead(path):
         if below.startswith("assets/"):
             assert (DEMO / below).is_file(), target
         else:
-            assert below in SOUP, target
-            assert not fragment or SOUP[below].find(id=fragment), target
+            assert below in ADDRESSES, target
+            assert not fragment or soup_of(below).find(id=fragment), target
 
 
 def test_stylesheet_finds_its_pictures_and_every_group_has_an_icon():
@@ -115,14 +118,14 @@ def test_stylesheet_finds_its_pictures_and_every_group_has_an_icon():
 
 def test_index_leads_to_every_page_of_its_language_and_the_bare_address_to_the_first():
     for lang in SITE.languages:
-        links = {a["href"] for a in SOUP[f"{lang}/"].select("main a")}
+        links = {a["href"] for a in soup_of(f"{lang}/").select("main a")}
         assert links == {f"/site{page.path}" for page in SITE.pages if page.lang == lang}
-    assert HTML[""] == HTML["de/"]
+    assert document("") == document("de/")
 
 
 def test_language_switch_leads_to_the_same_page_or_says_that_there_is_none():
     def switch(path: str) -> dict[str, tuple[str, str]]:
-        links = SOUP[path].select(".languages a")
+        links = soup_of(path).select(".languages a")
         return {a["hreflang"]: (a["href"], a.get_text()) for a in links}
 
     assert switch("de/library") == {
@@ -138,7 +141,7 @@ def test_language_switch_leads_to_the_same_page_or_says_that_there_is_none():
 
 
 def test_visitor_sees_where_they_are():
-    soup = SOUP["en/museum"]
+    soup = soup_of("en/museum")
     assert [item.get_text() for item in soup.select(".breadcrumb li")] == [
         "Home",
         "Culture and leisure",
@@ -148,11 +151,11 @@ def test_visitor_sees_where_they_are():
     assert [a.get_text() for a in soup.select("aside [aria-current]")] == ["Town museum"]
     assert soup.find("time")["datetime"] == "2026-10-21"
     assert soup.find("time").get_text() == "Last changed on 21 October 2026"
-    assert SOUP["de/museum"].find("time").get_text() == "Zuletzt geändert am 21. Oktober 2026"
+    assert soup_of("de/museum").find("time").get_text() == "Zuletzt geändert am 21. Oktober 2026"
 
 
 def test_noise_of_the_cms_is_not_shown():
-    main = SOUP["de/waste-collection"].main
+    main = soup_of("de/waste-collection").main
     assert "Cookies" not in main.get_text()
     assert "999" not in main.get_text()
     assert not main.select(".content nav, .content script")

@@ -292,6 +292,15 @@ async def test_only_what_fits_is_read_and_the_rest_when_there_is_room_for_it() -
         assert len(index.wanted) == reads
 
 
+async def test_no_neighbour_is_read_twice_whether_it_exists_or_not() -> None:
+    index = FakeIndex([hit(0, "Open daily.", cosine=0.8), hit(7, "Closed.", cosine=0.7)], [], [hit(6, "Winter.")])
+    settings = SETTINGS.model_copy(update={"neighbours": 2})
+    sources = (await retrieve(asked(), Searcher(index, Models(), settings), index, settings)).sources  # type: ignore[arg-type]
+    places = [place for read in index.wanted for place in read]
+    assert sorted(places) == [(PAGE, "content", ord_) for ord_ in (0, 1, 2, 5, 6, 7, 8, 9)]
+    assert "Winter." in sources[1].text
+
+
 async def test_a_hit_that_is_gone_when_it_is_read_is_left_out() -> None:
     index = FakeIndex([hit(0, "Open daily.", cosine=0.8), hit(7, "Gone.", cosine=0.7)])
     del index.there[(PAGE, "content", 7)]
