@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from text import html_tree
 from text.html import read
-from text.loss import CUT, FRAME, HIDDEN, counted, is_lacking, share, warning
+from text.loss import CUT, DELETED, FRAME, HIDDEN, counted, is_lacking, share, warning
 
 REASONS = {
     "<nav>a menu here</nav>": {"menu": 3},
@@ -22,6 +22,7 @@ REASONS = {
     "<form><label>Name</label><input></form>": {"form": 1},
     "<select><option>Monday<option>Tuesday</select>": {"form": 2},
     "<button>Print</button>": {"form": 1},
+    "<p><del>Open on Monday. Closed on <b>Tuesday</b>.</del> <del>9 €</del></p>": {DELETED: 6},
     "<div hidden>nobody sees it</div>": {HIDDEN: 3},
     "<script>let a = 1</script><style>b {}</style><noscript>c</noscript><svg><text>d</text></svg>": {},
     "<details><summary>Fees</summary>9 euros</details>": {},
