@@ -160,7 +160,7 @@ def content_tree(text: str) -> ContentTree:
         said = deleted.get_text()
         if said.strip() and not shows_deleted(said) and deleted.find_parent(("del", "s")) is None:
             soup.left_out.append(LeftOutText(DELETED, said))
-            deleted.replace_with(" ")
+            deleted.clear()
     for form in soup.find_all("form"):
         # Some CMSs put the whole page into a form. Only such a form has headings and paragraphs.
         if form.decomposed:
@@ -197,7 +197,7 @@ def _name_sections(soup: BeautifulSoup) -> None:
         if tag.name != "button":
             continue
         if "choice" in tag.attrs:
-            moved += name_by_labels(soup, tag, f"h{min(level + 1, 6)}") if moved < MAX_MOVED else 0
+            moved += max(1, name_by_labels(soup, tag, f"h{min(level + 1, 6)}")) if moved < MAX_MOVED else 0
             continue
         behind = tag.find_next_sibling()
         opened = by_name.get(str(tag["opens"])) or by_name.get(str(tag["known_as"])) or by_place.get(id(tag))
