@@ -105,8 +105,8 @@ _CONSENT_TOOLS = _names(
 )
 _FURNITURE = dict.fromkeys(
     _names(
-        "breadcrumb breadcrumbs main-menu main-nav main-navigation nav-menu navbar pagination primary-menu "
-        "primary-nav site-nav site-navigation skip-link skip-to-content skiplink"
+        "breadcrumb breadcrumbs catlinks main-menu main-nav main-navigation mw-editsection nav-menu navbar "
+        "pagination primary-menu primary-nav site-nav site-navigation skip-link skip-to-content skiplink"
     ),
     "menu",
 ) | {"site-footer": "footer", "site-header": "header"}
@@ -125,7 +125,7 @@ _CONTROLS = re.compile(r"(?:aria-controls|data-(?:bs-)?target)\s*=\s*[\"']?([\w:
 # Sections that a list of links on the same page names, as tabs without ARIA do.
 _FRAGMENTS = re.compile(r"href\s*=\s*[\"']?#([\w:.-]{1,200})", re.IGNORECASE)
 _CONTROLLING = ("aria-controls", "aria-expanded", "data-bs-target", "data-target")
-_FOLDING = _names("accordion collapse collapsible expandable faq")
+_FOLDING = _names("accordion collapse collapsible expand expandable faq")
 _TABS = _names("pane panel tab tabs")
 _FOLDED_TOOLS = _names(
     "cart dialog dropdown flyout language languages lightbox login megamenu menu modal nav navigation offcanvas "
@@ -261,6 +261,7 @@ class ContentTree(BeautifulSoup):
         self._dropping = 0  # length of `_open` just inside of what is being dropped
         self._dropped: list[str] = []  # text of it
         self._struck = 0  # length of `_open` just inside of an element that a style strikes through
+        self._on_sale = 0  # length of `_open` just inside of a price that is reduced
         self._why = ""
         self.left_out = []
         self._elements = 0
@@ -277,6 +278,9 @@ class ContentTree(BeautifulSoup):
         attributes: Mapping[str, str] = args[2]
         known_as: str | None = None
         self._seam = "in" if self._seam and name in _SPANS else ""
+        classes = attributes.get("class", "")
+        if "price" in classes:
+            name = self._of_price(name, classes)
         name = _known_name(name, attributes, self._last)
         if name == "input" and (kind := attributes.get("type", "").lower()) in ("checkbox", "radio"):
             self._choices[attributes.get("id", "")] = len(self._open) if kind == "radio" else 0
@@ -311,6 +315,7 @@ class ContentTree(BeautifulSoup):
         """Close the tag of `handle_starttag`; lxml calls both in balanced pairs."""
         opened, known_as = self._open.pop()
         self._choosing = self._choosing if self._choosing <= len(self._open) else 0
+        self._on_sale = self._on_sale if self._on_sale <= len(self._open) else 0
         self._seam = "after" if opened in _SPANS else ""
         if len(self._open) < self._dropping:
             self._dropping = 0
@@ -390,6 +395,26 @@ class ContentTree(BeautifulSoup):
         if _is_spoken(attributes) and (self._is_deleted_before() or any(known == "a" for _, known in self._open[-3:])):
             return HIDDEN
         return furniture(name, attributes)
+
+    def _of_price(self, name: str, classes: str) -> str:
+        """The name of an element of a price as its style sheet shows it.
+
+        Elementor's price tables have the cents in a block of their own. Shopify's themes write the regular price twice,
+        and show the one that is not struck where nothing is reduced.
+        """
+        if "price--on-sale" in classes.split():
+            self._on_sale = self._on_sale or len(self._open) + 1
+        if self._on_sale and "price__regular" in classes.split():
+            return "template"  # nobody sees it
+        words = words_of(classes)
+        if (
+            not self._dropping
+            and "fractional" in words
+            and (text := "".join(self.current_data).rstrip())[-1:].isdigit()
+        ):
+            self.current_data = [text]
+            return "cents"
+        return "span" if name == "div" and {"after", "price"} <= words else name
 
     def _in_heading(self) -> bool:
         return any(opened in _HEADINGS or opened in ("dt", "summary") for opened, _ in self._open[-3:])

@@ -287,6 +287,26 @@ def test_stripped_takes_time_that_grows_with_its_text(unit: str) -> None:
     assert time.process_time() - began < 2
 
 
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<div class=x-price-table__price><span>€</span><span class=x-price-table__integer-part>89</span>\n"
+         "<div class=x-price-table__after-price>\n <span class=x-price-table__fractional-part>90</span></div></div>",
+         "€89.90"),
+        ("<div class='price price--on-sale'><div class=price__regular>99 €</div><div class=price__sale><s>99 €</s>"
+         " 79 €</div></div><div class=price><div class=price__regular>9 €</div></div>", "~~99 €~~ 79 €\n\n9 €"),
+        ("<p class=price>Fractional 9</p><div class=after-price>Later.</div>", "Fractional 9\n\nLater."),
+    ],
+)  # fmt: skip
+def test_prices_are_read_as_style_sheets_show_them(html: str, text: str) -> None:
+    assert to_markdown(html) == text
+
+
+def test_an_expanding_section_is_read() -> None:
+    content = "<div class=expand-content style='display:none'><p>By hand.</p></div>"
+    assert to_markdown(f"<div class=expand-control>How?</div>{content}") == "How?\n\nBy hand."
+
+
 PANES = "<div class=panes><div id=p><p>5 euros</p></div><div id=h><h4>Pool</h4><p>9 to 5</p></div></div>"
 
 

@@ -14,6 +14,7 @@ REASONS = {
     "<nav>a menu here</nav>": {"menu": 3},
     "<nav>a <script>no word</script>menu</nav>": {"menu": 2},
     "<ul class=breadcrumbs><li>Home</ul>": {"menu": 1},
+    "<h2>Fees<span class=mw-editsection>[<a href=/e>edit</a>]</span></h2>": {"menu": 1},
     "<div role=navigation>Home</div>": {"menu": 1},
     "<header>Town</header>": {"header": 1},
     "<div role=contentinfo>Imprint</div>": {"footer": 1},
