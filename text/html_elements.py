@@ -9,6 +9,7 @@ from typing import Any, cast
 from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString, PageElement
 
+from text.html_tree import shows_deleted
 from text.html_walk import TreeConverter
 from text.markdown import escaped, escaped_line
 from text.scripts import NEAR, lowered, raised, small
@@ -33,11 +34,9 @@ _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "summary"))
 # Between two lines of a cell that end and begin with figures: hours, prices
 _BREAK = re.compile(r"(?<=\d)((?:[^\S\n]?(?:[^\W\d_]{1,4}|[€$£%])\.?)?+)[^\S\n]*+\n\s*+(?=\d)")
 _ASKED = re.compile(r"\A(\s*[^#\s][^\n]*)\n\n(?=\w)")  # a question with its answer directly below
-_SEVERAL = re.compile(r"[.!?。！？]\s|\n")  # sentences
 _NOTE_MARK = re.compile(r"\W*(?:[^\W\d]+ )?\d{1,3}\W*|[^\w\s]{1,3}")
 _SIGN = re.compile(r"[^\w\s]{1,3}")  # back to a note, or of a heading
 _ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii")
-LONGEST_DELETED = 200  # characters that are shown struck through
 
 
 def markdown(page: BeautifulSoup, decimal: str = ".") -> str:
@@ -120,7 +119,7 @@ class _ToMarkdown(TreeConverter):
 
     def convert_del(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         said = text.strip()
-        if not said or len(said) > LONGEST_DELETED or _SEVERAL.search(said) or "_noformat" in parent_tags:
+        if not said or not shows_deleted(said) or "_noformat" in parent_tags:
             return " "
         return text.replace(said, f"~~{said}~~", 1)
 

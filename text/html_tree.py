@@ -14,12 +14,14 @@ from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString
 
 from text.html5 import well_formed
-from text.loss import HIDDEN, LeftOutText
+from text.html_labels import name_by_labels
+from text.loss import DELETED, HIDDEN, LeftOutText
 from text.shortcodes import is_shortcodes
 
 MAX_DEPTH = 80  # nested elements; text.html_walk needs three stack frames for each, Python allows 1,000
 MAX_INDENT = 12  # nested lists and quotes; each indents all its lines
 MAX_ELEMENTS = 40_000  # of a page; each costs some 30 µs. Further elements are kept as text only
+LONGEST_DELETED = 200  # characters that are shown struck through
 LONGEST_CELL = 1_000  # characters; a table with a longer cell is layout
 MAX_MOVED = 500  # moved headings of a page; each may cost a scan of its siblings
 MAX_TAGS = 100_000  # of a page; each costs some 2 µs to parse. The rest of the page is not read
@@ -75,6 +77,7 @@ _SECTIONING = _names("article aside main section")
 _HEADINGS = _names("h1 h2 h3 h4 h5 h6")
 _IN_TABLE = _TABLE | _HEADINGS
 
+_SENTENCES = re.compile(r"[.!?。！？]\s|\n")
 _HIDING_STYLE = re.compile(r"(?:display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden)", re.IGNORECASE)
 _ENDS = frozenset(".!?:;,%)€$£…")  # of a text, behind which one for screen readers is another: Mo<i>ntag</i> is a word
 _STRUCK_STYLE = re.compile(r"text-decoration(?:-line)?\s{0,9}:[^;]{0,99}line-through", re.IGNORECASE)
@@ -102,8 +105,8 @@ _CONSENT_TOOLS = _names(
 )
 _FURNITURE = dict.fromkeys(
     _names(
-        "breadcrumb breadcrumbs main-menu main-nav main-navigation nav-menu navbar pagination primary-menu "
-        "primary-nav site-nav site-navigation skip-link skip-to-content skiplink"
+        "breadcrumb breadcrumbs catlinks main-menu main-nav main-navigation mw-editsection nav-menu navbar "
+        "pagination primary-menu primary-nav site-nav site-navigation skip-link skip-to-content skiplink"
     ),
     "menu",
 ) | {"site-footer": "footer", "site-header": "header"}
@@ -122,7 +125,7 @@ _CONTROLS = re.compile(r"(?:aria-controls|data-(?:bs-)?target)\s*=\s*[\"']?([\w:
 # Sections that a list of links on the same page names, as tabs without ARIA do.
 _FRAGMENTS = re.compile(r"href\s*=\s*[\"']?#([\w:.-]{1,200})", re.IGNORECASE)
 _CONTROLLING = ("aria-controls", "aria-expanded", "data-bs-target", "data-target")
-_FOLDING = _names("accordion collapse collapsible expandable faq")
+_FOLDING = _names("accordion collapse collapsible expand expandable faq")
 _TABS = _names("pane panel tab tabs")
 _FOLDED_TOOLS = _names(
     "cart dialog dropdown flyout language languages lightbox login megamenu menu modal nav navigation offcanvas "
@@ -153,6 +156,11 @@ def content_tree(text: str) -> ContentTree:
     linked = frozenset(_FRAGMENTS.findall(read))
     soup = ContentTree(_XML_PROLOG.sub("<!", well_formed(read)), "lxml", opened=opened, linked=linked)
     _name_sections(soup)
+    for deleted in soup.find_all(("del", "s")):
+        said = deleted.get_text()
+        if said.strip() and not shows_deleted(said) and deleted.find_parent(("del", "s")) is None:
+            soup.left_out.append(LeftOutText(DELETED, said))
+            deleted.clear()
     for form in soup.find_all("form"):
         # Some CMSs put the whole page into a form. Only such a form has headings and paragraphs.
         if form.decomposed:
@@ -163,6 +171,11 @@ def content_tree(text: str) -> ContentTree:
             form.clear(decompose=True)
             form.name = "div"  # the words before and behind it stay apart
     return soup
+
+
+def shows_deleted(said: str) -> bool:
+    """Whether deleted text is shown, struck through: a price or a word; no sentences, which would be read as valid."""
+    return len(said) <= LONGEST_DELETED and not _SENTENCES.search(said.strip())
 
 
 def _name_sections(soup: BeautifulSoup) -> None:
@@ -182,6 +195,9 @@ def _name_sections(soup: BeautifulSoup) -> None:
         if tag.name in _HEADINGS:
             level = int(tag.name[1])
         if tag.name != "button":
+            continue
+        if "choice" in tag.attrs:
+            moved += max(1, name_by_labels(soup, tag, f"h{min(level + 1, 6)}")) if moved < MAX_MOVED else 0
             continue
         behind = tag.find_next_sibling()
         opened = by_name.get(str(tag["opens"])) or by_name.get(str(tag["known_as"])) or by_place.get(id(tag))
@@ -245,6 +261,7 @@ class ContentTree(BeautifulSoup):
         self._dropping = 0  # length of `_open` just inside of what is being dropped
         self._dropped: list[str] = []  # text of it
         self._struck = 0  # length of `_open` just inside of an element that a style strikes through
+        self._on_sale = 0  # length of `_open` just inside of a price that is reduced
         self._why = ""
         self.left_out = []
         self._elements = 0
@@ -252,6 +269,8 @@ class ContentTree(BeautifulSoup):
         self._sections = 0
         self._seam = ""  # of adjacent spans: "after" the end of one, "in" the next, "spoken" in one for screen readers
         self._last = ""  # character before the seam
+        self._choices: dict[str, int] = {}  # by id of a check box 0, of a radio button the length of `_open` beside it
+        self._choosing = 0  # the length of `_open` beside the radio button of the last tab
         self._tables: list[list[Tag] | None] = []  # the parts of each open table; None: a layout table
 
     def handle_starttag(self, name: str, *args: Any, **kwargs: Any) -> Tag | None:
@@ -259,7 +278,12 @@ class ContentTree(BeautifulSoup):
         attributes: Mapping[str, str] = args[2]
         known_as: str | None = None
         self._seam = "in" if self._seam and name in _SPANS else ""
+        classes = attributes.get("class", "")
+        if "price" in classes:
+            name = self._of_price(name, classes)
         name = _known_name(name, attributes, self._last)
+        if name == "input" and (kind := attributes.get("type", "").lower()) in ("checkbox", "radio"):
+            self._choices[attributes.get("id", "")] = len(self._open) if kind == "radio" else 0
         if 0 < self._dropping == len(self._open) and self._open[-1][0] == "nav" and attributes.get("role") == "tablist":
             self._dropping = 0  # tabs of the content, as Bootstrap writes them
         if not self._dropping:
@@ -290,6 +314,8 @@ class ContentTree(BeautifulSoup):
     def handle_endtag(self, name: str, nsprefix: str | None = None) -> None:
         """Close the tag of `handle_starttag`; lxml calls both in balanced pairs."""
         opened, known_as = self._open.pop()
+        self._choosing = self._choosing if self._choosing <= len(self._open) else 0
+        self._on_sale = self._on_sale if self._on_sale <= len(self._open) else 0
         self._seam = "after" if opened in _SPANS else ""
         if len(self._open) < self._dropping:
             self._dropping = 0
@@ -370,6 +396,26 @@ class ContentTree(BeautifulSoup):
             return HIDDEN
         return furniture(name, attributes)
 
+    def _of_price(self, name: str, classes: str) -> str:
+        """The name of an element of a price as its style sheet shows it.
+
+        Elementor's price tables have the cents in a block of their own. Shopify's themes write the regular price twice,
+        and show the one that is not struck where nothing is reduced.
+        """
+        if "price--on-sale" in classes.split():
+            self._on_sale = self._on_sale or len(self._open) + 1
+        if self._on_sale and "price__regular" in classes.split():
+            return "template"  # nobody sees it
+        words = words_of(classes)
+        if (
+            not self._dropping
+            and "fractional" in words
+            and (text := "".join(self.current_data).rstrip())[-1:].isdigit()
+        ):
+            self.current_data = [text]
+            return "cents"
+        return "span" if name == "div" and {"after", "price"} <= words else name
+
     def _in_heading(self) -> bool:
         return any(opened in _HEADINGS or opened in ("dt", "summary") for opened, _ in self._open[-3:])
 
@@ -382,10 +428,18 @@ class ContentTree(BeautifulSoup):
         role = attributes.get("role", "")
         if role == "tabpanel" or (role == "region" and "aria-labelledby" in attributes) or names & _FOLDING:
             return True
+        if 0 < self._choosing <= len(self._open) <= self._choosing + 1:  # a style sheet shows the chosen one's
+            return True
         before = self._tag_before()
         is_behind = before is not None and (before.name == "button" or "folds" in before.attrs)
         own_id = attributes.get("id", "")
         return is_behind or own_id in self._opened or (own_id in self._linked and bool(names & _TABS))
+
+    def _is_tab(self, attributes: Mapping[str, str]) -> bool:
+        """Whether a label may open a section without a script."""
+        target = attributes.get("for", "")
+        named = words_of(attributes.get("class", "")) | words_of(target)
+        return target != "" and target in self._choices and not named & _FOLDED_TOOLS
 
     def _tag_before(self) -> Tag | None:
         """The element directly before the next one, without words between them."""
@@ -408,6 +462,13 @@ class ContentTree(BeautifulSoup):
             if self.currentTag is not None and "aria-expanded" in attributes:
                 self.currentTag["folds"] = "yes"
         elif _is_control(name, attributes):
+            return "button" if self._elements < MAX_ELEMENTS and len(self.tagStack) < MAX_DEPTH else None
+        if name == "label" and self._is_tab(attributes):
+            self._choosing = self._choices[attributes["for"]]
+            if self._in_heading():
+                if self.currentTag is not None:
+                    self.currentTag["folds"] = "yes"
+                return None
             return "button" if self._elements < MAX_ELEMENTS and len(self.tagStack) < MAX_DEPTH else None
         if name in _TRANSPARENT:
             if attributes.get("role") in _ARIA_CELLS:
@@ -442,6 +503,8 @@ class ContentTree(BeautifulSoup):
 
     def _of_name(self, name: str, attributes: Mapping[str, str], parent: Tag | None) -> dict[str, str]:
         match name:
+            case "button" if "for" in attributes:
+                return {"choice": "yes", "opens": "", "known_as": "", "tab": "False"}
             case "button":
                 target = attributes.get("data-bs-target") or attributes.get("data-target") or ""
                 opens = attributes.get("aria-controls") or target.lstrip("#")

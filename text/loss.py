@@ -13,13 +13,14 @@ from bs4.element import PageElement
 
 from text.words import count_roughly
 
+DELETED = "deleted"  # by its author
 HIDDEN = "hidden"  # without a control that opens it, so it is no loss
 ELSEWHERE = "not taken for content"
 OTHERS = "other pages"
 UNWRITTEN = "without a form in text"  # in the content, but not in its Markdown
 CUT = "over the limit"
-# Around the content of every page of a site: leaving it out is right.
-FRAME = frozenset({"aside", "consent", "dialog", "footer", "header", "menu", OTHERS})
+# No loss: around the content of every page of a site, or no longer valid.
+FRAME = frozenset({"aside", "consent", DELETED, "dialog", "footer", "header", "menu", OTHERS})
 WHOLE = 0.9  # least share of a page's words, without its frame; a page with less is flagged
 _IN_LINE = frozenset(
     (

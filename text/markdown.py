@@ -74,6 +74,7 @@ _LITERAL = re.compile(rf"({_ADDRESS}|{_NAME})|\\(?=[^\w\s]|_|\Z)|[*`]|~~++|(?<!\
 _MARK = re.compile(r"[\\*`~_\]]")
 _TAG = re.compile(r"(?<!\\)<(?=[a-z/!?])(?!https?://)", re.IGNORECASE)
 _BAR = re.compile(r"(?<!\\)\|")
+_ROW_LINE = re.compile(r"^[ \t]*\|.*", re.MULTILINE)
 _BRACKET = re.compile(r"(?<!\\)[\[\]]")
 _LITERAL_LINE = re.compile(r"(\s*(?:\d{1,9}(?=[.)](?:\s|$)))?)([-+:.)](?=\s|$)|#{1,6}(?=\s|$)|[>|])")
 
@@ -113,7 +114,7 @@ def plain(markdown: str) -> str:
     emphasis and links that a sentence cuts in two.
     """
     text = _LINE_MARK.sub("", _SEPARATOR.sub("", markdown))
-    return inline(_BAR.sub(" ", text))
+    return inline(_ROW_LINE.sub(lambda row: _BAR.sub(" ", row[0]), text) if "|" in text else text)
 
 
 def inline(markdown: str) -> str:

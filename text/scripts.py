@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from unicodedata import normalize
 
 from babel import Locale, UnknownLocaleError
 
@@ -24,6 +25,7 @@ _UNIT = re.compile(r"(?<![^\W\d_])(?:[cdkmnµμ]?m|ft|in|yd|mi)$")
 _WORD = re.compile(r"[^\W\d_]{4}$")
 _AMOUNT = re.compile(r"(?:[€$£¥₹₺₴₪฿₽]|\b(?:EUR|CHF|USD|GBP))\s?(?!10$)\d[\d.,'’]*$")  # 10 has powers
 _NO_CENTS = re.compile("[-–—−]{1,2}")
+_RAISED = re.compile("[⁰¹²³⁴-⁹]{1,3}")
 _FRACTION = ("/", "⁄")
 
 
@@ -39,6 +41,8 @@ def decimal_sign(lang: str) -> str:
 def raised(before: str, text: str, after: str, decimal: str = ".") -> str:
     """The plain text of a superscript between these texts, with this sign before the cents of a price."""
     text = text.strip()
+    if _RAISED.fullmatch(text):  # raised twice; it is left out where a figure would be
+        return text if raised(before, normalize("NFKC", text), after, decimal) else ""
     if cents := _cents(before, text, after, decimal):
         return cents
     if text[:1].isdigit() and after.startswith(_FRACTION):

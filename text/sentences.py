@@ -176,4 +176,6 @@ def _is_abbreviation(last: str, before: str, behind: str, lang: str) -> bool:
         return True
     if letters in days(lang) and (not before.strip() or following in days(lang) | ABBREVIATIONS):
         return True
+    if letters == "fr" and before.rstrip()[-1:] == ".":  # "Inh. Fr. Meier"
+        return before.split()[-1].rstrip(".").casefold() in ABBREVIATIONS
     return behind.lstrip()[:1].isdigit() and _numbers(letters, lang)

@@ -33,6 +33,8 @@ HTML = (
     *("<main>a", "<style>a</style>", "<style><script>", "<script", "</b>", "<?", "<![CDATA[", "&amp", "&#1;"),
     *("<span>a</span>", "<div class='cookie bar'>a", "<p style='display:none'>a", "<meta name=a content=b>"),
     "<link hreflang=en href=x>",
+    "<input type=radio id=a><label for=a>b</label>",
+    "<div><input type=radio id=a><label for=a>b</label>",
     *("<p itemscope itemtype=Product itemprop=offers>a", "<b itemprop=name>a ", "<meta property=a content=b>"),
     *('{"@graph":[{"@type":"Event"},', '{"@type":"FAQPage","mainEntity":{"name":"a?","acceptedAnswer":{"text":"b"}}},'),
     *('"a\\', "/*", "// ", "1 €, ", "9:00 "),

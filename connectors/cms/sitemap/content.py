@@ -29,6 +29,7 @@ HELD = 0.9  # least share of the found text in the content
 RUN = 3  # words in a row that are compared together
 REMOVED = 1 / 3  # most words of a removed block, as a share of the content's
 FOUND_REMOVED = 0.1  # most of the found text in a removed block; in all together twice as much
+CHANCE = 0.1  # most words of a block that the found text may have as well, and one in any case
 EXCERPT = 40  # most words of a teaser for each of its links
 _WHOLE = ("dl", "ol", "p", "table", "ul")  # the content is never a part of one
 _WORD = re.compile(r"\w+")
@@ -133,9 +134,11 @@ class _Page:
             if start < done or start == end:
                 continue
             parts = self._of_others(element, root)
-            if not parts or sum(map(self._size, parts)) > most or (found := sum(map(self._held, parts))) > most_found:
+            if not parts or (found := sum(map(self._held, parts))) > most_found or held + found > 2 * most_found:
                 continue
-            if held + found > 2 * most_found or any(map(others.has_facts, parts)):
+            # Comments may be longer than what they are about.
+            is_large = sum(map(self._size, parts)) > most and (self.is_lost or not others.is_named_so(element))
+            if is_large or any(map(others.has_facts, parts)) or any(_has_title(one) for one in parts):
                 continue
             done, held = max(self._spans[one][1] for one in parts), held + found
             for one in parts:
@@ -155,8 +158,11 @@ class _Page:
             if not others.is_block(element):
                 return []
             share = sum(map(self._size, element.iter("a"))) / size
-            is_own = self.is_lost or self._held(element)
-            if not others.is_menu(element, share) and (is_own or not others.may_be(element, _text(element), share)):
+            found = self._held(element)
+            is_own = self.is_lost or found > max(1, size * CHANCE)
+            if not others.is_menu(element, share) and (
+                is_own or not others.may_be(element, _text(element), share, is_found=found > 0)
+            ):
                 return []
         block = self._with_title(element, root)
         title = block.getprevious()
@@ -241,6 +247,10 @@ def _ends(element: Any) -> bool:
     """Whether nothing or a heading follows."""
     after = element.getnext()
     return not (element.tail or "").strip() and (after is None or after.tag in others.TITLES)
+
+
+def _has_title(element: Any) -> bool:
+    return next(element.iter("h1"), None) is not None
 
 
 def _is_site(title: Any) -> bool:

@@ -32,11 +32,13 @@ _PAIRS = tuple(
     (frozenset(first.split()), frozenset(second.split()))
     for first, second in (
         ("author authors autor contributor contributors writer", "about avatar bio box card desc descr description"),
-        ("author authors autor contributor contributors writer", "info intro profile"),
+        ("author authors autor contributor contributors writer", "info intro profile section"),
         (
             "latest more most next other others popular recent similar top",
             "articles entries posts read stories",
         ),
+        ("entry", "utility"),
+        ("cat", "links"),
         ("read", "also next on"),
         ("lee lea leia", "tambien mais"),
         ("next", "prev previous"),
@@ -52,11 +54,11 @@ _PAIRS = tuple(
 )
 # Of what is content where it says a fact, or where trafilatura has found something of it
 _PERHAPS = frozenset(
-    """ad aside cta donation linklist noprint rating ratings sidebar tags""".split()  # noqa: SIM905
+    """ad aside donation linklist noprint rating ratings sidebar tags""".split()  # noqa: SIM905
 )
 _MENUS = frozenset(("menu", "menus", "nav", "navbar", "navigation", "navi"))  # where nearly all words are links
 _ALERTS = frozenset(("alert", "alerts", "closure", "hinweis", "messages", "notice", "notices", "warning"))
-_TEASERS = frozenset(("newsteaser", "teaser", "teasers"))  # with a link
+_TEASERS = frozenset(("cta", "newsteaser", "teaser", "teasers"))  # with a link
 _UNPRINTED = frozenset(("hidden", "hide", "no", "none"))
 _LINKS = 3  # least number in a block of links
 _FACT = re.compile(r"tel:|mailto:[^?]|[^?#]*\.(?:pdf|docx?|xlsx?|odt)(?:[?#]|$)", re.IGNORECASE)
@@ -143,21 +145,29 @@ def is_block(element: Any) -> bool:
     return element.tag in _BLOCKS or "-" in element.tag
 
 
-def may_be(element: Any, text: str, share: float) -> bool:
-    """Whether it is about others, if it is nothing of the page's own text; with the share of its words in links."""
+def may_be(element: Any, text: str, share: float, *, is_found: bool) -> bool:
+    """Whether it is about others, if hardly anything of it is the page's own text.
+
+    Args:
+        share: of its words in links.
+        is_found: Whether a few words in a row may be the page's own.
+    """
     if any(map(_is_alert, element.iter("aside", "div", "p", "section"))):
         return False
     if element.tag not in ("blockquote", "li", "ol", "p", "ul") and share > 1 / 2 and not _has_figures(text):
         return _outward(element) >= _LINKS
     names = _names(element)
+    if names & _TEASERS and next(element.iter("a"), None) is not None and not _has_figures(text):
+        return True
     perhaps = (
         element.tag == "aside"
-        or (bool(names & _TEASERS) and share > 0)
         or bool(names & _PERHAPS)
+        or "widget" in (element.get("class") or "").split()  # of WordPress's sidebars; builders name all of it so
+        or (element.tag == "footer" and "meta" in names)
         or {"area", "widget"} <= names
         or ("print" in names and bool(names & _UNPRINTED))
     )
-    return perhaps and not any(map(str.isdigit, _DATE.sub(" ", text)))
+    return perhaps and not is_found and not any(map(str.isdigit, _DATE.sub(" ", text)))
 
 
 def is_menu(element: Any, share: float) -> bool:

@@ -269,6 +269,14 @@ def test_what_a_main_says_of_other_pages_is_left_out_and_its_facts_stay() -> Non
         ("<h2>Read next</h2><div><a href=/form.pdf>KEPT form</a></div>", True),
         ("<p>Recommended for: <b>KEPT children from 6</b></p><div class=read-more-content>Also adults.</div>", True),
         ("<div class='elementor-widget card'>KEPT Ann is the <a href=/office>head</a>.</div>", True),
+        ("<div class='widget widget_text'>OTHER I am Ann.</div><div class='widget'>KEPT Open 9-12</div>", True),
+        (f"<div id=comments>{'OTHER I love dogs. ' * 99}</div>", False),
+        ("<article class=teaser><a href=/w>OTHER 2 lakes</a> Sentence 3 is about</article>", False),
+        ("<div class=teaser><a href=/w>KEPT pool</a> <p>A ticket is 5 €</p></div>", True),
+        ("<div class=Teasers><a href=/w></a><h3>OTHER waste</h3></div>", False),
+        ("<footer class=entry-meta>OTHER Posted by Ann.</footer><div class=entry-utility>OTHER in News</div>", False),
+        ("<div class=tags-wrapper><h1>KEPT</h1></div><div class=author_section>OTHER Ann loves dogs</div>", True),
+        ("<aside><p>KEPT Sentence 3 is about dogs, and it is a story.</p></aside>", True),
     ],
 )  # fmt: skip
 def test_what_leads_to_other_pages_is_left_out_whatever_it_is_called(block: str, kept: bool) -> None:

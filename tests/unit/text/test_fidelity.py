@@ -123,6 +123,7 @@ SCRIPTS = {
     "£150,000<sup>62</sup> in 2015<sup>23</sup>": "£150,000 in 2015^23",
     "<a href='#n' role=doc-noteref>3</a> days<sup class=reference>[4]</sup>": "days",
     "10<sup>6</sup>, 10<sup>-6</sup>, x<sup>2</sup>, (a+b)<sup>2</sup>": "10^6, 10^-6, x^2, (a+b)^2",
+    "20 €<sup>²</sup>, £150,000<sup>²</sup>, 4 m<sup>²</sup>, 5<sup>³</sup>": "20 €, £150,000, 4 m², 5³",
     "20 m<sup>2</sup>, 5 cm<sup>3</sup>, CO<sub>2</sub>, H<sub>2</sub>O": "20 m2, 5 cm3, CO2, H2O",
     "1<sup>st</sup>, 2<sup>e</sup>, n<sup>o</sup> 5, 9<sup>h</sup>30": "1st, 2e, no 5, 9h30",
     "1<sup>1</sup>/<sub>2</sub> hours, 5<sub>2</sub>": "1 1/2 hours, 5_2",

@@ -287,6 +287,26 @@ def test_stripped_takes_time_that_grows_with_its_text(unit: str) -> None:
     assert time.process_time() - began < 2
 
 
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<div class=x-price-table__price><span>€</span><span class=x-price-table__integer-part>89</span>\n"
+         "<div class=x-price-table__after-price>\n <span class=x-price-table__fractional-part>90</span></div></div>",
+         "€89.90"),
+        ("<div class='price price--on-sale'><div class=price__regular>99 €</div><div class=price__sale><s>99 €</s>"
+         " 79 €</div></div><div class=price><div class=price__regular>9 €</div></div>", "~~99 €~~ 79 €\n\n9 €"),
+        ("<p class=price>Fractional 9</p><div class=after-price>Later.</div>", "Fractional 9\n\nLater."),
+    ],
+)  # fmt: skip
+def test_prices_are_read_as_style_sheets_show_them(html: str, text: str) -> None:
+    assert to_markdown(html) == text
+
+
+def test_an_expanding_section_is_read() -> None:
+    content = "<div class=expand-content style='display:none'><p>By hand.</p></div>"
+    assert to_markdown(f"<div class=expand-control>How?</div>{content}") == "How?\n\nBy hand."
+
+
 PANES = "<div class=panes><div id=p><p>5 euros</p></div><div id=h><h4>Pool</h4><p>9 to 5</p></div></div>"
 
 
@@ -304,6 +324,43 @@ def test_links_to_sections_beside_each_other_are_tabs_and_name_them(tabs: str) -
     assert to_markdown(f"<main><h2>Pool</h2>{tabs}{panes}</main>") == (
         "## Pool\n\n### Prices\n\n5 euros\n\n### Hours\n\n9 to 5"
     )
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        "<input type=radio id=a checked><label for=a>Prices</label><div class=one style='display:none'>5 euros</div>"
+        "<input type=radio id=b><label for=b>Hours</label><div class=one style='display:none'>9 to 5</div>",
+        "<input type=radio id=a><label for=a>Prices</label><input type=radio id=b><label for=b>Hours</label>"
+        "<section style='display:none'>5 euros</section><section style='display:none'>9 to 5</section>",
+        "<input type=RADIO id=a><input type=radio id=b>"
+        "<ul><li><label for=a>Prices</label><li><label for=b>Hours</label></ul><div><div style='display:none'>5 euros</div><div style='display:none'>9 to 5</div></div>",
+        "<div><input type=checkbox id=a><label for=a>Prices</label><div style='display:none'>5 euros</div></div>"
+        "<div><input type=checkbox id=b><label for=b>Hours</label><p>9 to 5</p></div>",
+        "<input type=checkbox id=a><h3><label for=a>Prices</label></h3><div style='display:none'>5 euros</div>"
+        "<h3>Hours</h3><div>9 to 5</div>",
+    ],
+)
+def test_labels_of_choices_that_open_sections_name_them(choices: str) -> None:
+    assert to_markdown(f"<main><h2>Pool</h2><div class=tabs>{choices}</div></main>") == (
+        "## Pool\n\n### Prices\n\n5 euros\n\n### Hours\n\n9 to 5"
+    )
+
+
+@pytest.mark.parametrize(
+    ("choices", "text"),
+    [
+        ("<p><input type=checkbox id=a><label for=a>I agree</label></p><p>Go on.</p>", "I agree\n\nGo on."),
+        ("<input type=checkbox id=nav-toggle><label for=nav-toggle>Menu</label><div>Go on.</div>", "Menu\n\nGo on."),
+        ("<input type=checkbox id=a><label for=a>Dark</label><div><h1>Pool</h1></div>", "Dark\n\n# Pool"),
+        ("<input type=checkbox id=a><div>Go on.</div><div style='display:none'>hidden</div>", "Go on."),
+        ("<input type=radio id=a><label for=a>A</label><input type=radio id=b><label for=b>B</label><div>C</div>",
+         "A B\n\nC"),
+        ("<label for=''>A</label><div>B</div>", "A\n\nB"),
+    ],
+)  # fmt: skip
+def test_other_labels_stay_text(choices: str, text: str) -> None:
+    assert to_markdown(f"<main>{choices}</main>") == text
 
 
 def test_a_table_of_contents_names_no_section_again() -> None:

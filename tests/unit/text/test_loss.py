@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from text import html_tree
 from text.html import read
-from text.loss import CUT, FRAME, HIDDEN, counted, is_lacking, share, warning
+from text.loss import CUT, DELETED, FRAME, HIDDEN, counted, is_lacking, share, warning
 
 REASONS = {
     "<nav>a menu here</nav>": {"menu": 3},
     "<nav>a <script>no word</script>menu</nav>": {"menu": 2},
     "<ul class=breadcrumbs><li>Home</ul>": {"menu": 1},
+    "<h2>Fees<span class=mw-editsection>[<a href=/e>edit</a>]</span></h2>": {"menu": 1},
     "<div role=navigation>Home</div>": {"menu": 1},
     "<header>Town</header>": {"header": 1},
     "<div role=contentinfo>Imprint</div>": {"footer": 1},
@@ -22,6 +23,7 @@ REASONS = {
     "<form><label>Name</label><input></form>": {"form": 1},
     "<select><option>Monday<option>Tuesday</select>": {"form": 2},
     "<button>Print</button>": {"form": 1},
+    "<p><del>Open on Monday. Closed on <b>Tuesday</b>.</del> <del>9 €</del></p>": {DELETED: 6},
     "<div hidden>nobody sees it</div>": {HIDDEN: 3},
     "<script>let a = 1</script><style>b {}</style><noscript>c</noscript><svg><text>d</text></svg>": {},
     "<details><summary>Fees</summary>9 euros</details>": {},

@@ -112,6 +112,7 @@ def test_blocks_are_in_order_apart_and_lose_no_word(text: str) -> None:
         ("| Mon | 9–18 |", "Mon 9–18"),
         ("| Day | Hours |\n| --- | --- |\n| Mon | 9–18 |", "Day Hours Mon 9–18"),
         ("Mon\n:   9–18", "Mon 9–18"),
+        ("Press |Ctrl| or a | b.\n\n| \\|x\\| | y |", "Press |Ctrl| or a | b. |x| y"),
         ("> Quote \\* `code`\n> more", "Quote * code more"),
         ("![Map](map.png) here", "Map here"),
         ("**Open daily.", "Open daily."),  # half of `**Open daily. Closed on Sundays.**`
