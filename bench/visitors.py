@@ -27,6 +27,7 @@ from rich.progress import track
 
 from adapters.elastic.tenancy import SHARED_INDEXES, place
 from bench.corpora import manual_documents, manual_text
+from bench.misspelled import misspelled
 from bench.report import interval, report
 from bench.servers import CLOCK, system
 from pipelines.evaluate import dataset
@@ -159,12 +160,15 @@ def main(
         ),
     ] = "demo",
     shared: Annotated[bool, typer.Option("--shared", help="The site shares its index with the other one.")] = False,
+    misspell: Annotated[bool, typer.Option("--misspell", help="One word of each question is misspelled.")] = False,
 ) -> None:
     """Everyday questions on a website: useful answers, wrong material, false refusals, per kind and language."""
     wanted = part_of(cases(site), part, HALF if site in GERMAN else HOLD_OUT)
+    wanted = list(_misspelled(wanted)) if misspell else wanted
     verdicts = asyncio.run(_asked(site, wanted, shared))
     clocked = sum(case.now is not None for case in wanted)
     about = f"{len(verdicts)} everyday questions on {site} ({part}), no model; {clocked} at a time of their own"
+    about += "; misspelled" if misspell else ""
     about += f"; in one index with {', '.join(_others(site))}" if shared else ""
     kept = _kept(verdicts, part)
     report("visitors", about, COLUMNS, _lines(verdicts), site=site, part=part, seed=SEED, verdicts=kept)
@@ -199,6 +203,14 @@ def _by_certainty(verdicts: Sequence[Verdict]) -> list[tuple[object, ...]]:
         wrong = _share(each.wrong or (each.case.expect == "answer" and not each.page) for each in some)
         lines.append((certainty, len(some), len(answerable), *shares, wrong, len(some) - len(answerable)))
     return lines
+
+
+def _misspelled(every: Iterable[Case]) -> Iterator[Case]:
+    """The twins of questions that are not misspelled as it is, and have a word that is long enough."""
+    for case in every:
+        question = misspelled(case.question, f"{SEED} {case.id}")
+        if case.kind != "typo" and question != case.question:
+            yield case.model_copy(update={"question": question})
 
 
 def _line(name: str, verdicts: Sequence[Verdict]) -> tuple[object, ...]:

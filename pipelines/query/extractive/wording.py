@@ -2,14 +2,18 @@
 
 "Wo ist denn eigentlich die bib?" ─▶ without particles ─▶ "Wo ist die bib?"
 ─▶ no page has "bib", some page has "Bibliothek" ─▶ "Wo ist die bib? Bibliothek"
+"libary card" ─▶ no page and no dictionary has "libary", some page has "library" ─▶ "library card"
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 
 from prompts.loader import table
+from text.dictionary import DICTIONARIES
+from text.language import spoken
+from text.spelling import respelled
 from text.words import stems_of_words, word_spans, words
 
 FEWEST = 2  # words that are left of a question
@@ -39,6 +43,35 @@ def other_names(question: str, langs: Collection[str], known: Collection[str]) -
     names = _whole_names()
     short = (word for word in words(question) if word in names and not is_known(word, langs, known))
     return list(dict.fromkeys(name for word in short for name in names[word]))[:MOST]
+
+
+def spelled(
+    question: str, langs: Collection[str], known: Collection[str], similar: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
+    """Misspelled words of a question, with their spelling on the pages.
+
+    Only in languages with a dictionary: without one, any word that no page has looks misspelled.
+
+    Args:
+        langs: the pages' languages.
+        known: stems of the question that the index has.
+        similar: words of the question that no page has -> similar words of pages.
+    """
+    pages = {lang.partition("-")[0] for lang in langs}
+    asked = (spoken(question) or pages) & pages
+    if not asked or not asked <= DICTIONARIES:
+        return {}
+    found = {word: respelled(word, near) for word, near in similar.items() if not is_known(word, langs, known)}
+    return {word: other for word, other in found.items() if other}
+
+
+def with_spelling(question: str, spelling: Mapping[str, str]) -> str:
+    """The question with these words in their other spelling."""
+    text, behind = "", 0
+    for start, end in word_spans(question):
+        if (right := spelling.get(question[start:end].lower())) is not None:
+            text, behind = text + question[behind:start] + right, end
+    return text + question[behind:]
 
 
 def is_known(name: str, langs: Iterable[str], known: Collection[str]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.query.extractive.wording import MOST, is_known, other_names, without_particles
+from pipelines.query.extractive.wording import MOST, is_known, other_names, spelled, with_spelling, without_particles
 from prompts.loader import table
 from text.words import stems, words
 
@@ -39,6 +39,29 @@ def test_short_names_are_words_and_others_than_their_names() -> None:
     for short, names in table("short-names").items():
         assert words(short) == [short]
         assert short not in {name.casefold() for name in names.split(", ")}
+
+
+@pytest.mark.parametrize(
+    ("question", "langs", "pages", "right"),
+    [
+        ("libary card", {"en"}, "library card", {"libary": "library"}),
+        ("libary offen heut?", {"de", "en-GB"}, "library", {"libary": "library"}),
+        ("libary card", {"en"}, "libary card", {}),  # a page has it
+        ("Wo ist die libary", {"en"}, "library", {}),  # in a language of no page
+        ("où est la libary ?", {"en", "fr"}, "library", {}),  # there is no French dictionary
+        ("libary card", {"en", "fr"}, "library", {}),  # may be French
+        ("a libary card", {"en", "hu"}, "library", {}),  # may be Hungarian
+        ("a libary card", {"en"}, "library", {"libary": "library"}),
+    ],
+)
+def test_words_are_misspelled_in_languages_of_pages_that_have_a_dictionary(
+    question: str, langs: set[str], pages: str, right: dict[str, str]
+) -> None:
+    assert spelled(question, langs, frozenset(stems(pages, "en")), {"libary": ["library"]}) == right
+
+
+def test_misspelled_words_are_replaced_where_they_stand() -> None:
+    assert with_spelling("LIBARY, libary's bib?", {"libary": "library", "bi": "no"}) == "library, library's bib?"
 
 
 @pytest.mark.parametrize(
