@@ -34,15 +34,15 @@ def without_particles(question: str, lang: str) -> str:
 
 
 def other_names(question: str, langs: Collection[str], known: Collection[str]) -> list[str]:
-    """The full names of short names that the index does not have (prompts/short-names.yaml).
+    """What pages may call the words that the index does not have (prompts/other-names.yaml).
 
     Args:
         langs: the pages' languages.
         known: stems of the question that the index has.
     """
-    names = _whole_names()
-    short = (word for word in words(question) if word in names and not is_known(word, langs, known))
-    return list(dict.fromkeys(name for word in short for name in names[word]))[:MOST]
+    names = _names()
+    unknown = (word for word in words(question) if word in names and not is_known(word, langs, known))
+    return list(dict.fromkeys(name for word in unknown for name in names[word]))[:MOST]
 
 
 def spelled(
@@ -85,5 +85,9 @@ def _particles(lang: str) -> frozenset[str]:
 
 
 @cache
-def _whole_names() -> dict[str, list[str]]:
-    return {short: [name.strip() for name in names.split(",")] for short, names in table("short-names").items()}
+def _names() -> dict[str, list[str]]:
+    return {
+        word: [name.strip() for name in names.split(",")]
+        for listed, names in table("other-names").items()
+        for word in listed.split(", ")
+    }

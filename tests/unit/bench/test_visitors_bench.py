@@ -8,7 +8,7 @@ import pytest
 
 from bench.misspelled import misspelled
 from bench.visitors import GERMAN, HALF, LONGEST, ROOTS, Case, Shown, cases, judged, part_of, unfounded
-from sites.content import load_pages
+from sites.content import DEMO, load_pages
 from text.words import words
 
 PRICE = Case(
@@ -84,6 +84,14 @@ def test_what_is_asked_in_other_languages_stands_on_the_german_pages(site: str) 
     texts = {
         page.id: re.sub("<[^>]*>", " ", page.content) for page in load_pages(ROOTS[GERMAN[site]]) if page.lang == "de"
     }
+    assert not unfounded(every, texts)
+
+
+@pytest.mark.parametrize("lang", ["de", "en"])
+def test_what_is_asked_in_everyday_words_stands_on_the_pages(lang: str) -> None:
+    every = [case for case in cases("demo-everyday") if case.lang == lang]
+    assert len({case.id for case in every}) == len(every) == 20
+    texts = {page.id: re.sub("<[^>]*>", " ", page.content) for page in load_pages(DEMO) if page.lang == lang}
     assert not unfounded(every, texts)
 
 

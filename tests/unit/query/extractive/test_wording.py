@@ -6,6 +6,7 @@ import pytest
 
 from pipelines.query.extractive.wording import MOST, is_known, other_names, spelled, with_spelling, without_particles
 from prompts.loader import table
+from text.language import stopwords
 from text.words import stems, words
 
 
@@ -16,6 +17,8 @@ from text.words import stems, words
         ("Perso verloren", "Den Perso gibt es im Bürgerbüro", []),
         ("PERSO, kita und Öffis?", "", ["Personalausweis", "Kindertagesstätte", "Kindergarten", "Bus", "Nahverkehr"]),
         ("Personal", "", []),
+        ("Geldbeutel weg", "", ["Fundbüro", "Fundsachen"]),
+        ("Geldbeutel weg", "Geldbeutel aus Leder", []),
     ],
 )
 def test_a_short_name_that_no_page_has_is_searched_by_its_whole_name(
@@ -32,13 +35,16 @@ def test_a_compound_is_known_by_the_whole_word() -> None:
 
 
 def test_a_question_gets_some_names_at_most() -> None:
-    assert len(other_names(" ".join(table("short-names")), {"de"}, frozenset())) == MOST
+    assert len(other_names(" ".join(table("other-names")), {"de"}, frozenset())) == MOST
 
 
-def test_short_names_are_words_and_others_than_their_names() -> None:
-    for short, names in table("short-names").items():
-        assert words(short) == [short]
-        assert short not in {name.casefold() for name in names.split(", ")}
+def test_other_names_are_of_single_words_each_once_and_differ_from_them() -> None:
+    said = [(word, names) for listed, names in table("other-names").items() for word in listed.split(", ")]
+    assert len(dict(said)) == len(said)
+    assert not frozenset().union(*stopwords().values()) & dict(said).keys()  # "die" is an article
+    for word, names in said:
+        assert words(word) == [word]
+        assert word not in {name.casefold() for name in names.split(", ")}
 
 
 @pytest.mark.parametrize(
