@@ -350,7 +350,7 @@ def _counts(stems: Sequence[str]) -> dict[str, Any]:
 
 
 def _similar_words(text: str) -> dict[str, Any]:
-    """A look-up of similar words for those that the index does not have: of all its chunks, whoever may see them."""
+    """A look-up of similar words for those that the index does not have, in all its chunks, hidden ones too."""
     long = [word for word in dict.fromkeys(words(text)) if SHORTEST <= len(word) <= LONGEST and word.isalpha()]
     if not long:
         return {}
