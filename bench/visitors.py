@@ -5,8 +5,9 @@ sites/SITE/visitors/*.yaml ─▶ asked over HTTP, turn by turn ─▶ judged by
 Two invented sites: the town that `pagewire demo` shows, and a bicycle shop (`radhaus`) whose pages and questions were
 written by people who had not seen this code; and a real one (`npm-docs`, bench/corpora.py), asked what people asked in
 public issues. `demo-de` and `radhaus-de` are the German pages of the first two alone, asked in other languages
-(sites/SITE/foreign.yaml). Each set is split by a seed into a part to tune on and a hold-out: of the hold-out only sums
-are shown, so that nothing is chosen by it. Nothing here asks a model to judge.
+(sites/SITE/foreign.yaml); `demo-everyday` asks the town for what offices call otherwise (sites/demo/everyday.yaml).
+Each set is split by a seed into a part to tune on and a hold-out: of the hold-out only sums are shown, so that nothing
+is chosen by it. Nothing here asks a model to judge.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from rich.progress import track
 
 from adapters.elastic.tenancy import SHARED_INDEXES, place
 from bench.corpora import manual_documents, manual_text
+from bench.misspelled import misspelled
 from bench.report import interval, report
 from bench.servers import CLOCK, system
 from pipelines.evaluate import dataset
@@ -39,6 +41,7 @@ SITE = "demo"
 ROOTS: Mapping[str, Path] = {SITE: DEMO, "radhaus": DEMO.parent / "radhaus"}
 MANUAL = "npm-docs"
 GERMAN: Mapping[str, str] = {"demo-de": SITE, "radhaus-de": "radhaus"}  # whose pages they are
+EVERYDAY: Mapping[str, str] = {"demo-everyday": SITE}  # the same
 LANGUAGES = ["de", "en"]  # of all sites but these
 HOLD_OUT = 1 / 3
 HALF = 1 / 2  # of the small sets
@@ -46,7 +49,7 @@ SEED = 20_261_123  # of the split; another one would let tuned questions into th
 LONGEST = 900  # characters of a useful answer
 
 Part = Literal["tune", "hold-out", "all"]
-Site = Literal["demo", "radhaus", "npm-docs", "demo-de", "radhaus-de"]
+Site = Literal["demo", "radhaus", "npm-docs", "demo-de", "radhaus-de", "demo-everyday"]
 
 
 class Case(dataset.Case):
@@ -92,6 +95,8 @@ def cases(site: str = SITE) -> list[Case]:
     files = sorted((DEMO.parent / site / "visitors").glob("*.yaml"))
     if site in GERMAN:
         files = [ROOTS[GERMAN[site]] / "foreign.yaml"]
+    if site in EVERYDAY:
+        files = [ROOTS[EVERYDAY[site]] / "everyday.yaml"]
     return [Case.model_validate(each) for file in files for each in yaml.load(file.read_bytes(), yaml.CSafeLoader)]
 
 
@@ -155,16 +160,20 @@ def main(
     site: Annotated[
         Site,
         typer.Option(
-            help="`demo`, `radhaus` (a bicycle shop), their German pages alone (`demo-de`, `radhaus-de`), `npm-docs`."
+            help="`demo`, `radhaus` (a bicycle shop), their German pages alone (`demo-de`, `radhaus-de`), `npm-docs`, "
+            "`demo-everyday`."
         ),
     ] = "demo",
     shared: Annotated[bool, typer.Option("--shared", help="The site shares its index with the other one.")] = False,
+    misspell: Annotated[bool, typer.Option("--misspell", help="One word of each question is misspelled.")] = False,
 ) -> None:
     """Everyday questions on a website: useful answers, wrong material, false refusals, per kind and language."""
-    wanted = part_of(cases(site), part, HALF if site in GERMAN else HOLD_OUT)
+    wanted = part_of(cases(site), part, HALF if site in (*GERMAN, *EVERYDAY) else HOLD_OUT)
+    wanted = list(_misspelled(wanted)) if misspell else wanted
     verdicts = asyncio.run(_asked(site, wanted, shared))
     clocked = sum(case.now is not None for case in wanted)
     about = f"{len(verdicts)} everyday questions on {site} ({part}), no model; {clocked} at a time of their own"
+    about += "; misspelled" if misspell else ""
     about += f"; in one index with {', '.join(_others(site))}" if shared else ""
     kept = _kept(verdicts, part)
     report("visitors", about, COLUMNS, _lines(verdicts), site=site, part=part, seed=SEED, verdicts=kept)
@@ -199,6 +208,14 @@ def _by_certainty(verdicts: Sequence[Verdict]) -> list[tuple[object, ...]]:
         wrong = _share(each.wrong or (each.case.expect == "answer" and not each.page) for each in some)
         lines.append((certainty, len(some), len(answerable), *shares, wrong, len(some) - len(answerable)))
     return lines
+
+
+def _misspelled(every: Iterable[Case]) -> Iterator[Case]:
+    """The twins of questions that are not misspelled as it is, and have a word that is long enough."""
+    for case in every:
+        question = misspelled(case.question, f"{SEED} {case.id}")
+        if case.kind != "typo" and question != case.question:
+            yield case.model_copy(update={"question": question})
 
 
 def _line(name: str, verdicts: Sequence[Verdict]) -> tuple[object, ...]:
@@ -277,7 +294,7 @@ def languages(site: str) -> list[str]:
 
 def _documents(site: str, base_url: str) -> Iterator[Mapping[str, Any]]:
     if site != MANUAL:
-        pages = page_documents(ROOTS[GERMAN.get(site, site)], base_url)
+        pages = page_documents(ROOTS[GERMAN.get(site) or EVERYDAY.get(site, site)], base_url)
         yield from (page for page in pages if page["lang"] in languages(site))
         return
     found = list(manual_documents(base_url))

@@ -45,7 +45,7 @@ def parts(word: str, lang: str) -> tuple[str, ...]:
     return _parts(word) or (word,)
 
 
-def _is_word(word: str) -> bool:
+def is_word(word: str) -> bool:
     """Whether the dictionary has a word, or the parts of a compound. The word is folded as in text.words."""
     words = _vocabulary()
     return len(word) <= LONGEST_SPLIT and (word in words or _OTHER + word in words or bool(_parts(word)))
@@ -116,13 +116,13 @@ def with_umlauts(text: str, lang: str) -> str:
 
 def _spelled(word: str) -> str:
     places = list(_PLACES.finditer(word))
-    if not 0 < len(places) <= MOST or _is_word(fold(word)):
+    if not 0 < len(places) <= MOST or is_word(fold(word)):
         return word
     for changed in product((True, False), repeat=len(places)):
         spelling = word
         for place, change in reversed(list(zip(places, changed, strict=True))):
             if change:
                 spelling = spelling[: place.start()] + _LETTERS[place[0].lower()] + spelling[place.end() :]
-        if _is_word(fold(spelling)):
+        if is_word(fold(spelling)):
             return spelling
     return word

@@ -60,6 +60,7 @@ from prompts.loader import load
 from schemas.query import Question, Rephrased, Retrieved
 from schemas.topics import ANSWERS, OUTCOMES, REPHRASED, REQUESTS, RETRIEVED, STOPS, VERDICTS, Topic
 from text import words
+from text.dictionary import in_dictionary
 from text.language import identified, spoken
 from wiring.index_search import SiteIndexes
 from wiring.settings import Settings
@@ -278,6 +279,7 @@ def rehearse_words(langs: Iterable[str]) -> None:
     words.ready(langs)
     identified(QUESTION)
     spoken(QUESTION)
+    in_dictionary("question")
     for lang in langs:
         recognized(QUESTION, lang)
         asked_day(QUESTION, datetime.now(UTC), lang)

@@ -25,6 +25,7 @@ from schemas.labels import NO_LABELS, label_tokens
 from schemas.page import FIELDS, FieldName
 from schemas.page_metadata import PageStamp
 from text.language import identified
+from text.spelling import LONGEST, SHORTEST
 from text.words import readings, words
 
 SHORT_FIELDS: tuple[FieldName, ...] = tuple(f for f in FIELDS if f != "content")
@@ -54,6 +55,7 @@ TITLE = 0.5
 # clauses in a query, or more with more memory.
 MAX_WORDS = 100
 MAX_STEMS = 300
+MAX_LOOKED_UP = 10  # words of a question for which similar words are looked up, if no chunk has them
 MAX_LANGUAGES = 3  # most frequent languages of an index by which a question is stemmed, besides its own
 KNOWN_LANGUAGES = 50  # languages of an index that are looked up
 LANGUAGES_TTL = 60.0  # seconds for which the languages of an index are cached
@@ -161,7 +163,7 @@ class SiteSearch:
             searches += [target | everywhere, _keywords(text, readings, keyword_hits, visible)]
         stems = _stems(readings)[:MAX_STEMS]
         if stems:
-            searches += [target, _counts(stems)]
+            searches += [target, _counts(stems) | _similar_words(text)]
         with explained(f"searching site {site}"):
             try:
                 found = await self._es.msearch(searches=searches)
@@ -176,8 +178,10 @@ class SiteSearch:
             dense = [_candidate(h, cosine=cosine_of(h["_score"])) for h in await self._of_model(site, model, responses)]
             del responses[0]
         keyword = [_candidate(h, bm25=h["_score"]) for h in _hits(responses[0])] if keyword_hits else []
-        terms, total = _known_words(readings, stems, checked(responses[-1])) if stems else ([], 0)
-        return Candidates(dense, keyword, terms, total, by_language)
+        if not stems:
+            return Candidates(dense, keyword, [], 0, by_language)
+        terms, total = _known_words(readings, stems, checked(responses[-1]))
+        return Candidates(dense, keyword, terms, total, by_language, _similar(responses[-1]))
 
     async def _of_model(self, site: str, model: str, responses: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The hits by vector, if the searched index has vectors of this model.
@@ -343,6 +347,21 @@ def _counts(stems: Sequence[str]) -> dict[str, Any]:
     filters = [{"term": {"stems": stem}} for stem in stems]
     chunks = {"term": {"kind": "chunk"}}
     return {"size": 0, "track_total_hits": False, "aggs": {"having": {"filters": {"filters": [chunks, *filters]}}}}
+
+
+def _similar_words(text: str) -> dict[str, Any]:
+    """A look-up of similar words for those that the index does not have, in all its chunks, hidden ones too."""
+    long = [word for word in dict.fromkeys(words(text)) if SHORTEST <= len(word) <= LONGEST and word.isalpha()]
+    if not long:
+        return {}
+    look_up = {"field": "text", "suggest_mode": "missing", "prefix_length": 1, "min_word_length": SHORTEST, "size": 3}
+    return {"suggest": {"similar": {"text": " ".join(long[:MAX_LOOKED_UP]), "term": look_up}}}
+
+
+def _similar(answer: dict[str, Any]) -> dict[str, list[str]]:
+    """Word -> similar words, as the index has them."""
+    looked_up = answer.get("suggest", {}).get("similar", ())
+    return {word["text"]: [option["text"] for option in word["options"]] for word in looked_up if word["options"]}
 
 
 def _known_words(

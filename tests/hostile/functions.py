@@ -50,7 +50,7 @@ from pipelines.query.answer.strategies import turns
 from pipelines.query.answer.tools.given import unsaid
 from pipelines.query.answer.tools.registry import BadCall, Tool, ToolFailed
 from pipelines.query.answer.tools.results import as_source
-from pipelines.query.extractive import certainty, confidence, follow_ups, quotation, replies
+from pipelines.query.extractive import certainty, confidence, follow_ups, quotation, replies, wording
 from pipelines.query.extractive.card import card
 from pipelines.query.extractive.quote import by_words
 from pipelines.query.extractive.ranking import weigh
@@ -87,6 +87,7 @@ from text.likeness import Likeness
 from text.markdown import trimmed
 from text.measures import measures
 from text.scripts import lowered, raised, small
+from text.spelling import respelled
 from text.units import Unit
 from wiring.settings import SiteSettings
 
@@ -416,6 +417,12 @@ CALLS: Mapping[str, Call] = {
     "pipelines.query.extractive.follow_ups.names_another": lambda text: follow_ups.names_another(
         text, HITS, [*HITS, *NEAR], [NEAR[0].page_key]
     ),
+    "pipelines.query.extractive.wording.spelled": lambda text: wording.spelled(
+        text, ("de",), (), {word: [word[1:], f"{word}a"] for word in text.split()[:10]}
+    ),
+    "pipelines.query.extractive.wording.with_spelling": lambda text: wording.with_spelling(
+        text, {word: word[1:] for word in text.lower().split()[:10]}
+    ),
     "pipelines.query.live.corrections.CorrectionSet.understood": lambda text: CORRECTIONS.understood(text),
     "pipelines.query.retrieve.alike.alike": lambda text: alike(
         AskedQuestion(text, "de"), AskedQuestion("Was kostet ein Ausweis?", "de"), 0.9
@@ -433,6 +440,7 @@ CALLS: Mapping[str, Call] = {
     "text.encodings.decoded": _decoded,
     "text.folding.normalized": lambda text: normalized("NFKD", text),
     "text.likeness.Likeness.of": lambda text: Likeness([text, *text.split(), "pool"]).of(text),
+    "text.spelling.respelled": lambda text: respelled(text, [text[1:], *text.split(), f"{text}a"]),
     "text.markdown.trimmed": lambda text: trimmed(text, 0, len(text)),
     "text.measures.Measures.unit": lambda text: measures("de").unit(text),
     "text.scripts.lowered": lambda text: lowered(text, text, text),

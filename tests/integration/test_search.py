@@ -190,6 +190,21 @@ async def test_floors_are_cosines_and_differ_by_field(bench: Bench) -> None:
     assert len(found.dense) == 2
 
 
+async def test_similar_words_are_looked_up_for_words_that_no_chunk_has(bench: Bench) -> None:
+    await bench.save("library", {"content": [("The library lends guitars.", 0.9), ("Libraries are quiet.", 0.8)]})
+
+    async def similar(question: str) -> Mapping[str, Sequence[str]]:
+        found = await bench.search.candidates(
+            bench.site, question, None, floors=ALL, content_hits=1, keyword_hits=1, short_hits=0
+        )
+        return found.similar
+
+    assert await similar("LIBARY guitar?") == {"libary": ["library"], "guitar": ["guitars"]}
+    assert await similar("library guitars") == {}
+    assert await similar("lend xyzzy 12345 iets") == {}  # short, or near to nothing
+    assert len(await similar(f"{'xyzzy plugh ' * 5}{' '.join('abcdefghijk'[n] * 6 for n in range(11))} libary")) == 0
+
+
 async def test_groups_filter_inside_the_search_so_that_hidden_pages_take_no_places(bench: Bench) -> None:
     await bench.save("secret", {"content": [("dogs", 0.95), ("dogs", 0.94)]}, groups=("staff",))
     await bench.save("nobody", {"content": [("dogs", 0.93)]}, groups=())

@@ -26,13 +26,14 @@ from pipelines.query.extractive.days import with_feasts_dates
 from pipelines.query.extractive.follow_ups import FollowUpResult, go_on, joined, stands_alone
 from pipelines.query.extractive.parts import AskedPart, by_part, parts
 from pipelines.query.extractive.ranking import Findings, weigh
-from pipelines.query.extractive.wording import is_known, other_names, without_particles
+from pipelines.query.extractive.wording import is_known, other_names, spelled, with_spelling, without_particles
 from pipelines.query.flow import Flow
 from pipelines.query.live.glossary import Glossary, widened
 from pipelines.query.search.ports import Hit, Reranker, SearchIndex
 from pipelines.query.search.search import Retrieval
 from schemas.query import Gate, Grade, Rephrased, Sure
 from text.compounds import with_umlauts
+from text.words import words
 
 Find = Callable[[str], Awaitable[Retrieval]]
 
@@ -96,7 +97,7 @@ async def look_up(asked: Rephrased, find: Find, glossary: Glossary, chunks: Sear
 
 async def _by_other_names(question: str, find: Find) -> tuple[str, Retrieval]:
     """The search text with other names of words that no page has, as far as some page has them; and its hits."""
-    found = await find(question)
+    question, found = await _by_spelling(question, find)
     langs = {hit.lang for hit in found.hits}
     names = other_names(question, langs, _known(found))
     if not names:
@@ -107,6 +108,23 @@ async def _by_other_names(question: str, find: Find) -> tuple[str, Retrieval]:
         return question, found
     question = f"{question} {' '.join(there)}"
     return question, widest if there == names else await find(question)
+
+
+async def _by_spelling(question: str, find: Find) -> tuple[str, Retrieval]:
+    """The search text with misspelled words as the pages spell them; and its hits."""
+    found = await find(question)
+    langs = {hit.lang for hit in found.hits}
+    spelling = spelled(question, langs, _known(found), found.candidates.similar)
+    if not spelling:
+        return question, found
+    again = await find(with_spelling(question, spelling))
+    # Similar words may stand on pages alone that this visitor may not see.
+    read = frozenset(word for hit in again.hits for word in words(f"{hit.title} {hit.text}"))
+    there = {word: other for word, other in spelling.items() if other in read}
+    if not there:
+        return question, found
+    question = with_spelling(question, there)
+    return question, again if there == spelling else await find(question)
 
 
 def _known(found: Retrieval) -> frozenset[str]:

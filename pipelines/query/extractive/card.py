@@ -56,6 +56,7 @@ def card(
     lead_in: str,
     tables: Sequence[SourceTable] = (),
     meant: Callable[[Evidence], bool] = lambda _: True,
+    path: Sequence[str] = (),
 ) -> Quotation:
     """The card of the best unit's page.
 
@@ -64,6 +65,7 @@ def card(
         lead_in: our words with the page's title.
         tables: the whole tables of rows in the evidence.
         meant: whether the question asks for this row, which is then shown in bold.
+        path: the best unit's headings, which the lead-in names if the card begins with its block.
     """
     by_n = {each.n: each for each in sources}
     events: list[Token | Citation | WholeTable] = []
@@ -75,7 +77,9 @@ def card(
         if len(more) == len(taken) or by_n[unit.n].url != by_n[evidence[0].n].url:
             continue
         ordered = sorted(more.values(), key=lambda piece: piece.start)
-        written = list(_written(ordered, evidence[0].headings, lead_in, tables))
+        first = ordered[0].headings == evidence[0].headings
+        said = " › ".join((lead_in, *path)) if first else lead_in
+        written = list(_written(ordered, evidence[0].headings if first else (), said, tables))
         if not taken or sum(len(each.text) for each in written if isinstance(each, Token)) <= ROOM:
             taken, events = more, written
     return Quotation(tuple(events) or (Token(text=lead_in),), "place")

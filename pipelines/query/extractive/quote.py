@@ -94,8 +94,9 @@ def quote(retrieved: Retrieved, now: datetime, own: OwnWords) -> Quotation:
         about = _subjects(evidence, questions, retrieved)
         # Prose that names a weekday is seldom about this day.
         dated = words if evidence[0].kind in ("row", "item") and about(evidence[0]) is not None else own
-        lead_in = _linked(dated.closest, evidence[0], retrieved)
-        return card(evidence, retrieved.sources, lead_in, retrieved.tables, _meant(evidence, day, about, retrieved))
+        lead_in, path = _linked(dated.closest, evidence[0], retrieved)
+        meant = _meant(evidence, day, about, retrieved)
+        return card(evidence, retrieved.sources, lead_in, retrieved.tables, meant, path)
     best = evidence[0]
     alike = [each for each in evidence if (each.n, each.block) == (best.n, best.block)]
     return answering(alike, words.lead_in, retrieved.tables)
@@ -175,8 +176,8 @@ def _unsure(part: Part, answered: Sequence[Part], own: OwnWords, retrieved: Retr
         return Unsure(f"{own.missing} {asked}", part.evidence, shown=False)
     best = part.evidence[0]
     quoted = any(best.n == other.evidence[0].n for other in answered)  # the quotation already links the page
-    closest = own.closest if quoted else _linked(own.closest, best, retrieved)
-    return Unsure(f"{asked}: {closest}", part.evidence, shown=True)
+    lead_in, path = (own.closest, []) if quoted else _linked(own.closest, best, retrieved)
+    return Unsure(" › ".join((f"{asked}: {lead_in}", *path)), part.evidence, shown=True)
 
 
 def _dated(part: Part, now: datetime, retrieved: Retrieved) -> Part:
@@ -188,11 +189,11 @@ def _dated(part: Part, now: datetime, retrieved: Retrieved) -> Part:
     return part.model_copy(update={"evidence": tuple(first)})
 
 
-def _linked(closest: str, best: Evidence, retrieved: Retrieved) -> str:
-    """The lead-in with a link to the page and the headings above the unit."""
+def _linked(closest: str, best: Evidence, retrieved: Retrieved) -> tuple[str, list[str]]:
+    """The lead-in with a link to the page, and the headings above the unit."""
     [(title, url)] = candidates(source for source in retrieved.sources if source.n == best.n) or [("", "")]
     path = [escaped(heading) for heading in best.headings if heading.casefold() != title.casefold()]
-    return " › ".join((f"{closest} [{title}](<{url}>)" if url else closest, *path))
+    return f"{closest} [{title}](<{url}>)" if url else closest, path
 
 
 def _on_page(evidence: Sequence[Evidence], retrieved: Retrieved) -> frozenset[int]:

@@ -2,14 +2,18 @@
 
 "Wo ist denn eigentlich die bib?" ─▶ without particles ─▶ "Wo ist die bib?"
 ─▶ no page has "bib", some page has "Bibliothek" ─▶ "Wo ist die bib? Bibliothek"
+"libary card" ─▶ no page and no dictionary has "libary", some page has "library" ─▶ "library card"
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 
 from prompts.loader import table
+from text.dictionary import DICTIONARIES
+from text.language import spoken
+from text.spelling import respelled
 from text.words import stems_of_words, word_spans, words
 
 FEWEST = 2  # words that are left of a question
@@ -30,15 +34,44 @@ def without_particles(question: str, lang: str) -> str:
 
 
 def other_names(question: str, langs: Collection[str], known: Collection[str]) -> list[str]:
-    """The full names of short names that the index does not have (prompts/short-names.yaml).
+    """What pages may call the words that the index does not have (prompts/other-names.yaml).
 
     Args:
         langs: the pages' languages.
         known: stems of the question that the index has.
     """
-    names = _whole_names()
-    short = (word for word in words(question) if word in names and not is_known(word, langs, known))
-    return list(dict.fromkeys(name for word in short for name in names[word]))[:MOST]
+    names = _names()
+    unknown = (word for word in words(question) if word in names and not is_known(word, langs, known))
+    return list(dict.fromkeys(name for word in unknown for name in names[word]))[:MOST]
+
+
+def spelled(
+    question: str, langs: Collection[str], known: Collection[str], similar: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
+    """Misspelled words of a question, with their spelling on the pages.
+
+    Only in languages with a dictionary: without one, any word that no page has looks misspelled.
+
+    Args:
+        langs: the pages' languages.
+        known: stems of the question that the index has.
+        similar: words of the question that no page has -> similar words of pages.
+    """
+    pages = {lang.partition("-")[0] for lang in langs}
+    asked = (spoken(question) or pages) & pages
+    if not asked or not asked <= DICTIONARIES:
+        return {}
+    found = {word: respelled(word, near) for word, near in similar.items() if not is_known(word, langs, known)}
+    return {word: other for word, other in found.items() if other}
+
+
+def with_spelling(question: str, spelling: Mapping[str, str]) -> str:
+    """The question with these words in their other spelling."""
+    text, behind = "", 0
+    for start, end in word_spans(question):
+        if (right := spelling.get(question[start:end].lower())) is not None:
+            text, behind = text + question[behind:start] + right, end
+    return text + question[behind:]
 
 
 def is_known(name: str, langs: Iterable[str], known: Collection[str]) -> bool:
@@ -52,5 +85,9 @@ def _particles(lang: str) -> frozenset[str]:
 
 
 @cache
-def _whole_names() -> dict[str, list[str]]:
-    return {short: [name.strip() for name in names.split(",")] for short, names in table("short-names").items()}
+def _names() -> dict[str, list[str]]:
+    return {
+        word: [name.strip() for name in names.split(",")]
+        for listed, names in table("other-names").items()
+        for word in listed.split(", ")
+    }

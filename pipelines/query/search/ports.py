@@ -101,6 +101,8 @@ class Candidates:
     terms: list[tuple[str, int]]  # the question's terms and the number of chunks that have them
     total: int  # chunks
     by_language: bool = False  # whether the terms are stems of their language (text.words)
+    # Words of the question that no chunk has -> similar words that chunks have, the most similar one first.
+    similar: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
 
 
 class QueryModelOutdated(Retryable):

@@ -102,3 +102,33 @@ async def test_of_a_words_readings_the_one_counts_that_the_index_knows() -> None
     found = await search.candidates("town", asked, None, floors=Floors(0, 0), content_hits=1, keyword_hits=5)
     assert dict(found.terms) == {"freibad": 2, "gebuhr": 5, "hour": 3, "xyzzy": 0}
     assert (found.total, found.by_language) == (9, True)
+
+
+async def test_similar_words_are_looked_up_for_some_words_of_letters_that_are_neither_short_nor_endless() -> None:
+    class Suggesting(Asked):
+        looked_up = ""
+
+        async def msearch(self, *, searches: Sequence[dict[str, Any]]) -> dict[str, Any]:
+            made = await super().msearch(searches=searches)
+            asked = searches[3].get("suggest", {"similar": {"text": ""}})["similar"]
+            self.looked_up = asked["text"]
+            entries = [
+                {"text": "libary", "options": [{"text": "library"}, {"text": "binary"}]},
+                {"text": "x", "options": []},
+            ]
+            made["responses"][1]["suggest"] = {"similar": entries}
+            return made
+
+    info = cast(IndexInfo, SimpleNamespace(name="town-1", by_language=True))
+    for question, looked_up in (
+        ("Libary, libary or bib: 12345 or b2b2b2?", "libary"),
+        ("Where?", "where"),
+        ("bib?", ""),
+        ("y" * 61, ""),
+        (" ".join(f"plugh{'abcdefghijkl'[n]}" for n in range(12)), " ".join(f"plugh{each}" for each in "abcdefghij")),
+    ):
+        asked = Suggesting()
+        search = SiteSearch(cast(AsyncElasticsearch, asked), Pinned(info))
+        found = await search.candidates("town", question, None, floors=Floors(0, 0), content_hits=1, keyword_hits=5)
+        assert asked.looked_up == looked_up
+        assert found.similar == {"libary": ["library", "binary"]}

@@ -6,8 +6,10 @@ import re
 
 import pytest
 
+from bench.misspelled import misspelled
 from bench.visitors import GERMAN, HALF, LONGEST, ROOTS, Case, Shown, cases, judged, part_of, unfounded
-from sites.content import load_pages
+from sites.content import DEMO, load_pages
+from text.words import words
 
 PRICE = Case(
     id="en-price-01",
@@ -83,3 +85,21 @@ def test_what_is_asked_in_other_languages_stands_on_the_german_pages(site: str) 
         page.id: re.sub("<[^>]*>", " ", page.content) for page in load_pages(ROOTS[GERMAN[site]]) if page.lang == "de"
     }
     assert not unfounded(every, texts)
+
+
+@pytest.mark.parametrize("lang", ["de", "en"])
+def test_what_is_asked_in_everyday_words_stands_on_the_pages(lang: str) -> None:
+    every = [case for case in cases("demo-everyday") if case.lang == lang]
+    assert len({case.id for case in every}) == len(every) == 20
+    texts = {page.id: re.sub("<[^>]*>", " ", page.content) for page in load_pages(DEMO) if page.lang == lang}
+    assert not unfounded(every, texts)
+
+
+def test_a_misspelled_twin_has_one_wrong_word_and_is_the_same_each_time() -> None:
+    question = "When is the library open, and the swimming pool?"
+    twins = [misspelled(question, str(seed)) for seed in range(60)]
+    assert twins == [misspelled(question, str(seed)) for seed in range(60)]
+    wrong = [set(words(twin)) - set(words(question)) for twin in twins]
+    assert {len(each) for each in wrong} == {1}
+    assert {len(word) for each in wrong for word in each} >= {6, 7, 8, 9}
+    assert misspelled("Is it open now?", "seed") == "Is it open now?"

@@ -71,6 +71,20 @@ def test_the_pages_order_stays_and_what_is_skipped_is_marked_and_other_headings_
     )
 
 
+def test_the_lead_in_names_the_headings_of_the_block_that_is_shown_first() -> None:
+    page = "## Prices\n\nA ticket costs €4.\n\n## Rules\n\nNo running."
+    rules, prices = (
+        Evidence(n=1, start=page.index(text), text=text, kind="prose", headings=(heading,), block=0, score=-n)
+        for n, (text, heading) in enumerate([("No running.", "Rules"), ("A ticket costs €4.", "Prices")])
+    )
+    for evidence, text in (
+        ([rules, prices], "On:\n\n> **Prices**\n>\n> A ticket costs €4.\n>\n> **Rules**\n>\n> No running."),
+        ([prices, rules], "On: › Prices\n\n> A ticket costs €4.\n>\n> **Rules**\n>\n> No running."),
+        ([rules], "On: › Rules\n\n> No running."),
+    ):
+        assert card(evidence, [source(1, page)], "On:", path=evidence[0].headings).text == text
+
+
 @pytest.mark.parametrize(("row", "above", "below"), [(1, False, True), (30, True, True), (59, True, False)])
 def test_of_a_long_table_the_rows_around_the_one_that_fits_are_shown(row: int, above: bool, below: bool) -> None:
     text, _ = shown((ROWS[row - 1], "row", HOURS))

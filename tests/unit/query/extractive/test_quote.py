@@ -65,7 +65,7 @@ def test_what_answers_by_itself_is_said_and_all_else_shown_where_it_stands(
 def test_what_was_not_measured_is_shown_by_the_words_that_it_shares_with_the_question() -> None:
     sauna = source(3, "## Sauna\n\nIt opens at four.\n\n## Tickets\n\n- Day: 8 euros\n- Year: 90 euros", title="Sauna")
     question = found(evidence=(), text="What are the tickets for a year?").model_copy(update={"sources": (sauna, POOL)})
-    text = "On: [Sauna](</p3>) › Tickets\n\n> **Sauna**\n>\n> It opens at four."
+    text = "On: [Sauna](</p3>)\n\n> **Sauna**\n>\n> It opens at four."
     text += "\n>\n> **Tickets**\n>\n> - Day: 8 euros\n> - Year: 90 euros"
     assert said(question) == (text, [3, 3])
     assert quoted(question).certainty == "place"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.query.extractive.wording import MOST, is_known, other_names, without_particles
+from pipelines.query.extractive.wording import MOST, is_known, other_names, spelled, with_spelling, without_particles
 from prompts.loader import table
+from text.language import stopwords
 from text.words import stems, words
 
 
@@ -16,6 +17,8 @@ from text.words import stems, words
         ("Perso verloren", "Den Perso gibt es im Bürgerbüro", []),
         ("PERSO, kita und Öffis?", "", ["Personalausweis", "Kindertagesstätte", "Kindergarten", "Bus", "Nahverkehr"]),
         ("Personal", "", []),
+        ("Geldbeutel weg", "", ["Fundbüro", "Fundsachen"]),
+        ("Geldbeutel weg", "Geldbeutel aus Leder", []),
     ],
 )
 def test_a_short_name_that_no_page_has_is_searched_by_its_whole_name(
@@ -32,13 +35,39 @@ def test_a_compound_is_known_by_the_whole_word() -> None:
 
 
 def test_a_question_gets_some_names_at_most() -> None:
-    assert len(other_names(" ".join(table("short-names")), {"de"}, frozenset())) == MOST
+    assert len(other_names(" ".join(table("other-names")), {"de"}, frozenset())) == MOST
 
 
-def test_short_names_are_words_and_others_than_their_names() -> None:
-    for short, names in table("short-names").items():
-        assert words(short) == [short]
-        assert short not in {name.casefold() for name in names.split(", ")}
+def test_other_names_are_of_single_words_each_once_and_differ_from_them() -> None:
+    said = [(word, names) for listed, names in table("other-names").items() for word in listed.split(", ")]
+    assert len(dict(said)) == len(said)
+    assert not frozenset().union(*stopwords().values()) & dict(said).keys()  # "die" is an article
+    for word, names in said:
+        assert words(word) == [word]
+        assert word not in {name.casefold() for name in names.split(", ")}
+
+
+@pytest.mark.parametrize(
+    ("question", "langs", "pages", "right"),
+    [
+        ("libary card", {"en"}, "library card", {"libary": "library"}),
+        ("libary offen heut?", {"de", "en-GB"}, "library", {"libary": "library"}),
+        ("libary card", {"en"}, "libary card", {}),  # a page has it
+        ("Wo ist die libary", {"en"}, "library", {}),  # in a language of no page
+        ("où est la libary ?", {"en", "fr"}, "library", {}),  # there is no French dictionary
+        ("libary card", {"en", "fr"}, "library", {}),  # may be French
+        ("a libary card", {"en", "hu"}, "library", {}),  # may be Hungarian
+        ("a libary card", {"en"}, "library", {"libary": "library"}),
+    ],
+)
+def test_words_are_misspelled_in_languages_of_pages_that_have_a_dictionary(
+    question: str, langs: set[str], pages: str, right: dict[str, str]
+) -> None:
+    assert spelled(question, langs, frozenset(stems(pages, "en")), {"libary": ["library"]}) == right
+
+
+def test_misspelled_words_are_replaced_where_they_stand() -> None:
+    assert with_spelling("LIBARY, libary's bib?", {"libary": "library", "bi": "no"}) == "library, library's bib?"
 
 
 @pytest.mark.parametrize(

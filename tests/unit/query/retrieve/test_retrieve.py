@@ -269,6 +269,29 @@ async def test_a_short_name_that_no_page_has_is_searched_by_its_whole_name(there
     assert [search["text"] for search in index.searches] == searched
 
 
+@pytest.mark.parametrize(
+    ("page", "searched"),
+    [
+        ("The library.", ["A libary towwel?", "A library towel?", "A library towwel?"]),
+        ("The pool.", ["Is the libary open?", "Is the library open?"]),  # the library is for others
+        ("The library.", ["Ist die libary offen?"]),  # no page is in German
+    ],
+)
+async def test_a_misspelled_word_is_searched_as_pages_that_the_visitor_may_see_spell_it(
+    page: str, searched: list[str]
+) -> None:
+    class Index(FakeIndex):
+        async def candidates(self, site: str, text: str, vector: Any, **how: Any) -> Candidates:
+            made = await super().candidates(site, text, vector, **how)
+            similar = {"libary": ["library"], "towwel": ["towel"]}
+            return replace(made, similar={word: near for word, near in similar.items() if word in text})
+
+    index = Index([hit(0, page, cosine=0.8)])
+    retrieved = await retrieve(asked().model_copy(update={"question": searched[0]}), searcher(index), index, SETTINGS)
+    assert [search["text"] for search in index.searches] == searched
+    assert retrieved.question == searched[0]
+
+
 async def test_a_glossary_that_was_changed_goes_before_the_setting() -> None:
     town = SiteSettings(glossary={"Lido": {"en": ("lido", "pool")}})
     settings = SETTINGS.model_copy(update={"sites": {"town": town}})
