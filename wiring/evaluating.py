@@ -76,8 +76,4 @@ def _guarded(settings: Settings, name: str) -> GuardedChat:
     from adapters.llm.guarded import GuardedChat
     from adapters.llm.openai_chat import OpenAIChat
 
-    return GuardedChat(
-        OpenAIChat.named(name, settings),
-        name,
-        at_once=settings.llm_at_once,
-    )
+    return GuardedChat(OpenAIChat.named(name, settings), name)

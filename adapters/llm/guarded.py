@@ -39,6 +39,7 @@ _NO_FALLBACK = (ContentFiltered, ContextTooLong, ModelThoughtTooLong, NoToolCall
 
 FAILURES = 10  # in a row, after which a model is paused
 REST = 30.0  # seconds of that pause
+AT_ONCE = 64  # calls of one process to a model: more than its stages make, few enough connections for any server
 
 
 class GuardedChat(StreamingChat):
@@ -58,7 +59,7 @@ class GuardedChat(StreamingChat):
         model: OpenAIChat | GuardedChat,
         name: str,
         *,
-        at_once: int,
+        at_once: int = AT_ONCE,
         failures: int = FAILURES,
         rest: float = REST,
         fallback: GuardedChat | None = None,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from adapters.llm.guarded import FAILURES, GuardedChat
-from adapters.llm.openai_chat import OpenAIChat
+from adapters.llm.openai_chat import TEMPERATURE, OpenAIChat
 from adapters.llm.settings import ModelSettings
 from adapters.llm.written import StreamingChat
 from pipelines.query.model_calls import start_call
@@ -65,7 +65,7 @@ class ChatRegistry:
         """
         wanted, settings = (own or StepSettings()).over(self._steps.step(site, step)), self._settings
         name = wanted.model or self._default
-        temperature = settings.llm_temperature if wanted.temperature is None else wanted.temperature
+        temperature = TEMPERATURE if wanted.temperature is None else wanted.temperature
         thinking = settings.llm_thinking_tokens if wanted.thinking_tokens is None else wanted.thinking_tokens
         model = self._shared(_Parameters(name, temperature, thinking))
         limit = None if step in ROOMY else wanted.max_tokens
@@ -80,12 +80,12 @@ class ChatRegistry:
         return self._guarded[wanted]
 
     def _guard(self, wanted: _Parameters, fallback: GuardedChat | None) -> GuardedChat:
-        settings = self._settings
-        served = OpenAIChat.named(wanted.model, settings, temperature=wanted.temperature, thinking=wanted.thinking)
+        served = OpenAIChat.named(
+            wanted.model, self._settings, temperature=wanted.temperature, thinking=wanted.thinking
+        )
         made = GuardedChat(
             served,
             wanted.model,
-            at_once=settings.llm_at_once,
             failures=self._failures,
             fallback=fallback,
             like=next((known for known in self._made if known.name == wanted.model), None),

@@ -69,9 +69,6 @@ PAGEWIRE_KAFKA_USER: {{ . | quote }}
 {{- with $kafka.oauth.url }}
 PAGEWIRE_KAFKA_OAUTH_URL: {{ . | quote }}
 {{- end }}
-{{- with $kafka.oauth.client }}
-PAGEWIRE_KAFKA_OAUTH_CLIENT: {{ . | quote }}
-{{- end }}
 {{- with $kafka.oauth.scope }}
 PAGEWIRE_KAFKA_OAUTH_SCOPE: {{ . | quote }}
 {{- end }}
@@ -134,7 +131,7 @@ What is inside every pod.
 */}}
 {{- define "pagewire.pod" -}}
 {{- $values := .root.Values }}
-{{- $secrets := list "PAGEWIRE_ELASTICSEARCH_API_KEY" "PAGEWIRE_ELASTICSEARCH_PASSWORD" "PAGEWIRE_KAFKA_CERTIFICATE_PASSWORD" "PAGEWIRE_KAFKA_OAUTH_SECRET" "PAGEWIRE_KAFKA_PASSWORD" }}
+{{- $secrets := list "PAGEWIRE_ELASTICSEARCH_API_KEY" "PAGEWIRE_ELASTICSEARCH_PASSWORD" "PAGEWIRE_KAFKA_CERTIFICATE_PASSWORD" "PAGEWIRE_KAFKA_PASSWORD" }}
 {{- $settings := include "pagewire.settings" .root | fromYaml }}
 {{- if .model }}
 {{- $secrets = append $secrets "PAGEWIRE_OPENAI_API_KEY" }}
