@@ -34,7 +34,7 @@ from gateway.edge.auth import admin_key
 from infra import engine
 from infra.engine import open_progress
 from pipelines.query.answer.clock import CLOCK
-from pipelines.runtime.stages import INGEST
+from pipelines.runtime.stage import INGEST
 from wiring.settings import Settings
 from wiring.settings_file import load
 

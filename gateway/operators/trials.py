@@ -40,7 +40,7 @@ from prompts.loader import PromptError, load, tried
 from schemas.answer import Answered, Token, TrialFindings, Usage
 from schemas.query import Question, Trial, Tuned
 from schemas.rebuild import Rebuild
-from schemas.site_texts import SiteTexts
+from schemas.text_version import SiteTexts
 from schemas.trial import TrialChoices, TrialError, TrialOrder, TrialReport, TrialResult, TrialSettings
 from wiring.settings import Settings
 

@@ -58,17 +58,19 @@ from schemas.outcome import (
     Verdict,
     VerdictEvent,
 )
-from schemas.page import Attachment, AttachmentPlace, PageChange, PageDocument, PageMeta
-from schemas.page_metadata import (
+from schemas.page import (
+    Attachment,
+    AttachmentPlace,
     DayHours,
     OpeningHours,
+    PageChange,
+    PageDocument,
     PageEvent,
+    PageMeta,
     PageMetadata,
     PageProduct,
     PageQuestion,
 )
-from schemas.page_order import PageBuilt, PageOrder
-from schemas.quality_gate import KeptGateReport, Measure, Rank
 from schemas.query import (
     Corrected,
     Earlier,
@@ -92,7 +94,7 @@ from schemas.query import (
     Tuned,
     Turn,
 )
-from schemas.rebuild import Rebuild, RebuildFailure
+from schemas.rebuild import KeptGateReport, Measure, PageBuilt, PageOrder, Rank, Rebuild, RebuildFailure
 from schemas.worker import Counts, PauseNote
 from tests.making import NOON, change
 

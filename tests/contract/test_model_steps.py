@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from adapters.llm.guarded import FAILURES
-from adapters.llm.registry import ChatRegistry
+from adapters.llm.registry import FAILURES, ChatRegistry
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.model_calls import bounded, recorded
 from pipelines.query.ports import ModelDown, TokensSpent

@@ -20,7 +20,7 @@ from gateway.edge import gauges
 from gateway.edge import metrics as gateway_metrics
 from pipelines.runtime import metrics as worker_metrics
 from pipelines.runtime.record import Lane
-from pipelines.runtime.stages import StageGroup, all_groups
+from pipelines.runtime.stage import StageGroup, all_groups
 from tests.helm.chart import (
     ALL,
     CHART,

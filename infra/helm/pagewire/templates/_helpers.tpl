@@ -38,7 +38,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- default (printf "%s-config" (include "pagewire.fullname" .)) .Values.existingConfigMap }}
 {{- end }}
 
-{{/* The topics that a stage reads: schemas/topics.py and pipelines/runtime/stages.py, held alike by tests/helm. */}}
+{{/* The topics that a stage reads: schemas/topics.py and pipelines/runtime/stage.py, held alike by tests/helm. */}}
 {{- define "pagewire.topics" -}}
 chunk: [cms.changes]
 embed: [ingest.chunks]
