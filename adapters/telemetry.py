@@ -14,10 +14,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from pydantic import Field
-
 from pipelines.runtime.errors import SettingsError
-from pipelines.runtime.settings import SettingsGroup
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
@@ -27,19 +24,12 @@ PROTOCOL = "http/protobuf"
 LAST_SPANS = 5.0  # seconds for them to get out when the process ends; a collector that is away must not hold it up
 
 
-class TracingSettings(SettingsGroup):
-    """Traces."""
-
-    tracing: bool = Field(
-        default=False,
-        description="Whether the gateway and the workers send traces by OpenTelemetry (docs/howto/traces.md); needs "
-        "the extra `otel`. Where to, and how many, the usual `OTEL_*` variables say.",
-    )
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
 @contextmanager
-def traced(settings: TracingSettings, service: str) -> Iterator[None]:
-    """Export the spans of this process meanwhile, if tracing is switched on.
+def traced(service: str) -> Iterator[None]:
+    """Export the spans of this process meanwhile, if a variable names a collector.
 
     Args:
         service: the service's name where OTEL_SERVICE_NAME is not set.
@@ -47,7 +37,8 @@ def traced(settings: TracingSettings, service: str) -> Iterator[None]:
     Raises:
         SettingsError: the extra is not installed, or a variable is wrong.
     """
-    if not settings.tracing:
+    named = next((name for name in ENDPOINTS if os.environ.get(name)), None)
+    if named is None:
         yield
         return
     from pipelines.runtime import tracing
@@ -57,7 +48,7 @@ def traced(settings: TracingSettings, service: str) -> Iterator[None]:
         provider = _provider(_resource(service))
     except ImportError as err:
         raise SettingsError(
-            "tracing (PAGEWIRE_TRACING): OpenTelemetry's SDK is not installed: `pip install 'pagewire[otel]'`"
+            f"{named}: OpenTelemetry's SDK is not installed: `pip install 'pagewire[otel]'`, or leave the variable out"
         ) from err
     except (ValueError, OSError) as err:  # a wrong variable, or a missing file that one names
         raise SettingsError(f"OTEL_*: {err}") from err

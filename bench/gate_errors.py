@@ -18,7 +18,7 @@ import typer
 
 from bench.report import numbers, report
 from pipelines.evaluate.non_inferiority import verdict
-from schemas.quality_gate import State
+from schemas.rebuild import State
 
 SEED = 11
 LOSSES = (0.0, 0.03, 0.08)  # of which the second is the default margin

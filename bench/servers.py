@@ -33,11 +33,10 @@ from cli.up import System, running
 from gateway.edge.auth import admin_key
 from infra import engine
 from infra.engine import open_progress
-from pipelines.runtime.stages import INGEST
+from pipelines.query.answer.clock import CLOCK
+from pipelines.runtime.stage import INGEST
 from wiring.settings import Settings
 from wiring.settings_file import load
-
-CLOCK = "clock"  # of the folder: the time that answers take for now
 
 
 @contextmanager
@@ -53,8 +52,7 @@ def home(
         config = Path(folder) / "pagewire.yaml"
         site = {"languages": list(languages)} | dict(more or {})
         config.write_text(yaml.safe_dump({"sites": dict.fromkeys(sites, site)}))
-        clock = Path(folder) / CLOCK
-        clock.touch()  # empty: the machine's
+        (Path(folder) / CLOCK).touch()  # a file with the time that answers take for now; empty: the machine's
         os.environ |= {
             "PAGEWIRE_HOME": folder,
             "PAGEWIRE_CONFIG": str(config),
@@ -62,7 +60,6 @@ def home(
             "PAGEWIRE_LOG_LEVEL": "error",
             "PAGEWIRE_TOPIC_PREFIX": f"bench{os.getpid()}-",
             "PAGEWIRE_VISITOR_RATE": "100000/minute",
-            "PAGEWIRE_CLOCK": str(clock),
         }
         yield load()
 

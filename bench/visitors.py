@@ -30,9 +30,10 @@ from adapters.elastic.tenancy import SHARED_INDEXES, place
 from bench.corpora import manual_documents, manual_text
 from bench.misspelled import misspelled
 from bench.report import interval, report
-from bench.servers import CLOCK, system
+from bench.servers import system
 from pipelines.evaluate import dataset
 from pipelines.evaluate.wording import says
+from pipelines.query.answer.clock import CLOCK
 from schemas.answer import Certainty
 from schemas.page import PageDocument
 from sites.content import DEMO, page_documents

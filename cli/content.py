@@ -20,11 +20,10 @@ from connectors.cms.sync import TOLD, SyncProgress, sync
 from pipelines.ingest.accept import Change
 from pipelines.ingest.importing import Cursor, send, settle
 from pipelines.ingest.receipts import ReceiptReader
-from pipelines.operate.addresses import is_address
 from schemas.base import language_tag
 from schemas.http import ListedPage, SystemStatus
 from schemas.ingest import Receipt
-from schemas.keys import page_key, parse_page_key
+from schemas.keys import is_address, page_key, parse_page_key
 from schemas.page import PageDocument
 
 if TYPE_CHECKING:

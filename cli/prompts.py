@@ -22,8 +22,7 @@ from pipelines.query.live.text_changes import BadText, UnknownText
 from pipelines.query.live.tuning import ANSWERS, read_settings
 from pipelines.runtime.errors import WrongUse
 from prompts.loader import PromptError
-from schemas.site_texts import ChangedText, SiteTexts
-from schemas.text_version import TextHistory, TextVersion
+from schemas.text_version import ChangedText, SiteTexts, TextHistory, TextVersion
 from schemas.trial import TrialPrompt, TrialSettings
 
 app = typer.Typer(

@@ -28,9 +28,9 @@ from pipelines.ingest.documents.attachments import INSTALL, Limits, Missing, Sec
 from pipelines.ingest.documents.facts import PageFacts, VisiblePage, facts_of
 from pipelines.ingest.documents.kinds import suffix_of
 from pipelines.ingest.documents.structured_data import structured_data_in
-from pipelines.operate.addresses import is_address
 from pipelines.runtime.errors import WrongUse
-from schemas.page_metadata import PageMetadata
+from schemas.keys import is_address
+from schemas.page import PageMetadata
 from text import html
 from text.encodings import decoded
 from text.language import identified

@@ -14,8 +14,7 @@ from cli.rebuild_steps import AT_ONCE, Fleet, RebuildOptions, RebuildSteps, prin
 from cli.work import FollowParent
 from pipelines.evaluate.non_inferiority import MARGIN
 from pipelines.evaluate.quality_gate import gate_cases
-from schemas.quality_gate import GateReport
-from schemas.rebuild import RebuildBy, RebuildSource
+from schemas.rebuild import GateReport, RebuildBy, RebuildSource
 
 if TYPE_CHECKING:
     from wiring.settings import Settings

@@ -30,8 +30,7 @@ from pipelines.operate.rebuild.generations import history
 from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.indexes import IndexGone, IndexInfo
 from schemas.ingest import Chunker
-from schemas.quality_gate import GateReport
-from schemas.rebuild import Rebuild, RebuildBy, RebuildSource
+from schemas.rebuild import GateReport, Rebuild, RebuildBy, RebuildSource
 
 if TYPE_CHECKING:
     from wiring.clients import Clients

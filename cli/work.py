@@ -48,7 +48,7 @@ def worker(
         lanes: tuple[Lane, ...] = LANES if lane == "both" else (lane,)
         names = in_lanes(stage_names(stages), lanes)
         preflight.stages(settings, names)
-        with traced(settings, f"pagewire-{names[0]}" if len(names) == 1 else "pagewire-worker"):
+        with traced(f"pagewire-{names[0]}" if len(names) == 1 else "pagewire-worker"):
             code = asyncio.run(work(names, settings, lambda: ready(*names), lanes))
     raise typer.Exit(code)
 
@@ -70,7 +70,7 @@ def gateway(
     with explained():
         settings = started(follow_parent)
         given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
-        with traced(settings, "pagewire-gateway"):
+        with traced("pagewire-gateway"):
             asyncio.run(run_gateway(settings.model_copy(update=given), ready))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
@@ -114,8 +114,6 @@ def _settings() -> str:
     for title, model in (
         ("A site", SiteSettings),
         ("The chat of a site", ChatSettings),
-        ("A Python function among the tools of a site", PythonTool),
-        ("A web service among the tools of a site", OpenApiTools),
         ("The retention of a site", RetentionSettings),
         ("The judging of a site", SamplingSettings),
         ("A step", StepSettings),
@@ -133,17 +131,29 @@ def _settings() -> str:
         lines += [f"| `{n}` | {_default(f)} | {_cell(f.description)} |" for n, f in own.items()]
         lines.append("")
     lines += [
-        "## A connector\n",
+        "## A tool of a site\n",
+        "A Python function has `function`, a web service `openapi`: [tools](../howto/tools.md).\n",
+        *_of_kinds({"function": PythonTool.model_fields, "openapi": OpenApiTools.model_fields}),
+        "\n## A connector\n",
         "`kind` says which; how they are used: [connect.md](../howto/connect.md). A `secret` or `password` may be",
         "`${NAME}`: then it is read from the environment variable NAME, or from the file that NAME_FILE names.\n",
-        "| kind | name | default | |",
-        "| --- | --- | --- | --- |",
+        *_of_kinds({get_args(kind.model_fields["kind"].annotation)[0]: kind.model_fields for kind in KINDS}),
     ]
-    for kind in KINDS:
-        fields = {name: field for name, field in kind.model_fields.items() if name != "kind"}
-        (word,) = get_args(kind.model_fields["kind"].annotation)
-        lines += [f"| `{word}` | `{n}` | {_default(f)} | {_cell(f.description)} |" for n, f in fields.items()]
     return "\n".join(lines) + "\n"
+
+
+def _of_kinds(kinds: Mapping[str, Mapping[str, FieldInfo]]) -> Iterator[str]:
+    """A table; what several kinds have alike stands once."""
+    rows: dict[str, list[str]] = {}
+    for kind, fields in kinds.items():
+        for name, field in fields.items():
+            if name != "kind":
+                rows.setdefault(f"| `{name}` | {_default(field)} | {_cell(field.description)} |", []).append(
+                    f"`{kind}`"
+                )
+    yield "| kind | name | default | |"
+    yield "| --- | --- | --- | --- |"
+    yield from (f"| {', '.join(kinds_with)} {row}" for row, kinds_with in rows.items())
 
 
 def _groups() -> Iterator[tuple[str, list[str]]]:

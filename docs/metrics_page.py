@@ -10,7 +10,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from gateway.edge import gauges
 from gateway.edge import metrics as edge
 from pipelines.runtime import metrics as worker
-from pipelines.runtime.stages import STAGES
+from pipelines.runtime.stage import STAGES
 
 INTRODUCTION = """# Metrics
 

@@ -25,7 +25,7 @@ from gateway.edge.peers import Hosts
 from gateway.edge.proxy_users import ProxyUsers
 from gateway.edge.rates import AtOnce, Cached, DailyBudgets, InTurn, Rates, window
 from gateway.edge.signed import Confirmations, EventIds, Pseudonyms
-from gateway.edge.tokens import VisitorTokens
+from gateway.edge.tokens import VISITOR_DAYS, VisitorTokens
 from gateway.mcp import route as mcp_route
 from gateway.openai import completions, refusals
 from gateway.operators import (
@@ -102,7 +102,8 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
     )
     metrics.begin(settings.labels)
     secret = token_secret(settings)
-    tokens = VisitorTokens(secret, settings.token_ttl, settings.visitor_days * DAY)
+    kept = max(site.retention.conversations for site in settings.sites.values())
+    tokens = VisitorTokens(secret, settings.token_ttl, min(VISITOR_DAYS, kept) * DAY)
     bootstrap, _ = admin_key(settings)
     known_keys = Keys(bootstrap, settings.keys, tokens, ports.keys.known)
     gauges = StatusGauges(ports.status, ports.letters, settings.label)

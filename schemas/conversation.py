@@ -9,8 +9,7 @@ from pydantic import AwareDatetime, Field, StringConstraints
 from schemas.answer import AnswerMarks, Citation
 from schemas.base import Lang, PageId, SiteId, Wire, optional
 from schemas.labels import Labels
-from schemas.page import FieldName
-from schemas.page_metadata import PageStamp
+from schemas.page import FieldName, PageStamp
 from schemas.query import Grade, PendingCall, RequestId, SourceKind
 
 MAX_TITLE = 200  # characters

@@ -9,8 +9,7 @@ from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 from schemas.answer import AnswerMarks, Citation, Step, Usage
 from schemas.base import GivenLang, Lang, PageId, Revision, Wire, optional
 from schemas.labels import LabelFilter, Labels
-from schemas.page import FieldName, Group, PageDocument
-from schemas.page_metadata import PageStamp
+from schemas.page import FieldName, Group, PageDocument, PageStamp
 from schemas.query import MAX_QUESTION, MAX_RANKED, FoundPage, Grade, RequestId, SearchMode, Source
 
 SearchKind = Literal["hybrid", "vector", "keyword"]

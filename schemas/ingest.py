@@ -14,8 +14,7 @@ from pydantic import AwareDatetime, Field, PlainSerializer, PlainValidator, With
 
 from schemas.base import Message, Revision, Wire, optional
 from schemas.labels import Labels, label_tokens
-from schemas.page import AttachmentPlace, ChangeRef, FieldName, PageMeta
-from schemas.page_metadata import PageStamp
+from schemas.page import AttachmentPlace, ChangeRef, FieldName, PageMeta, PageStamp
 
 Vector32 = NDArray[np.float32]
 SparseVector = dict[str, float]  # weight of each token of the model that counts; > 0

@@ -1,10 +1,13 @@
-"""Page keys: `site:lang:page`, each part percent-encoded, so that a key splits in exactly one way."""
+"""Page keys: `site:lang:page`, each part percent-encoded, so that a key splits in exactly one way.
+
+Addresses of pages: whether two of them, as people copy them, are of the same page.
+"""
 
 from __future__ import annotations
 
 from hashlib import blake2b
 from typing import NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlsplit
 
 # Elasticsearch refuses ids over 512 bytes; the rest is left for `#field#ord`.
 MAX_ID_PREFIX = 440  # bytes
@@ -58,3 +61,28 @@ def head_id(page: str) -> str:
 def chunk_id(page: str, field: str, ord: int) -> str:
     """Elasticsearch id of one chunk: the same chunk of a later revision overwrites it in place."""
     return f"{head_id(page)}#{field}#{ord}"
+
+
+def is_address(text: str) -> bool:
+    """Whether this is a web address, and no page id."""
+    return "://" in text
+
+
+def same_address(a: str, b: str) -> bool:
+    """Ignores scheme, fragment, escapes and the last slash; an address without a host matches any host."""
+    (host, *rest), (other, *others) = _parts(a), _parts(b)
+    return rest == others and (not host or not other or host == other)
+
+
+def path_of(address: str) -> str:
+    """The same for two addresses of the same page, on whichever host."""
+    _, path, query = _parts(address)
+    return f"{path}?{query}"
+
+
+def _parts(address: str) -> tuple[str, str, str]:
+    try:
+        parts = urlsplit(address.strip())
+    except ValueError:  # `http://[::1` and the like
+        return "", address, ""
+    return parts.netloc.casefold(), unquote(parts.path).rstrip("/"), unquote(parts.query)

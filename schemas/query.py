@@ -12,8 +12,7 @@ from schemas.flow import MAX_HITS as MAX_HITS
 from schemas.flow import FlowParts
 from schemas.ingest import CompactVectors, Vector32
 from schemas.labels import Labels
-from schemas.page import FieldName
-from schemas.page_metadata import PageStamp
+from schemas.page import FieldName, PageStamp
 
 MAX_QUESTION = 4_000  # characters; longer is refused at the edge with a clear answer
 MAX_HISTORY = 3_000 * 4  # characters of what was said before: 3,000 tokens, at about four characters a token

@@ -1,4 +1,9 @@
-"""A rebuild: one generation of a site's index, from its first document to its deletion."""
+"""A rebuild: one generation of a site's index, from its first document to its deletion.
+
+A rebuild's orders to workers, one per page, and their results: `rebuild.orders`, `rebuild.results`.
+
+The result of a rebuild's quality gate, stored with the generation: figures, and the worst questions.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +11,51 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
-from schemas.base import SiteId, Wire, optional
-from schemas.quality_gate import KeptGateReport
+from schemas.base import Message, SiteId, Wire, optional
+from schemas.page import PageChange
+
+State = Literal["not worse", "worse", "undecided"]
+
+
+class Measure(Wire):
+    """One figure for both indexes, and their difference."""
+
+    name: str
+    live: float
+    candidate: float
+    difference: float = Field(description="Candidate minus live.")
+    low: float = Field(description="The true difference is not below, with a chance of .95.")
+    high: float = Field(description="And not above.")
+    state: State = Field(description="not worse: by the margin, which is shown; worse; undecided: too few questions.")
+    needed: int = Field(description="Questions to tell; 0: they are enough.")
+
+
+class Rank(Wire):
+    """The rank of one question's right page, from 1; null: not among the first ten."""
+
+    question: str
+    page: str
+    live: int | None
+    candidate: int | None
+
+
+class GateReport(Wire):
+    """The gate's result."""
+
+    questions: int
+    margin: float = Field(description="Loss of a figure that is put up with.")
+    needed: int = Field(description="Questions to tell whether the margin is kept; 0: they are enough.")
+    measures: tuple[Measure, ...]
+    worst: tuple[Rank, ...] = Field(description="Where the candidate is furthest behind.")
+    passed: bool
+
+
+class KeptGateReport(GateReport):
+    """A report, with its time and the compared index."""
+
+    against: str = Field(description="The index that was live then.")
+    at: AwareDatetime
+
 
 RebuildSource = Literal["changes", "chunks", "embeddings"]
 # self: the command embeds and writes. workers: it sends the pages to workers with the stage `rebuild`.
@@ -90,3 +138,33 @@ class RebuildOrder(Wire):
     )
     promote: bool = Field(default=False, description="Promote it when the audit finds it right.")
     fresh: bool = Field(default=False, description="Delete an unfinished one first.")
+
+
+# built: it is in the index, or one that wins over it. failed: it never will be; it is a dead letter.
+# refused: no page will be, by this worker's settings.
+OrderOutcome = Literal["built", "failed", "refused"]
+
+
+class PageOrder(Message):
+    """One change of a page, to be put into one generation of its site's index by whichever worker gets it."""
+
+    run: str = Field(description="The run of a rebuild that ordered it and receives the result.")
+    index: str = Field(description="The index to write to. If it is gone, the order is dropped.")
+    partition: int = Field(ge=0, description="Where the change stands in cms.changes, ...")
+    offset: int = Field(ge=0, description="... as in the heads of the index.")
+    change: PageChange
+
+
+class PageBuilt(Message):
+    """The result of an order."""
+
+    run: str
+    index: str
+    page_key: str
+    partition: int = Field(ge=0, description="Of the change, as in the order.")
+    offset: int = Field(ge=0)
+    outcome: OrderOutcome
+    pages: int = Field(default=0, description="1, unless a change that wins over it was there.")
+    chunks: int = Field(default=0, description="It has so many; ...")
+    embedded: int = Field(default=0, description="... so many cost a model call.")
+    reason: str = Field(default="", description="Of a page that was not built, for an operator to read.")

@@ -9,8 +9,8 @@ from schemas.base import Message
 from schemas.ingest import PageChunks, PageEmbeddings, ReceiptEvent
 from schemas.outcome import OutcomeEvent, VerdictEvent
 from schemas.page import PageChange
-from schemas.page_order import PageBuilt, PageOrder
 from schemas.query import Question, Rephrased, Retrieved, Stop
+from schemas.rebuild import PageBuilt, PageOrder
 from schemas.worker import Counts, PauseNote
 
 HOUR = 3_600_000  # milliseconds

@@ -26,9 +26,8 @@ from schemas.http import IndexedChunk, IndexedPage, SiteStatus, StageStatus, Sys
 from schemas.keys import page_key
 from schemas.outcome import DoubtedSentence, Outcome, OutcomeEvent, OutcomeSource, Rated, ToolRun
 from schemas.page import PageDocument
-from schemas.quality_gate import KeptGateReport, Measure, Rank
 from schemas.query import Gate, ModelCall, Question, Source, Sure
-from schemas.rebuild import Generation, RebuildState
+from schemas.rebuild import Generation, KeptGateReport, Measure, Rank, RebuildState
 from schemas.text_version import TextVersion
 from tests.asking import NOON
 from tests.fakes.ports import FakeIntake, FakePorts, Step

@@ -18,7 +18,7 @@ from pipelines.operate.chat_switches import KeptSwitches
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.indexes import IndexUnfit
 from pipelines.runtime.secret import read
-from pipelines.runtime.stages import StageGroup
+from pipelines.runtime.stage import StageGroup
 from wiring.clients import Clients
 from wiring.settings import Settings
 

@@ -21,7 +21,7 @@ from connectors.cms.settings import FolderConnector
 from infra.checks import bound, usable
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable, SettingsError, named
-from pipelines.runtime.stages import STAGES
+from pipelines.runtime.stage import STAGES
 from wiring.evaluating import judge_of_samples
 from wiring.query import judging
 from wiring.settings import Settings

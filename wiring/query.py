@@ -198,7 +198,7 @@ def answer_stage(
         strategies(means) if means else {},
         Translator(chat, load("translate")) if chat else None,
         Courtesy(means) if means else None,
-        clock_of(settings.clock),
+        clock_of(settings.home),
         Examples(site_prompts, ElasticExamples(elastic.es, elastic.indexes).of_site, models) if means else None,
         token_budget,
     )

@@ -29,9 +29,9 @@ def _is_secret(field: FieldInfo) -> bool:
 
 # The settings that may be read from a file.
 SECRETS = frozenset(name for name, field in Settings.model_fields.items() if _is_secret(field))
-# Secrets that are sent with every request. The others are read once: a signing secret must stay the same, and Kafka's
-# client keeps its password.
-CHANGEABLE = frozenset(("elasticsearch_api_key", "elasticsearch_password", "openai_api_key", "kafka_oauth_secret"))
+# Secrets that are sent with every request, or with Kafka's for every token. The others are read once: a signing secret
+# must stay the same.
+CHANGEABLE = frozenset(("elasticsearch_api_key", "elasticsearch_password", "openai_api_key", "kafka_password"))
 FILE_SETTINGS: Mapping[str, str] = {name + SUFFIX: name for name in SECRETS}
 
 

@@ -16,7 +16,6 @@ from pydantic import Field, SecretStr, StringConstraints, field_validator, model
 
 from adapters.elastic.settings import ElasticSettings, Placement, SiteIndex
 from adapters.llm.settings import EmbedderSettings, ModelSettings
-from adapters.telemetry import TracingSettings
 from connectors.cms.settings import ConnectedSite, ConnectorsSettings
 from connectors.settings import HandoverSettings, SiteTool
 from pipelines.ingest.settings import AttachmentSettings, IntakeSettings
@@ -225,12 +224,6 @@ class EdgeSettings(HomeSettings, ListenSettings):
         default=365, ge=1, description="Days that the audit log is kept; the stage `log` deletes what is older."
     )
     token_ttl: int = Field(default=3600, gt=0, description="Seconds a visitor token lives.")
-    visitor_days: int = Field(
-        default=30,
-        ge=0,
-        description="Days in which a visitor token that is over can still be exchanged for a new one of the same "
-        "visitor: who stays away for longer finds no conversations any more.",
-    )
     visitor_rate: str = Field(
         default="20/minute",
         pattern=r"^[1-9]\d*/(second|minute|hour|day)$",
@@ -307,7 +300,6 @@ class Settings(
     QuerySettings,
     ModelSettings,
     LogSettings,
-    TracingSettings,
     EngineSettings,
 ):
     """All settings. In the environment: `PAGEWIRE_` + the upper-case name."""

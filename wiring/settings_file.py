@@ -29,11 +29,16 @@ from wiring.settings import Settings
 log = logging.getLogger(__name__)  # at a start nothing is configured yet: Python writes it to stderr
 
 _FIXED = "it is no setting any more"
+_FLOOR = f"{_FIXED}; floors belong to the embedder, and to `flow: original`"
 # The place in pagewire.yaml (`*`: any name), and what to set instead.
 SUCCESSORS: Mapping[str, str] = {
     "answer_tokens": "steps.answer.max_tokens",
     "attachment_folder": "sites.SITE.attachment_folder",
     "content_hits": "hits",
+    "kafka_oauth_client": "kafka_user (PAGEWIRE_KAFKA_USER)",
+    "kafka_oauth_secret": "kafka_password (PAGEWIRE_KAFKA_PASSWORD)",
+    "kafka_oauth_secret_file": "kafka_password_file (PAGEWIRE_KAFKA_PASSWORD_FILE)",
+    "llm_temperature": "temperature of the steps, such as steps.answer.temperature",
     "llm_small_model": "steps.rephrase.model, steps.translate.model and steps.title.model",
     "steps.*.context_chars": "context_chars",
     "sites.*.answer_tokens": "steps.answer.max_tokens of the site",
@@ -44,35 +49,49 @@ SUCCESSORS: Mapping[str, str] = {
 }
 # Those without: why.
 RETIRED: Mapping[str, str] = {
-    "answers_at_once": f"{_FIXED}; llm_at_once limits the calls of a process",
+    "answers_at_once": _FIXED,
     "attachment_budget": _FIXED,
     "attachment_memory": _FIXED,
     "attachment_text": _FIXED,
     "attachment_timeout": _FIXED,
+    "chunk_overlap": f"{_FIXED}; an index keeps its own until it is rebuilt",
     "chunk_titled": f"{_FIXED}; an index that has titles keeps them until it is rebuilt",
+    "content_floor": _FLOOR,
+    "clock": "a file `clock` in the folder `home` does it",
     "drain_timeout": _FIXED,
     "history_messages": _FIXED,
     "in_flight_bytes": f"{_FIXED}; limit the memory of the container",
     "in_flight_records": _FIXED,
     "judge_seconds": _FIXED,
+    "llm_at_once": _FIXED,
     "llm_failures": _FIXED,
     "llm_rest": _FIXED,
     "llm_token_chars": _FIXED,
     "metrics_sites": _FIXED,
     "question_patience": _FIXED,
+    "question_timeout": "it is three times llm_timeout",
     "receipt_timeout": "use `timeout` of the request",
     "retry_for": _FIXED,
     "shared_indexes": _FIXED,
+    "short_floor": _FLOOR,
+    "short_hits": _FIXED,
+    "short_question_words": _FIXED,
     "stall_timeout": _FIXED,
     "static_membership": "members are dynamic",
+    "tracing": "traces are sent where OTEL_EXPORTER_OTLP_ENDPOINT names a collector",
     "tracing_metrics": "let a collector read /metrics",
     "tries": _FIXED,
     "try_timeout": _FIXED,
+    "visitor_days": "it is a month, or retention.conversations where that is shorter",
     "window": _FIXED,
     "sites.*.chat.titles": _FIXED,
     "sites.*.connectors.*.concurrency": f"{_FIXED}; delay sets the pace",
     "sites.*.connectors.*.max_depth": f"{_FIXED}; max_pages limits a crawl",
+    "sites.*.content_floor": _FLOOR,
     "sites.*.judging.again": _FIXED,
+    "sites.*.short_floor": _FLOOR,
+    "sites.*.short_hits": _FIXED,
+    "sites.*.short_question_words": _FIXED,
 }
 
 

@@ -16,8 +16,7 @@ from pipelines.operate.chat_switches import ChatSwitches
 from pipelines.query.token_budget import TokenBudget
 from pipelines.runtime.errors import SettingsError, did_you_mean
 from pipelines.runtime.record import LANES, Lane
-from pipelines.runtime.stage import Stage
-from pipelines.runtime.stages import INGEST, QUERY, REBUILD, STAGES
+from pipelines.runtime.stage import INGEST, QUERY, REBUILD, STAGES, Stage
 from wiring import evaluating, ingest, query
 from wiring.addresses import addresses
 from wiring.settings import Settings

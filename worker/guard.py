@@ -30,8 +30,7 @@ from pipelines.runtime.dead_letters import DeadLetter, Mark, describe, kind_of, 
 from pipelines.runtime.errors import WAYS, FailureAction, Kind, PagewireError, Retryable
 from pipelines.runtime.record import Headers, Lane, Record
 from pipelines.runtime.retry import RetryPolicy
-from pipelines.runtime.stage import Handler, Sender, Stage
-from pipelines.runtime.stages import StageGroup
+from pipelines.runtime.stage import Handler, Sender, Stage, StageGroup
 from pipelines.runtime.try_limit import TryLimit
 from schemas.base import Message
 from schemas.topics import Topic, dead_letter_topic

@@ -15,17 +15,15 @@ from more_itertools import chunked
 
 from adapters.elastic.reading import answer_of, batches, buckets_of, sources
 from adapters.elastic.search import labelled, visible_to
-from pipelines.operate.addresses import path_of, same_address
 from pipelines.query.extractive.suggestions import PageText
 from pipelines.query.log.readable import PageName
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.indexes import alias
 from schemas.head import Head
 from schemas.http import IndexedChunk, IndexedPage, LabelCount, LabelList, ListedPage, LivePage, LiveSection, PageList
-from schemas.keys import parse_page_key
+from schemas.keys import parse_page_key, path_of, same_address
 from schemas.labels import NO_LABELS, labels_of
-from schemas.page import FIELDS, FieldName
-from schemas.page_metadata import PageStamp
+from schemas.page import FIELDS, FieldName, PageStamp
 
 BATCH = 500  # chunks a search
 TRIES, PAUSE = 5, 0.2  # a write is visible within a second (refresh_interval)

@@ -18,12 +18,11 @@ from adapters.elastic.search import STAMP
 from adapters.elastic.writer import IndexMissing, Write, WriteOutcome, Writer
 from pipelines.ingest.embedding_plan import KnownUnits
 from pipelines.ingest.ports import HeadConflict, PartPosition
-from pipelines.operate.addresses import path_of
 from pipelines.runtime.indexes import IndexGone, IndexInfo
 from pipelines.runtime.record import Lane
 from schemas.head import Head, Token
 from schemas.ingest import ChunkUnit, ChunkVectors, EmbeddedChunk, PageEmbeddings, ReceiptEvent
-from schemas.keys import chunk_id, head_id
+from schemas.keys import chunk_id, head_id, path_of
 from schemas.labels import label_tokens
 from schemas.page import ChangeRef, FieldName
 from text.folding import fold

@@ -22,8 +22,7 @@ from schemas.compact import expand
 from schemas.ingest import SparseVector, Vector32
 from schemas.keys import chunk_id
 from schemas.labels import NO_LABELS, label_tokens
-from schemas.page import FIELDS, FieldName
-from schemas.page_metadata import PageStamp
+from schemas.page import FIELDS, FieldName, PageStamp
 from text.language import identified
 from text.spelling import LONGEST, SHORTEST
 from text.words import readings, words

@@ -110,10 +110,10 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]
 
     def __init__(self, settings: KafkaSettings) -> None:
         assert settings.kafka_oauth_url, "checked with the settings"
-        assert settings.kafka_oauth_client
-        assert settings.kafka_oauth_secret
+        assert settings.kafka_user
+        assert settings.kafka_password
         self._url = settings.kafka_oauth_url
-        self._login = (settings.kafka_oauth_client, settings.kafka_oauth_secret)
+        self._login = (settings.kafka_user, settings.kafka_password)
         self._scope = settings.kafka_oauth_scope
         self._token = ""
         self._until = 0.0
@@ -136,8 +136,8 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]
             raise TokenMissing(f"{self._url} (PAGEWIRE_KAFKA_OAUTH_URL) does not answer: {err!r}") from err
         if answer.status_code in (400, 401, 403):
             raise TokenMissing(
-                f"{self._url} gives no token ({answer.status_code} {_error(answer)}): PAGEWIRE_KAFKA_OAUTH_CLIENT, "
-                "PAGEWIRE_KAFKA_OAUTH_SECRET, PAGEWIRE_KAFKA_OAUTH_SCOPE"
+                f"{self._url} gives no token ({answer.status_code} {_error(answer)}): PAGEWIRE_KAFKA_USER, "
+                "PAGEWIRE_KAFKA_PASSWORD, PAGEWIRE_KAFKA_OAUTH_SCOPE"
             )
         try:
             answer.raise_for_status()
@@ -207,7 +207,7 @@ def connection_problem(err: BaseException, settings: KafkaSettings) -> str | Non
             return f"gets no token from us: {one}"
         if isinstance(one, SaslAuthenticationFailed):
             # Without the user's name, since `/readyz` is public.
-            who = "the token of PAGEWIRE_KAFKA_OAUTH_CLIENT" if mechanism == "OAUTHBEARER" else _USER
+            who = "the token of PAGEWIRE_KAFKA_USER" if mechanism == "OAUTHBEARER" else _USER
             return f"refuses {who} ({', '.join(map(str, one.args)) or 'no reason given'})"
         if isinstance(one, UnsupportedSaslMechanismError):
             return f"does not know {mechanism}: PAGEWIRE_KAFKA_SASL_MECHANISM"

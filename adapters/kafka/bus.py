@@ -14,7 +14,7 @@ from adapters.kafka.log import KafkaLogReader
 from adapters.kafka.scan import KafkaLogScan
 from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.bus import GroupLag
-from pipelines.runtime.stages import STAGES, StageGroup
+from pipelines.runtime.stage import STAGES, StageGroup
 from schemas.topics import Topic, all_topics
 
 

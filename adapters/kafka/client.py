@@ -17,7 +17,7 @@ from adapters.kafka.access import KafkaDenied, connection, denied, forbidden, st
 from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.errors import Retryable, TopicMismatch
 from pipelines.runtime.record import Lane
-from pipelines.runtime.stages import StageGroup
+from pipelines.runtime.stage import StageGroup
 from schemas.topics import Topic
 
 log = structlog.get_logger(__name__)

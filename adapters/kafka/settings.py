@@ -46,15 +46,17 @@ class KafkaSettings(SettingsGroup):
     kafka_sasl_mechanism: SaslMechanism | None = Field(
         default=None, description="How we log in, with `SASL_SSL` and `SASL_PLAINTEXT`."
     )
-    kafka_user: str | None = Field(default=None, description="User of `PLAIN` and `SCRAM-*`.")
-    kafka_password: SecretStr | None = Field(default=None, description="Password of that user.")
+    kafka_user: str | None = Field(
+        default=None, description="User of `PLAIN` and `SCRAM-*`; with `OAUTHBEARER` the client's id."
+    )
+    kafka_password: SecretStr | None = Field(
+        default=None, description="Password of that user; with `OAUTHBEARER` the client's secret."
+    )
     kafka_oauth_url: str | None = Field(
         default=None,
         pattern=r"^https?://[^\s@]+$",
         description="Token endpoint of `OAUTHBEARER`: OAuth 2.0 client credentials (RFC 6749, section 4.4).",
     )
-    kafka_oauth_client: str | None = Field(default=None, description="Client id at the token endpoint.")
-    kafka_oauth_secret: SecretStr | None = Field(default=None, description="Secret of that client.")
     kafka_oauth_scope: str | None = Field(default=None, description="Scope to ask for, where the endpoint wants one.")
     topic_prefix: str = Field(default="", pattern=r"^[A-Za-z0-9._-]*$", description="Put before every topic and group.")
     partitions: int = Field(
@@ -133,6 +135,6 @@ class KafkaSettings(SettingsGroup):
 
 _TLS_ONLY = ("kafka_ca", "kafka_certificate", "kafka_certificate_key", "kafka_certificate_password")
 _USER = ("kafka_user", "kafka_password")
-_OAUTH = ("kafka_oauth_url", "kafka_oauth_client", "kafka_oauth_secret")
-_LOGIN = {*_USER, *_OAUTH}
+_OAUTH = ("kafka_oauth_url", *_USER)
+_LOGIN = frozenset(_OAUTH)
 _NEEDED = {"PLAIN": _USER, "SCRAM-SHA-256": _USER, "SCRAM-SHA-512": _USER, "OAUTHBEARER": _OAUTH}

@@ -25,7 +25,7 @@ from adapters.kafka.client import admin_client, check, from_broker, prefixed
 from adapters.kafka.settings import MAX_PARTITIONS, KafkaSettings
 from adapters.kafka.shared_tail import share_group
 from pipelines.runtime.errors import Retryable, TopicMismatch, WrongUse
-from pipelines.runtime.stages import all_groups
+from pipelines.runtime.stage import all_groups
 from schemas.topics import DLQ_SUFFIX, Topic, all_topics
 
 log = structlog.get_logger(__name__)

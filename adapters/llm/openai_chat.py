@@ -39,6 +39,7 @@ from prompts.loader import ChatMessage
 
 log = structlog.get_logger(__name__)
 
+TEMPERATURE = 0.0  # the same question gets the same answer
 LIST_TIMEOUT = 5.0  # seconds for the list of models
 REASON = 200  # characters of a server's error in our messages
 # Optional parameters, and their replacements on servers that refuse them.
@@ -75,7 +76,7 @@ class OpenAIChat(StreamingChat):
 
     @classmethod
     def named(
-        cls, model: str, settings: ModelSettings, *, temperature: float | None = None, thinking: int | None = None
+        cls, model: str, settings: ModelSettings, *, temperature: float = TEMPERATURE, thinking: int | None = None
     ) -> OpenAIChat:
         """A model of the configured server, with other parameters than the settings'."""
         client = AsyncOpenAI(
@@ -89,7 +90,7 @@ class OpenAIChat(StreamingChat):
             client,
             model,
             silence=settings.llm_timeout,
-            temperature=settings.llm_temperature if temperature is None else temperature,
+            temperature=temperature,
             thinking=settings.llm_thinking_tokens if thinking is None else thinking,
         )
 

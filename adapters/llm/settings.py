@@ -45,7 +45,8 @@ class ModelSettings(OpenAISettings):
     llm_timeout: float = Field(
         default=30.0,
         gt=0,
-        description="Seconds a model may be silent. Rewriting a question may take a third of them, and 10 at least.",
+        description="Seconds a model may be silent. Rewriting a question may take a third of them, and 10 at least; an "
+        "answer comes too late after three times as many.",
     )
     llm_fallback_model: str | None = Field(
         default=None,
@@ -58,13 +59,16 @@ class ModelSettings(OpenAISettings):
         description="Model of the same server that `pagewire eval run --judge` and the stage `judge` ask. Default: "
         "`llm_model`; another one than writes the answers is better, as a model likes its own.",
     )
-    llm_temperature: float = Field(default=0.0, ge=0, le=2, description="0: the same question gets the same answer.")
     llm_thinking_tokens: int = Field(
         default=0,
         ge=0,
         description="Tokens added to every limit, for reasoning models whose servers count the reasoning.",
     )
-    llm_at_once: int = Field(default=64, ge=1, description="Parallel calls of one process; further ones wait.")
+
+    @property
+    def question_timeout(self) -> float:
+        """Seconds until an answer comes too late: a model that was silent, then its fallback, and the quotation."""
+        return 3 * self.llm_timeout
 
 
 NAMES = ("lite", "bge-m3", "bge-m3-sparse")

@@ -27,7 +27,7 @@ from pipelines.evaluate.experiments.grid import BASE
 from pipelines.evaluate.judged.registry import JUDGED
 from pipelines.runtime.errors import Permanent
 from schemas.base import problems
-from schemas.evaluation_run import MAX_DATASET, EvaluationOrder, EvaluationPlan
+from schemas.evaluation import MAX_DATASET, EvaluationOrder, EvaluationPlan
 from schemas.flow import Retriever
 from schemas.trial import TrialStrategy
 

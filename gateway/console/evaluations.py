@@ -27,8 +27,7 @@ from pipelines.evaluate.publication import (
     shown_checks,
     side_by_side,
 )
-from schemas.case import MAX_BEFORE, MAX_PAGES, NewCase
-from schemas.evaluation import ListedRun, RunFigure, RunId
+from schemas.evaluation import MAX_BEFORE, MAX_PAGES, ListedRun, NewCase, RunFigure, RunId
 from schemas.outcome import OutcomeSource
 from schemas.query import Became, Source
 

@@ -10,9 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 from gateway.console.view import ConsoleRoute, OnSite
 from gateway.edge.bodies import GivenLabels
 from gateway.edge.problems import invalid
-from pipelines.operate.addresses import is_address
 from schemas.base import Lang, PageId
-from schemas.keys import page_key
+from schemas.keys import is_address, page_key
 from schemas.labels import label_tokens
 from text.loss import is_lacking
 

@@ -20,6 +20,9 @@ from datetime import UTC, datetime
 from pydantic import AwareDatetime, BaseModel, SecretStr
 
 PREFIX = "pwv1"
+# Days in which a token that is over can still be exchanged for a new one of the same visitor. Whose conversations are
+# deleted sooner need not be known for longer.
+VISITOR_DAYS = 30
 VISITOR_BYTES = 12  # 96 bits: visitors never meet
 
 

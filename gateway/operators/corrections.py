@@ -16,8 +16,8 @@ from gateway.operators.evaluations import ACCEPTED, MEDIA_TYPES
 from gateway.operators.texts import Number, Over, changes
 from pipelines.evaluate.dataset import corrected_cases, dumped
 from pipelines.query.live.correction_changes import CorrectionChanges
-from schemas.case import CaseFormat
 from schemas.correction import CorrectionHistory, CorrectionList, CorrectionTrial, ListedCorrection, NewCorrection
+from schemas.evaluation import CaseFormat
 from schemas.text_version import MAX_NOTE, TextChange, TextName
 
 MAX_CORRECTION = 200_000  # bytes: twenty questions and a text, escaped

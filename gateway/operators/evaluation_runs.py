@@ -24,7 +24,7 @@ from pipelines.evaluate.run import askable
 from pipelines.operate.site_runs import EvaluationRun, LastEvaluation
 from pipelines.runtime.errors import Permanent
 from schemas.audit_log import Via
-from schemas.evaluation_run import MAX_DATASET, DatasetChoice, DatasetList, EvaluationOrder, EvaluationPlan
+from schemas.evaluation import MAX_DATASET, DatasetChoice, DatasetList, EvaluationOrder, EvaluationPlan
 from schemas.trial import TrialOrder, TrialResult, TrialSettings
 from sites.content import DATASETS as SAMPLE_DATASETS
 from wiring.evaluating import judge_model

@@ -21,8 +21,7 @@ from gateway.ports import Ports
 from pipelines.evaluate.dataset import Case, appendable
 from pipelines.evaluate.publication import UnknownRun, published
 from schemas.access_key import Scope
-from schemas.case import CaseFormat, NewCase
-from schemas.evaluation import ListedRun, NewRun, PublishedRun, RunId, RunList
+from schemas.evaluation import CaseFormat, ListedRun, NewCase, NewRun, PublishedRun, RunId, RunList
 
 MAX_RUN = 12 * 2**20  # bytes: 2,000 cases with answers of 2,000 characters, some of them escaped
 

@@ -18,8 +18,16 @@ from gateway.edge.problems import Problem
 from pipelines.query.live.site_texts import site_texts
 from pipelines.query.live.text_changes import Place, TextChanges
 from schemas.example import ExampleFilter, ExampleId, ExampleKind, ExampleList, LikeExamples, NewExample, WorkedExample
-from schemas.site_texts import SiteTexts
-from schemas.text_version import MAX_NOTE, EditedKind, NewText, TextChange, TextHistory, TextName, TextVersion
+from schemas.text_version import (
+    MAX_NOTE,
+    EditedKind,
+    NewText,
+    SiteTexts,
+    TextChange,
+    TextHistory,
+    TextName,
+    TextVersion,
+)
 
 MAX_TEXT = 200_000  # bytes
 TEXT = "/texts/{kind}/{name}"

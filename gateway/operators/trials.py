@@ -40,7 +40,7 @@ from prompts.loader import PromptError, load, tried
 from schemas.answer import Answered, Token, TrialFindings, Usage
 from schemas.query import Question, Trial, Tuned
 from schemas.rebuild import Rebuild
-from schemas.site_texts import SiteTexts
+from schemas.text_version import SiteTexts
 from schemas.trial import TrialChoices, TrialError, TrialOrder, TrialReport, TrialResult, TrialSettings
 from wiring.settings import Settings
 
@@ -50,13 +50,9 @@ BODY_LIMIT = 2 * 1024 * 1024  # bytes, as of a visitor's question; here with its
 MAX_DETAIL = 1_000  # characters of a complaint about a prompt
 LIVE, CANDIDATE = "live", "candidate"
 FINGERPRINT = 12  # hexadecimal digits
-MODEL = {"openai_base_url", "llm_model", "llm_fallback_model", "llm_temperature"}
-# Settings of all sites that answers depend on, without timeouts.
-HANGS_ON = {*QuerySettings.model_fields, *MODEL, "llm_thinking_tokens"} - {
-    "sites",
-    "clock",
-    "question_timeout",
-}
+MODEL = {"openai_base_url", "llm_model", "llm_fallback_model"}
+# Settings of all sites that answers depend on.
+HANGS_ON = {*QuerySettings.model_fields, *MODEL, "llm_thinking_tokens"} - {"sites"}
 
 router = APIRouter(prefix="/v1/admin/sites/{site}", tags=["operations"])
 

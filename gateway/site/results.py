@@ -22,7 +22,7 @@ from gateway.edge.problems import Problem, problem_of
 from gateway.site.pages import RIGHT_TO_LEFT, preferred
 from pipelines.runtime.errors import Retryable
 from schemas.http import SearchHit, Snippet
-from schemas.page_metadata import PageStamp
+from schemas.page import PageStamp
 from schemas.query import MAX_QUESTION
 
 # No script at all; style sheet and picture from here, the form to here.

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.quality_gate import State
+from schemas.rebuild import State
 
 MARGIN = 0.03  # of the figure's scale 0..1: the loss that is put up with
 ERROR = 0.05  # chance of letting a candidate through that loses the margin

@@ -36,7 +36,7 @@ from pipelines.evaluate.run import Run, RunHead, askable
 from prompts.loader import fence
 from schemas.base import problems
 from schemas.correction import CorrectionList
-from schemas.evaluation_run import MAX_ARMS, ArmProgress, EvaluationOrder, EvaluationPlan
+from schemas.evaluation import MAX_ARMS, ArmProgress, EvaluationOrder, EvaluationPlan
 from schemas.trial import TrialChoices
 
 TOKENS = 10_000_000  # of the judge; its calls are the budget

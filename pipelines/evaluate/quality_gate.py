@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pipelines.evaluate.dataset import BadDataset, Case, load_dataset, of_site
 from pipelines.evaluate.non_inferiority import MARGIN, paired
-from schemas.quality_gate import GateReport, Measure, Rank
+from schemas.rebuild import GateReport, Measure, Rank
 
 DEPTH = 10  # pages looked at: MRR@10
 AT_ONCE = 4  # questions asked side by side

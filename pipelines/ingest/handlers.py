@@ -28,8 +28,7 @@ from schemas.base import WireError
 from schemas.ingest import Chunker, Failure, PageChunks, PageEmbeddings, ReceiptEvent
 from schemas.keys import ahead_key, page_of_part, part_key
 from schemas.labels import fitting_labels
-from schemas.page import ChangeRef, PageChange, PageDocument, PageMeta
-from schemas.page_metadata import PageMetadata
+from schemas.page import ChangeRef, PageChange, PageDocument, PageMeta, PageMetadata
 from schemas.topics import CHUNKS, EMBEDDINGS, MAX_MESSAGE_BYTES, RECEIPTS
 
 # A larger page is converted in a thread: it may take seconds. A small one takes a few milliseconds, and in a thread

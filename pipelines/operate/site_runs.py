@@ -21,7 +21,7 @@ from pydantic import AwareDatetime, Field
 from pipelines.operate.states import Kind, State, States
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable
 from schemas.base import SiteId, Wire
-from schemas.evaluation_run import ArmProgress, EvaluationPlan
+from schemas.evaluation import ArmProgress, EvaluationPlan
 
 log = structlog.get_logger(__name__)
 

@@ -22,7 +22,7 @@ from typing import Protocol
 from pipelines.operate.dead_letters.open_letters import OpenLetters
 from pipelines.runtime.bus import BrokerView, Bus
 from pipelines.runtime.errors import Retryable
-from pipelines.runtime.stages import StageGroup, all_groups
+from pipelines.runtime.stage import StageGroup, all_groups
 from schemas.base import WireError
 from schemas.http import SiteStatus, StageStatus, SystemStatus
 from schemas.letters import OpenLetterCount

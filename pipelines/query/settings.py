@@ -8,7 +8,6 @@ from pipelines.query.flow import Flow, resolved
 from pipelines.runtime.settings import (
     ChunkerSettings,
     JudgeName,
-    LocalPath,
     Site,
     SitesSettings,
     StepName,
@@ -46,12 +45,6 @@ class QuerySettings(FlowParts, SitesSettings, ChunkerSettings):
     judge_least: float = Field(
         default=0.5, gt=0, lt=1, description="Chance below which the judge's sentence is left out; a model says 0 or 1."
     )
-    clock: LocalPath | None = Field(
-        default=None,
-        description="For benchmarks and tests: a file with the time that answers take for now, as ISO 8601, the site's "
-        "own where it names no zone. It is read for every answer. Default: the machine's clock.",
-    )
-    question_timeout: float = Field(default=90.0, gt=0, description="Seconds until an answer comes too late.")
 
     def step(self, site: str, name: StepName) -> StepSettings:
         own = self.sites.get(site, Site()).steps.get(name, StepSettings())

@@ -18,7 +18,7 @@ from text.sentences import cut
 
 log = structlog.get_logger(__name__)
 
-PATIENCE = 15.0  # seconds; no visitor waits, but a call occupies one of `llm_at_once`
+PATIENCE = 15.0  # seconds; no visitor waits, but a call occupies one of those that the process may have open
 OUTPUT_TOKENS = 60
 TITLE_CHARS = 60
 ASKED_CHARS = 1_000  # characters of the question that the model reads

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pipelines.runtime.record import Headers, Lane, Record
-from pipelines.runtime.stages import StageGroup
+from pipelines.runtime.stage import StageGroup
 from schemas.base import Message
 from schemas.topics import Topic
 

@@ -75,7 +75,7 @@ class RetentionSettings(SettingsGroup):
         default=90,
         ge=1,
         description="Days after its last question that a conversation is deleted. A visitor who stays away for longer "
-        "than `visitor_days` cannot reach theirs any more.",
+        "than a month cannot reach theirs any more.",
     )
     outcomes: int = Field(
         default=365,
@@ -265,6 +265,9 @@ class ListenSettings(SettingsGroup):
         return host
 
 
+OVERLAP = 0.2  # share of each neighbour that is embedded too
+
+
 class ChunkerSettings(SettingsGroup):
     """The chunker of new indexes."""
 
@@ -275,8 +278,7 @@ class ChunkerSettings(SettingsGroup):
     chunk_size: int = Field(
         default=512, ge=32, le=20_000, description="Longest core in characters; see docs/decisions."
     )
-    chunk_overlap: float = Field(default=0.2, ge=0, lt=1, description="Share of each neighbour embedded too.")
 
     @property
     def chunker(self) -> Chunker:
-        return Chunker(mode=self.chunk_mode, size=self.chunk_size, overlap=self.chunk_overlap)
+        return Chunker(mode=self.chunk_mode, size=self.chunk_size, overlap=OVERLAP)

@@ -33,7 +33,7 @@ from opentelemetry.util.types import AttributeValue
 from pipelines.runtime import metrics
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.record import Lane, Record
-from pipelines.runtime.stages import StageGroup
+from pipelines.runtime.stage import StageGroup
 from schemas.answer import Usage
 from schemas.keys import page_of_part, parse_page_key
 from schemas.topics import Topic

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from pipelines.runtime.record import Headers, Lane, Record
-from pipelines.runtime.stages import StageGroup
+from pipelines.runtime.stage import StageGroup
 from schemas.topics import Topic
 
 if TYPE_CHECKING:

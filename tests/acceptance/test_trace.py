@@ -41,7 +41,7 @@ def test_a_question_can_be_followed_through_all_processes(engine: Servers, tmp_p
     secret = "zebra crossing"  # of the question: never in a log, never in a span
     with ExitStack() as stack:
         collector = stack.enter_context(collecting())
-        tracing = {"PAGEWIRE_TRACING": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
+        tracing = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
         logs = {"PAGEWIRE_LOG_LEVEL": "info", "PAGEWIRE_LOG_JSON": "true"}
         instance = Instance(tmp_path, engine, PAGEWIRE_GATE="false", **logs, **tracing)
         with ExitStack() as running:

@@ -58,17 +58,19 @@ from schemas.outcome import (
     Verdict,
     VerdictEvent,
 )
-from schemas.page import Attachment, AttachmentPlace, PageChange, PageDocument, PageMeta
-from schemas.page_metadata import (
+from schemas.page import (
+    Attachment,
+    AttachmentPlace,
     DayHours,
     OpeningHours,
+    PageChange,
+    PageDocument,
     PageEvent,
+    PageMeta,
     PageMetadata,
     PageProduct,
     PageQuestion,
 )
-from schemas.page_order import PageBuilt, PageOrder
-from schemas.quality_gate import KeptGateReport, Measure, Rank
 from schemas.query import (
     Corrected,
     Earlier,
@@ -92,7 +94,7 @@ from schemas.query import (
     Tuned,
     Turn,
 )
-from schemas.rebuild import Rebuild, RebuildFailure
+from schemas.rebuild import KeptGateReport, Measure, PageBuilt, PageOrder, Rank, Rebuild, RebuildFailure
 from schemas.worker import Counts, PauseNote
 from tests.making import NOON, change
 
@@ -188,11 +190,7 @@ _QUESTION = Question(
         rerank=False,
         flow="original",
         retriever="vectors",
-        short_floor=0.5,
-        content_floor=0.25,
-        short_hits=2,
         neighbours=1,
-        short_question_words=4,
         context_chars=4_000,
         rephrase="expand",
         sentence_check="drop",
@@ -211,11 +209,7 @@ _QUESTION = Question(
         rerank=False,
         flow="original",
         retriever="vectors",
-        short_floor=0.5,
-        content_floor=0.25,
-        short_hits=2,
         neighbours=1,
-        short_question_words=4,
         context_chars=4_000,
         rephrase="expand",
         sentence_check="drop",

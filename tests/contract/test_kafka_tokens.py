@@ -51,8 +51,8 @@ def provider(endpoint: Endpoint, **more: str) -> ClientCredentials:
             kafka_security_protocol="SASL_PLAINTEXT",
             kafka_sasl_mechanism="OAUTHBEARER",
             kafka_oauth_url=endpoint.url,
-            kafka_oauth_client="us",
-            kafka_oauth_secret="hush",
+            kafka_user="us",
+            kafka_password="hush",
             **more,
         )
     )

@@ -112,10 +112,8 @@ async def test_the_request_is_what_was_asked() -> None:
 
 async def test_a_model_that_thinks_gets_the_tokens_for_it() -> None:
     async with ScriptedLLM(Reply(PIECES)) as server:
-        settings = Settings(
-            llm_model="scripted", openai_base_url=server.url, llm_thinking_tokens=1_000, llm_temperature=0.6
-        )
-        model = OpenAIChat.named("thinker", settings)
+        settings = Settings(llm_model="scripted", openai_base_url=server.url, llm_thinking_tokens=1_000)
+        model = OpenAIChat.named("thinker", settings, temperature=0.6)
         await model.complete(ASKED, max_tokens=50)
         await model.aclose()
     body = server.requests[0]

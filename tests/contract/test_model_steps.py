@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from adapters.llm.guarded import FAILURES
-from adapters.llm.registry import ChatRegistry
+from adapters.llm.registry import FAILURES, ChatRegistry
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.model_calls import bounded, recorded
 from pipelines.query.ports import ModelDown, TokensSpent
@@ -47,24 +46,24 @@ async def registry(
     ("site", "step", "sent"),
     [
         ("town", "answer", ("large", 0.7, 4_800)),  # its room is asked for; the one to think comes on top
-        ("town", "decide", ("usual", 0.1, 60)),
-        ("village", "answer", ("usual", 0.1, 800)),
-        ("village", "decide", ("usual", 0.1, 90)),
-        ("village", "translate", ("tongues", 0.1, 800)),
+        ("town", "decide", ("usual", 0.0, 60)),
+        ("village", "answer", ("usual", 0.0, 800)),
+        ("village", "decide", ("usual", 0.0, 90)),
+        ("village", "translate", ("tongues", 0.0, 800)),
     ],
 )
 async def test_a_step_asks_as_its_site_says_else_as_all_sites(
     site: str, step: StepName, sent: tuple[str, float, int]
 ) -> None:
     shared = {"decide": {"max_tokens": 90}, "translate": {"model": "tongues"}}
-    async with registry(steps=shared, llm_temperature=0.1) as (models, _, server):
+    async with registry(steps=shared) as (models, _, server):
         assert (await models.of(site, step).complete(ASKED, max_tokens=800)).text == "Open daily."
         [body] = server.requests
         assert (body["model"], body["temperature"], body["max_tokens"]) == sent
 
 
 async def test_what_a_question_brings_goes_before_what_is_set() -> None:
-    async with registry(llm_temperature=0.1) as (models, _, server):
+    async with registry() as (models, _, server):
         for own in (StepSettings(model="tried", temperature=1.5), StepSettings(model="tried"), StepSettings()):
             await models.of("town", "answer", own=own).complete(ASKED)
         sent = [(body["model"], body["temperature"]) for body in server.requests]

@@ -93,7 +93,7 @@ async def test_what_is_forgotten_is_covered_no_more_and_may_be_added_anew(places
 
 @pytest.mark.engine
 async def test_many_stretches_are_read_in_order(engine: Servers, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adapters.elastic.places.AT_ONCE", 3)
+    monkeypatch.setattr("adapters.elastic.bundle.AT_ONCE", 3)
     async with Elastic(engine.elasticsearch, Settings()) as elastic:
         ones = [noted(start, start + 2, (start, start)) for start in range(0, 20, 2)]
         assert await elastic.places.add(topic, ones[::-1], Covered({}), {0: 20})

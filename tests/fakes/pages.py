@@ -214,7 +214,7 @@ class FakePages:
 
 
 class FakePlaces:
-    """Sibling of adapters.elastic.places.ElasticPlaces."""
+    """Sibling of adapters.elastic.bundle.ElasticPlaces."""
 
     def __init__(self) -> None:
         self.notes: dict[str, Covered] = {}

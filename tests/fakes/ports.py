@@ -23,7 +23,6 @@ from pipelines.ingest.accept import Acceptance, Change, Intake
 from pipelines.ingest.documents.convert import convert
 from pipelines.ingest.receipts import ReceiptReader
 from pipelines.operate.access_keys import AccessKeys, FiledKey
-from pipelines.operate.addresses import same_address
 from pipelines.operate.audit.audit import AuditProgress, Report
 from pipelines.operate.audit.index_diff import Kind
 from pipelines.operate.audit.repair import Auditor, AuditRuns
@@ -66,7 +65,7 @@ from schemas.http import (
     SystemStatus,
 )
 from schemas.ingest import ChunkCounts, Receipt, ReceiptState
-from schemas.keys import page_key, parse_page_key
+from schemas.keys import page_key, parse_page_key, same_address
 from schemas.labels import NO_LABELS, Labels, have_labels, label_tokens
 from schemas.letters import (
     UNREADABLE,

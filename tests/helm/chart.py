@@ -32,7 +32,6 @@ ALL: Mapping[str, Any] = {
     "config": {"sites": {"town": {"connectors": {"blog": {"kind": "push", "secret": "${BLOG_SECRET}"}}}}},
     "siteSecrets": {"secret": "sites", "names": ["BLOG_SECRET"]},
     "settings": {
-        "PAGEWIRE_TRACING": "true",
         "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318",
         "OTEL_EXPORTER_OTLP_HEADERS": "tenant=town",
         "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment=production",

@@ -20,7 +20,7 @@ from gateway.edge import gauges
 from gateway.edge import metrics as gateway_metrics
 from pipelines.runtime import metrics as worker_metrics
 from pipelines.runtime.record import Lane
-from pipelines.runtime.stages import StageGroup, all_groups
+from pipelines.runtime.stage import StageGroup, all_groups
 from tests.helm.chart import (
     ALL,
     CHART,
@@ -467,16 +467,16 @@ def test_topics_wait_for_an_external_secret(everything: list[Manifest]) -> None:
     [("https://login.example/token", 443), ("http://login:8080/token", 8080), ("http://login/token", 80)],
 )
 def test_everybody_gets_at_the_tokens_of_kafka_and_keda_does(url: str, port: int) -> None:
-    kafka = LEAST["kafka"] | {"securityProtocol": "SASL_SSL", "saslMechanism": "OAUTHBEARER"}
-    oauth = {"url": url, "client": "town"}
-    secrets = {"PAGEWIRE_KAFKA_OAUTH_SECRET": {"secret": "kafka", "key": "oauth"}}
+    kafka = LEAST["kafka"] | {"securityProtocol": "SASL_SSL", "saslMechanism": "OAUTHBEARER", "user": "town"}
+    oauth = {"url": url}
+    secrets = {"PAGEWIRE_KAFKA_PASSWORD": {"secret": "kafka", "key": "oauth"}}
     values = {**LEAST, "kafka": kafka | {"oauth": oauth}, "secrets": secrets, "keda": {"enabled": True}}
     made = rendered(values)
     allowed = [[one["port"] for one in rule["ports"]] for rule in of_kind(made, "NetworkPolicy")[""]["spec"]["egress"]]
     assert allowed[-1] == [port]
     login = of_kind(made, "TriggerAuthentication")["kafka"]["spec"]
     assert {one["parameter"]: one["name"] for one in login["env"]} == {
-        "username": "PAGEWIRE_KAFKA_OAUTH_CLIENT",
+        "username": "PAGEWIRE_KAFKA_USER",
         "oauthTokenEndpointUri": "PAGEWIRE_KAFKA_OAUTH_URL",
     }
     assert login["secretTargetRef"] == [{"parameter": "password", "name": "kafka", "key": "oauth"}]

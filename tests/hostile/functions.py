@@ -24,9 +24,8 @@ from pydantic import SecretStr
 from connectors.cms import documents
 from connectors.cms.fetching import Fetched
 from connectors.cms.sitemap.discover import NotASitemap
-from connectors.cms.sitemap.feeds import hub_of
+from connectors.cms.sitemap.feeds import Subscription, hub_of
 from connectors.cms.sitemap.page import read_page
-from connectors.cms.sitemap.websub import Subscription
 from connectors.cms.wordpress.client import document
 from connectors.tools import openapi
 from connectors.tools.site_tools import text_of
@@ -74,8 +73,7 @@ from schemas.correction import Correction
 from schemas.http import SearchHit, Snippet, SnippetPart
 from schemas.ingest import Chunk, Chunker, ChunkUnit, PageChunks
 from schemas.nlweb import NlwebQuery
-from schemas.page import PageDocument, PageMeta
-from schemas.page_metadata import PageEvent, PageMetadata, PageProduct, PageQuestion
+from schemas.page import PageDocument, PageEvent, PageMeta, PageMetadata, PageProduct, PageQuestion
 from schemas.query import Evidence, Turn
 from tests.asking import question, retrieved, source
 from tests.hostile.found import HITS, NEAR, TERMS, VECTOR, hits_of
@@ -342,7 +340,7 @@ CALLS: Mapping[str, Call] = {
         f"<html><body>{text}".encode("utf-8", "replace"), VALUES["url"]
     ),
     "connectors.cms.sitemap.feeds.hub_of": _hub,
-    "connectors.cms.sitemap.websub.Subscription.is_signed": lambda text: Subscription(
+    "connectors.cms.sitemap.feeds.Subscription.is_signed": lambda text: Subscription(
         "town", "news", text, SecretStr("secret")
     ).is_signed(f"sha256={text}", text.encode("utf-8", "replace")),
     "connectors.cms.wordpress.client.document": _post,
@@ -466,8 +464,8 @@ LEFT_OUT: Mapping[str, str] = {
     "connectors.cms.package.pack": "a name of ours",
     "connectors.cms.push.sign": "made by ourselves",
     "connectors.cms.sitemap.others.is_cross_reference": "with read_page",
-    "connectors.cms.sitemap.websub.Subscription.callback": "a topic of 2,000 characters at most",
-    "connectors.cms.sitemap.websub.Subscription.request": "a topic of 2,000 characters at most",
+    "connectors.cms.sitemap.feeds.Subscription.callback": "a topic of 2,000 characters at most",
+    "connectors.cms.sitemap.feeds.Subscription.request": "a topic of 2,000 characters at most",
     "connectors.cms.sitemap.others.may_be": "with read_page",
     "pipelines.ingest.embedding_plan.embed_hash": "a hash",
     "connectors.tools.site_tools.python_tool": "names in an operator's settings",

@@ -42,7 +42,7 @@ def fakes() -> FakePorts:
 
 @pytest.fixture
 async def url(fakes: FakePorts, tmp_path: Path) -> AsyncIterator[str]:
-    async with served(create_app(edge_settings(tmp_path, question_timeout=20), fakes.ports)) as url:
+    async with served(create_app(edge_settings(tmp_path, llm_timeout=20 / 3), fakes.ports)) as url:
         yield f"{url}/v1"
 
 

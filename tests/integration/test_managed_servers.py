@@ -147,8 +147,7 @@ async def refused(settings: Settings) -> str:
 
 
 async def test_every_way_to_log_in(managed: Managed, token_endpoint: str) -> None:
-    oauth = {"kafka_oauth_url": token_endpoint, "kafka_oauth_client": "us", "kafka_oauth_secret": "hush"}
-    nobody = dict.fromkeys(("kafka_user", "kafka_password"))
+    oauth = {"kafka_oauth_url": token_endpoint, "kafka_user": "us", "kafka_password": "hush"}
     locked = {
         "kafka_certificate": managed.kafka.certificates.own_locked,
         "kafka_certificate_password": KEY_PASSWORD,
@@ -157,7 +156,7 @@ async def test_every_way_to_log_in(managed: Managed, token_endpoint: str) -> Non
         managed.settings(),
         managed.settings(kafka_sasl_mechanism="SCRAM-SHA-256"),
         managed.settings(kafka_sasl_mechanism="PLAIN"),
-        managed.settings(kafka_sasl_mechanism="OAUTHBEARER", **nobody, **oauth),
+        managed.settings(kafka_sasl_mechanism="OAUTHBEARER", **oauth),
         managed.settings(kafka=f"127.0.0.1:9,{managed.kafka.login}"),  # the first one is away
         managed.settings(kafka=managed.kafka.misnamed, kafka_check_hostname=False),
         managed.mutual(),

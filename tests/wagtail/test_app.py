@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from connectors.cms.push import signed_headers
 from pipelines.ingest.documents.structured_data import structured_data_in
-from schemas.page_metadata import PageEvent
+from schemas.page import PageEvent
 from tests.acceptance.system import eventually
 from tests.wagtail.peer import Editor, Wagtail
 from tests.wordpress.receiver import SECRET, Receiver, result

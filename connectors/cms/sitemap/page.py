@@ -22,7 +22,7 @@ from lxml import etree, html
 from connectors.cms.documents import FIELD, title_of
 from connectors.cms.sitemap.content import content_of
 from pipelines.ingest.documents.structured_data import structured_data
-from schemas.page_metadata import PageMetadata
+from schemas.page import PageMetadata
 from text.encodings import decoded
 from text.html5 import well_formed
 from text.html_tree import MAX_TAGS, first_tags

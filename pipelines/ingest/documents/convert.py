@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pipelines.ingest.documents.facts import VisiblePage, facts_of
 from pipelines.ingest.documents.structured_data import structured_data_in
 from schemas.ingest import Reading, WordCounts
-from schemas.page import FieldName, PageDocument
-from schemas.page_metadata import PageMetadata
+from schemas.page import FieldName, PageDocument, PageMetadata
 from text.html import one_line, read
 from text.html_tree import MAX_TAGS
 from text.loss import warning

@@ -9,7 +9,7 @@ from datetime import datetime, time, timedelta
 from babel import Locale
 from babel.dates import format_date
 
-from schemas.page_metadata import PageEvent
+from schemas.page import PageEvent
 from text.figures import Figure
 
 _NIGHT = timedelta(hours=18)  # an event that ends within it, on the next day, is one of a night

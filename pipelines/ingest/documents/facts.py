@@ -20,7 +20,7 @@ from babel.numbers import format_currency
 
 from pipelines.ingest.documents.event_dates import is_on, written
 from prompts.loader import sentences
-from schemas.page_metadata import DayHours, OpeningHours, PageEvent, PageMetadata, PageProduct, PageQuestion
+from schemas.page import DayHours, OpeningHours, PageEvent, PageMetadata, PageProduct, PageQuestion
 from text.figures import Figure, figures
 from text.markdown import escaped, plain
 from text.tables import lines_of

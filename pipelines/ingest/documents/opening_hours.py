@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from schemas.page_metadata import DayHours, OpeningHours
+from schemas.page import DayHours, OpeningHours
 from text.json_ld import Node
 from text.schema_org import VALUES, first, line, nested, term
 

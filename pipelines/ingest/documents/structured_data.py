@@ -18,7 +18,7 @@ from typing import Any
 from lxml import etree, html
 
 from pipelines.ingest.documents.opening_hours import opening_of
-from schemas.page_metadata import (
+from schemas.page import (
     Availability,
     PageEvent,
     PageKind,

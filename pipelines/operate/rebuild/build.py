@@ -34,7 +34,7 @@ from pipelines.runtime.indexes import IndexGone
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Handler, Sender
 from schemas.base import WireError
-from schemas.page_order import OrderOutcome, PageBuilt, PageOrder
+from schemas.rebuild import OrderOutcome, PageBuilt, PageOrder
 from schemas.topics import RESULTS
 
 KNOWN_TTL = 2.0  # seconds until a worker notices that an index is gone, and drops its orders

@@ -17,7 +17,7 @@ from time import monotonic
 
 from pipelines.operate.rebuild.index_builder import KEPT_FAILURES, IndexBuilder
 from pipelines.runtime.bus import BrokerView, Bus, LogScan
-from pipelines.runtime.stages import INGEST, StageEntry
+from pipelines.runtime.stage import INGEST, StageEntry
 from schemas.rebuild import Rebuild, RebuildFailure
 from schemas.topics import Topic
 

@@ -26,9 +26,9 @@ from pipelines.runtime.bus import Bus, LogScan, Producer
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable, TooLarge, WrongUse
 from pipelines.runtime.record import Record, in_lane
 from pipelines.runtime.retry import RetryPolicy, patiently
-from pipelines.runtime.stages import REBUILD
+from pipelines.runtime.stage import REBUILD
 from schemas.base import WireError
-from schemas.page_order import PageBuilt, PageOrder
+from schemas.rebuild import PageBuilt, PageOrder
 from schemas.topics import ORDERS, RESULTS
 
 log = structlog.get_logger(__name__)

@@ -36,8 +36,7 @@ from pipelines.runtime.errors import PagewireError, Permanent, SettingsError
 from pipelines.runtime.indexes import IndexInfo, index_name
 from pipelines.runtime.retry import RetryPolicy
 from schemas.ingest import Chunker
-from schemas.quality_gate import GateReport, KeptGateReport
-from schemas.rebuild import Rebuild, RebuildSource
+from schemas.rebuild import GateReport, KeptGateReport, Rebuild, RebuildSource
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, Topic
 
 log = structlog.get_logger(__name__)

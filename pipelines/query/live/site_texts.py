@@ -14,16 +14,17 @@ from pipelines.query.live.site_prompts import GLOSSARY, SENTENCES, SitePrompts
 from pipelines.query.live.tuning import ANSWERS, Configured, SiteTuning
 from prompts.loader import Prompt, load, own_sentences
 from schemas.query import Tuned
-from schemas.site_texts import (
+from schemas.text_version import (
     ChangedText,
+    EditedKind,
     GlossaryTerm,
     PromptExamples,
     PromptPart,
     SitePrompt,
     SiteSentence,
     SiteTexts,
+    TextVersion,
 )
-from schemas.text_version import EditedKind, TextVersion
 
 
 def site_texts(settings: Configured, name: str, live: Iterable[TextVersion] = ()) -> SiteTexts:

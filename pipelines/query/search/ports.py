@@ -12,8 +12,7 @@ from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import Retryable
 from schemas.ingest import SparseVector, UnitKind, Vector32
 from schemas.labels import NO_LABELS, have_labels
-from schemas.page import FieldName
-from schemas.page_metadata import PageStamp
+from schemas.page import FieldName, PageStamp
 from schemas.query import Source
 
 ChunkKey = tuple[str, FieldName, int]  # page key, field, ord

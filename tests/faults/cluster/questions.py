@@ -17,8 +17,8 @@ from tests.faults.storm.world import World
 WORKER = "answerer"
 VISITORS = 2
 PAUSE = (1.0, 6.0)  # seconds between two questions of a visitor
-# Seconds until a stream must have ended: the time a question is given (`question_timeout`), what a gateway allows for
-# beyond it, and what this machine is late.
+# Seconds until a stream must have ended: the time a question is given (three times `llm_timeout`), what a gateway
+# allows for beyond it, and what this machine is late.
 ENDS_WITHIN = 90.0 + 60.0
 
 

@@ -85,7 +85,7 @@ def test_a_user_over_tls() -> None:
 
 
 def test_a_token_over_tls() -> None:
-    oauth = {"kafka_oauth_url": "https://idp/token", "kafka_oauth_client": "us", "kafka_oauth_secret": "hush"}
+    oauth = {"kafka_oauth_url": "https://idp/token", "kafka_user": "us", "kafka_password": "hush"}
     settings = WorkerSettings(
         kafka="one:9092", kafka_security_protocol="SASL_SSL", kafka_sasl_mechanism="OAUTHBEARER", **oauth
     )
@@ -125,7 +125,10 @@ def test_mutual_tls(tmp_path: Path) -> None:
         ),
         ({"kafka_sasl_mechanism": "PLAIN"}, "there is no login with kafka_security_protocol PLAINTEXT"),
         (SCRAM | {"kafka_password": None}, "PAGEWIRE_KAFKA_PASSWORD): kafka_sasl_mechanism SCRAM-SHA-512 needs it"),
-        (SCRAM | {"kafka_oauth_client": "us"}, "PAGEWIRE_KAFKA_OAUTH_CLIENT): kafka_sasl_mechanism SCRAM-SHA-512 does"),
+        (
+            SCRAM | {"kafka_oauth_url": "https://idp/token"},
+            "PAGEWIRE_KAFKA_OAUTH_URL): kafka_sasl_mechanism SCRAM-SHA-512 does",
+        ),
         ({"kafka_user": "us"}, "PAGEWIRE_KAFKA_USER): kafka_sasl_mechanism is not set"),
         ({"kafka_ca": "ca.pem"}, "PAGEWIRE_KAFKA_CA): there is no TLS with kafka_security_protocol PLAINTEXT"),
         (SCRAM | {"kafka_ca": "nowhere.pem"}, "PAGEWIRE_KAFKA_CA): nowhere.pem cannot be read: No such file"),

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from adapters.elastic.settings import ROLE
 from adapters.kafka.topics import KafkaRight, kafka_rights
 from cli.main import app
-from pipelines.runtime.stages import all_groups
+from pipelines.runtime.stage import all_groups
 from schemas.topics import all_topics
 from wiring.settings import Settings
 

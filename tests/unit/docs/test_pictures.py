@@ -16,7 +16,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 def test_every_screen_has_a_picture() -> None:
     screens = {
         route.path
-        for module in console.SCREENS
+        for module in (console, *console.SCREENS)
         for route in module.router.routes
         if isinstance(route, APIRoute) and "GET" in route.methods
     }

@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.evaluate.dataset import BadDataset, Case
 from pipelines.evaluate.quality_gate import RankedPage, compare, gate_cases, rank, verdict
-from schemas.quality_gate import Rank
+from schemas.rebuild import Rank
 
 SAMPLE = Path(__file__).resolve().parents[3] / "sites" / "demo" / "questions.yaml"
 

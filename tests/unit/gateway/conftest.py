@@ -18,7 +18,7 @@ from wiring.settings import Settings
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong key is answered at once."""
-    monkeypatch.setattr("gateway.console.session.WRONG_KEY_PAUSE", 0.0)
+    monkeypatch.setattr("gateway.console.console.WRONG_KEY_PAUSE", 0.0)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import yaml
 from bs4 import BeautifulSoup
 
 from pipelines.evaluate.dataset import Case, Dataset, dumped, load_dataset
-from schemas.case import NewCase
+from schemas.evaluation import NewCase
 from schemas.outcome import OutcomeEvent
 from tests.console import CARD, ERASED, OUTCOMES, console_ports, fill, tried
 from tests.edge import ADMIN, EVERYTHING_TOWN, STAFF_TOWN, VIEW_TOWN, assert_problem, bearer

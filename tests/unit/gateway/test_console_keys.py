@@ -235,7 +235,12 @@ async def test_what_is_done_in_the_console_stands_there(operator: httpx.AsyncCli
 
 def test_every_form_that_changes_something_is_tried_here_or_where_it_stands() -> None:
     """Whoever adds one says here where its entry in the audit log is tested."""
-    forms = {route.path for module in console.SCREENS for route in module.router.routes if "POST" in route.methods}
+    forms = {
+        route.path
+        for module in (console, *console.SCREENS)
+        for route in module.router.routes
+        if "POST" in route.methods
+    }
     assert forms == {
         "/console/sign-in",  # changes nothing
         "/console/sign-out",

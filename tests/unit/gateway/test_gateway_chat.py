@@ -319,7 +319,7 @@ async def test_a_source_that_breaks_off_is_told_in_plain_words(
 
 @pytest.fixture
 def hasty(tmp_path: Any) -> Settings:
-    return edge_settings(tmp_path, question_timeout=0.05)
+    return edge_settings(tmp_path, llm_timeout=0.02)
 
 
 async def test_nobody_waits_past_the_deadline(hasty: Settings) -> None:

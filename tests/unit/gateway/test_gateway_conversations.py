@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,12 +15,16 @@ import pytest
 from fastapi import FastAPI
 from prometheus_client import REGISTRY
 
+from gateway.app import create_app
 from gateway.chat.conversations import LISTED_WITHIN
 from gateway.edge import metrics
+from gateway.edge.auth import token_secret
+from gateway.edge.tokens import VisitorTokens
 from pipelines.runtime.errors import Retryable
+from pipelines.runtime.settings import RetentionSettings
 from schemas.answer import Answered, Done, Token
 from schemas.query import Question, Turn
-from tests.edge import ADMIN, CHAT_ANYWHERE, PAGE_ORIGIN, Wire, assert_problem, bearer, parse_sse
+from tests.edge import ADMIN, CHAT_ANYWHERE, PAGE_ORIGIN, Wire, assert_problem, bearer, edge_settings, parse_sse
 from tests.fakes.ports import FakeAnswers, FakePorts, plain_answer
 
 SITE = "/v1/sites/town"
@@ -377,3 +382,23 @@ async def test_a_visitor_who_renews_the_token_stays_the_same(
         issued = await stranger.post(f"{SITE}/visitor-tokens", headers={"Origin": PAGE_ORIGIN, "Authorization": other})
         found = await stranger.get(f"{LIST}/{conversation_id}", headers=bearer(issued.json()["token"]))
         assert_problem(found, 404, "unknown-conversation")
+
+
+@pytest.mark.parametrize(("kept", "same"), [(90, True), (6, False)])
+async def test_a_visitor_is_not_known_for_longer_than_their_conversations(
+    tmp_path: Path, fakes: FakePorts, kept: int, same: bool
+) -> None:
+    settings = edge_settings(tmp_path)
+    retention = RetentionSettings(conversations=kept)
+    sites = {name: site.model_copy(update={"retention": retention}) for name, site in settings.sites.items()}
+    settings = settings.model_copy(update={"sites": sites})
+    over = VisitorTokens(token_secret(settings), ttl=-7 * 24 * 3600).issue("town").token  # over for a week
+    app = create_app(settings, fakes.ports)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://gateway.test") as stranger:
+        answer = await stranger.post(f"{SITE}/visitor-tokens", headers={"Origin": PAGE_ORIGIN} | bearer(over))
+    known = VisitorTokens(token_secret(settings), ttl=60)
+    now = known.verify(answer.json()["token"])
+    then = VisitorTokens(token_secret(settings), ttl=60, clock=lambda: 0.0).verify(over)
+    assert now is not None
+    assert then is not None
+    assert (now.visitor == then.visitor) == same

@@ -127,7 +127,7 @@ def settings(settings: Settings) -> Settings:
     keys: list[KeySettings] = [key for key in settings.keys if key is not webmaster]
     keys.append(webmaster.model_copy(update={"groups": ("staff", "board")}))
     models = {"llm_model": "usual", "steps": {"answer": {"model": "large"}, "rephrase": {"model": "small"}}}
-    made = Settings.model_validate(settings.model_dump() | models | {"question_timeout": 0.5})
+    made = Settings.model_validate(settings.model_dump() | models | {"llm_timeout": 0.2})
     return made.model_copy(update={"keys": tuple(keys), "admin_key": settings.admin_key})
 
 
@@ -274,7 +274,7 @@ async def test_what_can_be_tried_is_told(client: httpx.AsyncClient, fakes: FakeP
         answer: dict[str, Any] = (await client.get(TRIALS)).json()
         return answer
 
-    assert (await told_with(question_timeout=9.0))["system"] == told["system"]
+    assert (await told_with(llm_timeout=9.0))["system"] == told["system"]
     for changes in ({"hits": 4}, {"llm_model": "newer"}, {"neighbours": 0}):
         assert (await told_with(**changes))["system"] != told["system"]
     quoting = await told_with(llm_model=None, reranker="onnx:/weights")

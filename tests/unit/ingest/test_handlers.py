@@ -20,8 +20,7 @@ from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.record import Lane, Record
 from schemas.base import Message, WireError
 from schemas.ingest import Chunker, PageChunks, PageEmbeddings, ReceiptEvent
-from schemas.page import ChangeRef, Op, PageChange, PageDocument, PageMeta
-from schemas.page_metadata import PageMetadata
+from schemas.page import ChangeRef, Op, PageChange, PageDocument, PageMeta, PageMetadata
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.pages import FakeIndex, FakePages, FakeSender

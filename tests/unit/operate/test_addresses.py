@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.operate.addresses import is_address, same_address
+from schemas.keys import is_address, same_address
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pipelines.operate.dead_letters.open_letters import OpenLetters
 from pipelines.operate.status import StatusIndex, StatusReader
 from pipelines.runtime.bus import Bus
 from pipelines.runtime.record import Record
-from pipelines.runtime.stages import StageGroup
+from pipelines.runtime.stage import StageGroup
 from schemas.http import SiteStatus, SystemStatus
 from schemas.letters import OpenLetterCount
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, PAUSES, Topic

@@ -15,7 +15,7 @@ from opentelemetry.trace import SpanKind, StatusCode, format_span_id, format_tra
 from pipelines.runtime import tracing
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import LANE_HEADER, TRACE_HEADER, Headers, Record
-from pipelines.runtime.stages import StageGroup
+from pipelines.runtime.stage import StageGroup
 from schemas.answer import Usage
 from schemas.topics import CHANGES
 from tests.tracing import Seen, traced

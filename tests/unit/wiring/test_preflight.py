@@ -11,7 +11,7 @@ import pytest
 
 from adapters.embedders import lite
 from pipelines.runtime.errors import Retryable, SettingsError
-from pipelines.runtime.stages import STAGES
+from pipelines.runtime.stage import STAGES
 from wiring import preflight
 from wiring.settings import Settings
 

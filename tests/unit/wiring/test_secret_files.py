@@ -20,7 +20,6 @@ SECRETS = {
     "elasticsearch_api_key",
     "elasticsearch_password",
     "kafka_password",
-    "kafka_oauth_secret",
     "kafka_certificate_password",
 }
 PUSH = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="

@@ -41,8 +41,8 @@ MISTAKES = {
     "port: 8000.5": "must be a whole number (it is 8000.5); for example 8000",
     "port: 65536": "must be less than or equal to 65535 (it is 65536); for example 8000",
     "port: ${PORT}": "(it is '${PORT}'; ${...} is for the secrets of connectors alone); for example 8000",
-    "question_timeout: 90s": "must be a number (it is '90s'); for example 90",
-    "question_timeout: .inf": "must be a finite number (it is inf); for example 90",
+    "llm_timeout: 30s": "must be a number (it is '30s'); for example 30",
+    "llm_timeout: .inf": "must be a finite number (it is inf); for example 30",
     "gate: maybe": "must be true or false (it is 'maybe'); for example true",
     SITE % "daily_tokens: 1e6": "must be a whole number (it is '1e6'); for example 1000000",
     # choices

@@ -100,7 +100,6 @@ def test_the_names_that_openai_uses_count_least(file: Path) -> None:
         ("SHARDS", "0"),
         ("CHUNK_MODE", "random"),
         ("CHUNK_SIZE", "31"),
-        ("CHUNK_OVERLAP", "1"),
         ("EMBEDDER", "word2vec"),
         ("EMBEDDER", "openai:"),
         ("TOPIC_PREFIX", "no spaces"),
@@ -285,9 +284,9 @@ def test_settings_do_not_change() -> None:
 
 
 def test_the_chunker_follows_its_settings() -> None:
-    settings = Settings(chunk_mode="fixed", chunk_size=512, chunk_overlap=0.25)
-    assert settings.chunker == Chunker(mode="fixed", size=512, overlap=0.25)
-    assert settings.chunker.fingerprint == "fixed-512-25"
+    settings = Settings(chunk_mode="fixed", chunk_size=600)
+    assert settings.chunker == Chunker(mode="fixed", size=600, overlap=0.2)
+    assert settings.chunker.fingerprint == "fixed-600-20"
 
 
 @pytest.mark.parametrize(
@@ -373,13 +372,14 @@ def test_a_retired_setting_is_left_out_with_a_warning(file: Path, caplog: pytest
         "sites: {town: {chat: {titles: false}, connectors: {web: {kind: sitemap, url: 'https://a.example', "
         "max_depth: 3}}}}"
     )
-    settings = load({"PAGEWIRE_WINDOW": "8"})
+    settings = load({"PAGEWIRE_WINDOW": "8", "PAGEWIRE_QUESTION_TIMEOUT": "60"})
     assert settings.steps == {"answer": StepSettings(max_tokens=80)}
     warned = caplog.messages
-    assert len(warned) == 4
+    assert len(warned) == 5
     for told in (
         "tries (PAGEWIRE_TRIES) is ignored",
         "window (PAGEWIRE_WINDOW) is ignored",
+        "question_timeout (PAGEWIRE_QUESTION_TIMEOUT) is ignored: it is three times llm_timeout",
         "sites.town.chat.titles is ignored",
         "sites.town.connectors.web.max_depth is ignored",
     ):
@@ -401,6 +401,12 @@ def test_a_retired_setting_whose_value_would_be_lost_is_refused(file: Path) -> N
     ):
         assert refused(file, written).startswith(told)
     assert "steps.rephrase.model" in refused(file, "", PAGEWIRE_LLM_SMALL_MODEL="small")
+    told = refused(file, "", PAGEWIRE_KAFKA_OAUTH_SECRET_FILE="/run/secrets/kafka")
+    assert told.endswith("is no setting any more: set kafka_password_file (PAGEWIRE_KAFKA_PASSWORD_FILE)")
+
+
+def test_an_answer_may_take_three_times_a_models_silence(file: Path) -> None:
+    assert (load({}).question_timeout, load({"PAGEWIRE_LLM_TIMEOUT": "120"}).question_timeout) == (90.0, 360.0)
 
 
 def test_nothing_that_is_set_today_is_retired() -> None:

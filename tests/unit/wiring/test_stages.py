@@ -13,8 +13,7 @@ from pipelines.operate.chat_switches import ChatSwitches
 from pipelines.runtime.errors import Permanent, SettingsError
 from pipelines.runtime.record import LANES, Lane
 from pipelines.runtime.settings import JudgeName, SamplingSettings
-from pipelines.runtime.stage import Stage
-from pipelines.runtime.stages import all_groups
+from pipelines.runtime.stage import Stage, all_groups
 from wiring import stages
 from wiring.query import judging
 from wiring.settings import Settings, SiteSettings

@@ -38,7 +38,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- default (printf "%s-config" (include "pagewire.fullname" .)) .Values.existingConfigMap }}
 {{- end }}
 
-{{/* The topics that a stage reads: schemas/topics.py and pipelines/runtime/stages.py, held alike by tests/helm. */}}
+{{/* The topics that a stage reads: schemas/topics.py and pipelines/runtime/stage.py, held alike by tests/helm. */}}
 {{- define "pagewire.topics" -}}
 chunk: [cms.changes]
 embed: [ingest.chunks]
@@ -68,9 +68,6 @@ PAGEWIRE_KAFKA_USER: {{ . | quote }}
 {{- end }}
 {{- with $kafka.oauth.url }}
 PAGEWIRE_KAFKA_OAUTH_URL: {{ . | quote }}
-{{- end }}
-{{- with $kafka.oauth.client }}
-PAGEWIRE_KAFKA_OAUTH_CLIENT: {{ . | quote }}
 {{- end }}
 {{- with $kafka.oauth.scope }}
 PAGEWIRE_KAFKA_OAUTH_SCOPE: {{ . | quote }}
@@ -134,7 +131,7 @@ What is inside every pod.
 */}}
 {{- define "pagewire.pod" -}}
 {{- $values := .root.Values }}
-{{- $secrets := list "PAGEWIRE_ELASTICSEARCH_API_KEY" "PAGEWIRE_ELASTICSEARCH_PASSWORD" "PAGEWIRE_KAFKA_CERTIFICATE_PASSWORD" "PAGEWIRE_KAFKA_OAUTH_SECRET" "PAGEWIRE_KAFKA_PASSWORD" }}
+{{- $secrets := list "PAGEWIRE_ELASTICSEARCH_API_KEY" "PAGEWIRE_ELASTICSEARCH_PASSWORD" "PAGEWIRE_KAFKA_CERTIFICATE_PASSWORD" "PAGEWIRE_KAFKA_PASSWORD" }}
 {{- $settings := include "pagewire.settings" .root | fromYaml }}
 {{- if .model }}
 {{- $secrets = append $secrets "PAGEWIRE_OPENAI_API_KEY" }}

@@ -8,8 +8,7 @@ import pytest
 
 from pipelines.ingest.documents.convert import convert
 from pipelines.ingest.documents.facts import VisiblePage, facts_of
-from schemas.page import PageDocument
-from schemas.page_metadata import DayHours, OpeningHours, PageEvent, PageMetadata, PageProduct, PageQuestion
+from schemas.page import DayHours, OpeningHours, PageDocument, PageEvent, PageMetadata, PageProduct, PageQuestion
 from text.units import units
 
 ADDRESS = "https://www.town.example/library"

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.ingest.documents.structured_data import structured_data_in
-from schemas.page_metadata import DayHours, OpeningHours, PageEvent, PageMetadata, PageProduct, PageQuestion
+from schemas.page import DayHours, OpeningHours, PageEvent, PageMetadata, PageProduct, PageQuestion
 
 
 def page(*scripts: Any, head: str = "", body: str = "<p>Hello.</p>") -> str:

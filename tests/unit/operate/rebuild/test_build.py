@@ -17,7 +17,7 @@ from schemas.head import Head
 from schemas.ingest import PageEmbeddings
 from schemas.keys import page_key
 from schemas.page import PageChange, PageDocument
-from schemas.page_order import PageBuilt, PageOrder
+from schemas.rebuild import PageBuilt, PageOrder
 from schemas.topics import RESULTS, Topic
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.pages import FakeIndex, FakePages

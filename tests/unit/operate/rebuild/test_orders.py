@@ -18,9 +18,9 @@ from pipelines.runtime.bus import Bus, Producer
 from pipelines.runtime.errors import PagewireError, Retryable, TooLarge
 from pipelines.runtime.record import Headers, Lane, Record, lane_of
 from pipelines.runtime.retry import RetryPolicy
-from pipelines.runtime.stages import StageGroup
+from pipelines.runtime.stage import StageGroup
 from schemas.page import Op, PageChange, PageDocument
-from schemas.page_order import PageBuilt, PageOrder
+from schemas.rebuild import PageBuilt, PageOrder
 from schemas.topics import ORDERS, Topic
 from tests.making import NOON
 

@@ -23,8 +23,7 @@ from pipelines.runtime.indexes import IndexInfo
 from pipelines.runtime.record import Record
 from pipelines.runtime.retry import RetryPolicy
 from schemas.ingest import Chunker
-from schemas.quality_gate import Rank
-from schemas.rebuild import Rebuild, RebuildSource
+from schemas.rebuild import Rank, Rebuild, RebuildSource
 from schemas.topics import Topic
 
 
