@@ -155,7 +155,7 @@ async def _found(
     asked: Asked, flow: FlowName, budget: int | None, searcher: Searcher, settings: Settings
 ) -> tuple[tuple[Source, ...], list[str]]:
     request = question(asked.site, asked.lang, asked.question, trial=Trial(flow=flow, context_chars=budget))
-    mode = search_mode(asked.question)
+    mode = search_mode(asked.question, settings.flow_of(asked.site, request.under).short_question_words)
     rephrased = Rephrased(request=request, question=asked.question, mode=mode)
     found = await retrieve(rephrased, searcher, searcher.chunks, settings, writes=True)
     return found.sources, [page.page_id for page in found.found]

@@ -108,7 +108,7 @@ async def asking(site: str) -> AsyncIterator[tuple[list[Case], Look]]:
             searcher = clients.searcher()
 
             async def look(case: Case) -> Retrieved:
-                asked = rephrased(case, site)
+                asked = rephrased(case, started.settings.flow_of(site).short_question_words, site)
                 return await retrieve(asked, searcher, searcher.chunks, started.settings)
 
             yield wanted, look
@@ -119,11 +119,11 @@ def samples(found: Iterable[tuple[Case, Retrieved]]) -> list[Sample]:
     return [_sample(case, retrieved) for case, retrieved in found if retrieved.evidence and retrieved.sure]
 
 
-def rephrased(case: Case, site: str = SITE) -> Rephrased:
+def rephrased(case: Case, short: int, site: str = SITE) -> Rephrased:
     """The case as the rephrase stage hands it on, without a model."""
     history = tuple(Turn(question=before, answer="") for before in case.history)
     request = question(site, language_of(case.question, LANGUAGES), case.question, history=history)
-    mode = search_mode(case.question)
+    mode = search_mode(case.question, short)
     return Rephrased(request=request, question=case.question, earlier=earlier(case.question, history), mode=mode)
 
 

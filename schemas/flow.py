@@ -36,11 +36,23 @@ class FlowParts(BaseModel):
         description="How sources are found: `hybrid`, by vector and by keywords; `vectors` or `keywords` alone; "
         "`original`, the best hits of each field by vector, each a source; `none`.",
     )
+    short_floor: float | None = Field(
+        default=None, ge=-1, le=1, description="Least cosine of a hit in a short field; default: the embedder's own."
+    )
+    content_floor: float | None = Field(
+        default=None, ge=-1, le=1, description="Least cosine of a hit in the content; default: the embedder's own."
+    )
     hits: int | None = Field(
         default=None, ge=1, le=MAX_HITS, description="Content hits that the sources are made of, at most."
     )
+    short_hits: int | None = Field(
+        default=None, ge=1, le=MAX_HITS, description="Hits by vector in each of the four short fields, at most."
+    )
     neighbours: int | None = Field(
         default=None, ge=0, le=MAX_NEIGHBOURS, description="Chunks before and after a hit that are read with it."
+    )
+    short_question_words: int | None = Field(
+        default=None, ge=0, description="A question of fewer words is looked up by its keywords."
     )
     context_chars: int | None = Field(
         default=None, ge=200, description="Characters of sources that an answer may read."

@@ -34,7 +34,7 @@ async def pinned(info: IndexInfo, es: AsyncElasticsearch, models: Models, settin
     searcher = Searcher(SiteSearch(es, Pinned(info)), await _model_of(info, models), settings)
 
     async def ask(question: str) -> Sequence[RankedPage]:
-        keyword = search_mode(question) == "keyword"
+        keyword = search_mode(question, settings.flow_of(info.site).short_question_words) == "keyword"
         hits = await searcher.hits(info.site, question, kind="keyword" if keyword else "hybrid", size=HITS)
         return [RankedPage(hit.page_id, hit.lang) for hit in hits]
 

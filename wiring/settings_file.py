@@ -29,7 +29,6 @@ from wiring.settings import Settings
 log = logging.getLogger(__name__)  # at a start nothing is configured yet: Python writes it to stderr
 
 _FIXED = "it is no setting any more"
-_FLOOR = f"{_FIXED}; floors belong to the embedder, and to `flow: original`"
 # The place in pagewire.yaml (`*`: any name), and what to set instead.
 SUCCESSORS: Mapping[str, str] = {
     "answer_tokens": "steps.answer.max_tokens",
@@ -56,7 +55,6 @@ RETIRED: Mapping[str, str] = {
     "attachment_timeout": _FIXED,
     "chunk_overlap": f"{_FIXED}; an index keeps its own until it is rebuilt",
     "chunk_titled": f"{_FIXED}; an index that has titles keeps them until it is rebuilt",
-    "content_floor": _FLOOR,
     "clock": "a file `clock` in the folder `home` does it",
     "drain_timeout": _FIXED,
     "history_messages": _FIXED,
@@ -73,9 +71,6 @@ RETIRED: Mapping[str, str] = {
     "receipt_timeout": "use `timeout` of the request",
     "retry_for": _FIXED,
     "shared_indexes": _FIXED,
-    "short_floor": _FLOOR,
-    "short_hits": _FIXED,
-    "short_question_words": _FIXED,
     "stall_timeout": _FIXED,
     "static_membership": "members are dynamic",
     "tracing": "traces are sent where OTEL_EXPORTER_OTLP_ENDPOINT names a collector",
@@ -87,11 +82,7 @@ RETIRED: Mapping[str, str] = {
     "sites.*.chat.titles": _FIXED,
     "sites.*.connectors.*.concurrency": f"{_FIXED}; delay sets the pace",
     "sites.*.connectors.*.max_depth": f"{_FIXED}; max_pages limits a crawl",
-    "sites.*.content_floor": _FLOOR,
     "sites.*.judging.again": _FIXED,
-    "sites.*.short_floor": _FLOOR,
-    "sites.*.short_hits": _FIXED,
-    "sites.*.short_question_words": _FIXED,
 }
 
 

@@ -16,20 +16,21 @@ from schemas.flow import FlowName, Rephrasing, Retriever, SentenceCheck
 
 @dataclass(frozen=True)
 class Flow:
-    """How one question is searched and answered: each setting of schemas.flow.FlowParts, and what no layer changes."""
+    """How one question is searched and answered: a value for each setting of schemas.flow.FlowParts."""
 
     flow: FlowName
     retriever: Retriever
     hits: int
+    short_hits: int
     neighbours: int
+    short_question_words: int
     context_chars: int
     rephrase: Rephrasing
     sentence_check: SentenceCheck
     courtesies: bool
     gate: bool
     gate_threshold: float | None = None  # None: the embedder's own
-    # Least cosines of a hit in a short field and in the content. None: the embedder's own, to which they belong.
-    short_floor: float | None = None
+    short_floor: float | None = None  # None: the embedder's own
     content_floor: float | None = None
 
     @property
@@ -48,7 +49,9 @@ FLOWS: Mapping[FlowName, Flow] = {
         flow="pagewire",
         retriever="hybrid",
         hits=10,
+        short_hits=1,
         neighbours=2,
+        short_question_words=3,
         context_chars=6_000,
         rephrase="repeat",
         sentence_check="mark",
@@ -61,7 +64,9 @@ FLOWS: Mapping[FlowName, Flow] = {
         short_floor=0.5,
         content_floor=0.2,
         hits=10,
+        short_hits=1,
         neighbours=2,
+        short_question_words=3,
         # 10 content hits and 4 short ones of 5 chunks each, and 512 characters a chunk: 35,840 at most
         context_chars=36_000,
         rephrase="expand",

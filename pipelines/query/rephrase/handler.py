@@ -66,7 +66,7 @@ def rephrase_handler(
         kind, question = understood.kind, understood.question
         if kind == "person" and not reachable(request.site, understood.lang):
             kind = None  # the pages may name somebody
-        mode = search_mode(question)
+        mode = search_mode(question, flow.short_question_words)
         before, spent = None, Usage()
         calls: Sequence[Call] = ()
         if kind is not None:
@@ -84,7 +84,7 @@ def rephrase_handler(
                 before = earlier(question, asked.history)
             else:
                 question = rewritten
-                mode = mode if mode == "semantic" else search_mode(rewritten)
+                mode = mode if mode == "semantic" else search_mode(rewritten, flow.short_question_words)
         timings = {"rephrase": (perf_counter() - began) * 1000}
         message = Rephrased(
             request=request,

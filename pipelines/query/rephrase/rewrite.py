@@ -28,7 +28,6 @@ from text.words import count_words
 
 logger = structlog.get_logger(__name__)
 
-SHORT_WORDS = 3  # a question of fewer words is looked up by them as they stand
 PATIENCE = 10.0  # seconds a rewriting may take: without it the answer is a little worse, but it comes
 OF_SILENCE = 3  # parts of the seconds that a model may be silent: a rewriting may take one of them, where that is more
 OUTPUT_TOKENS = 200  # what a rewriting may cost
@@ -53,9 +52,9 @@ class Rewriter:
         return max(PATIENCE, min(self.silence / OF_SILENCE, left / 2))
 
 
-def search_mode(question: str) -> SearchMode:
-    """A question of fewer than `SHORT_WORDS` words is looked up by its words as they stand."""
-    return "keyword" if count_words(question) < SHORT_WORDS else "semantic"
+def search_mode(question: str, short_words: int) -> SearchMode:
+    """A question of fewer than `short_words` words is looked up by its words as they stand."""
+    return "keyword" if count_words(question) < short_words else "semantic"
 
 
 def recent(history: Sequence[Turn], messages: int, chars: int = MAX_HISTORY) -> list[tuple[str, str]]:

@@ -365,6 +365,7 @@ class Searcher:
             content_hits=depth,
             keyword_hits=depth if kind != "vector" else 0,
             sparse=sparse,
+            short_hits=flow.short_hits,
             groups=groups,
         )
         return model, vector, found

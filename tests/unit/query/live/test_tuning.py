@@ -30,8 +30,12 @@ rerank: false
 sure_threshold: 0.2
 flow: original
 retriever: vectors
+short_floor: 0.6
+content_floor: 0.1
 hits: 8
+short_hits: 2
 neighbours: 1
+short_question_words: 2
 context_chars: 4000
 rephrase: repeat
 sentence_check: drop

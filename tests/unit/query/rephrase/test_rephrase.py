@@ -32,7 +32,7 @@ from tests.asking import question
     ],
 )
 def test_fewer_than_three_words_are_looked_up_as_they_stand(text: str, mode: str) -> None:
-    assert search_mode(text) == mode
+    assert search_mode(text, short_words=3) == mode
 
 
 def turns(*pairs: tuple[str, str]) -> tuple[Turn, ...]:

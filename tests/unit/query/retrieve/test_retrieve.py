@@ -724,22 +724,14 @@ async def test_a_retriever_makes_its_own_search(
     retriever: Retriever, vector: bool, keyword_hits: int, texts: set[str]
 ) -> None:
     index = FakeIndex([hit(0, "By meaning.", cosine=0.8)], [hit(5, "By words.", bm25=3.0)])
-    request = question().model_copy(update={"trial": Trial(retriever=retriever, neighbours=0)})
+    request = question().model_copy(update={"trial": Trial(retriever=retriever, neighbours=0, content_floor=0.6)})
     rephrased = asked().model_copy(update={"request": request})
     retrieved = await retrieve(rephrased, searcher(index), index, SETTINGS, writes=True)
     [how] = index.searches
     assert (how["vector"] is not None, how["keyword_hits"]) == (vector, keyword_hits)
     assert {source.text for source in retrieved.sources} == texts
     if vector:
-        assert how["floors"] == Floors(0.3, 0.1)
-
-
-async def test_the_original_flow_has_floors_of_its_own() -> None:
-    index = FakeIndex([hit(0, "By meaning.", cosine=0.8)])
-    request = question().model_copy(update={"trial": Trial(flow="original")})
-    await retrieve(asked().model_copy(update={"request": request}), searcher(index), index, SETTINGS, writes=True)
-    [how] = index.searches
-    assert how["floors"] == Floors(0.5, 0.2)
+        assert how["floors"] == Floors(0.3, 0.6)
 
 
 async def test_nothing_is_searched_where_the_flow_has_no_retriever() -> None:
