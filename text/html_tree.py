@@ -405,15 +405,15 @@ class ContentTree(BeautifulSoup):
         if "price--on-sale" in classes.split():
             self._on_sale = self._on_sale or len(self._open) + 1
         if self._on_sale and "price__regular" in classes.split():
-            return "template"  # nobody sees it
+            return "template"  # a style sheet hides it
         words = words_of(classes)
-        if (
-            not self._dropping
-            and "fractional" in words
-            and (text := "".join(self.current_data).rstrip())[-1:].isdigit()
-        ):
-            self.current_data = [text]
-            return "cents"
+        if "fractional" in words and not self._dropping:
+            near = self.current_data[-3:]
+            while near and near[-1].isspace():
+                near.pop()
+            if near and near[-1][-1:].isdigit():
+                self.current_data[-3:] = near
+                return "cents"
         return "span" if name == "div" and {"after", "price"} <= words else name
 
     def _in_heading(self) -> bool:

@@ -334,7 +334,8 @@ def test_links_to_sections_beside_each_other_are_tabs_and_name_them(tabs: str) -
         "<input type=radio id=a><label for=a>Prices</label><input type=radio id=b><label for=b>Hours</label>"
         "<section style='display:none'>5 euros</section><section style='display:none'>9 to 5</section>",
         "<input type=RADIO id=a><input type=radio id=b>"
-        "<ul><li><label for=a>Prices</label><li><label for=b>Hours</label></ul><div><div style='display:none'>5 euros</div><div style='display:none'>9 to 5</div></div>",
+        "<ul><li><label for=a>Prices</label><li><label for=b>Hours</label></ul>"
+        "<div><div style='display:none'>5 euros</div><div style='display:none'>9 to 5</div></div>",
         "<div><input type=checkbox id=a><label for=a>Prices</label><div style='display:none'>5 euros</div></div>"
         "<div><input type=checkbox id=b><label for=b>Hours</label><p>9 to 5</p></div>",
         "<input type=checkbox id=a><h3><label for=a>Prices</label></h3><div style='display:none'>5 euros</div>"
