@@ -205,7 +205,7 @@ async def test_settings_are_changed_with_what_is_in_force_beside_them(
     assert [each for each in said(page, ".facts dd") if each != "from pagewire.yaml"] == ["4", "false"]
     listed = page_of(await editor.get("/console/texts?site=town&ui=de"))
     assert listed.select("main a[href='/console/texts/settings/answers?site=town']")
-    assert said(listed, ".facts dd").count("aus pagewire.yaml") == 15
+    assert said(listed, ".facts dd").count("aus pagewire.yaml") == 19
 
 
 async def test_a_bad_glossary_is_refused_with_what_is_wrong(editor: httpx.AsyncClient, fakes: FakePorts) -> None:

@@ -30,7 +30,7 @@ SITE_PROMPTS = SitePrompts()
         ("- `Pool`", "Pool"),
         ("Opening\thours", "Opening hours"),
         ("pool\u202egnp.exe", "poolgnp.exe"),
-        ("Pool \x1b|hours", "Pool hours"),
+        ("Pool \x1b|hours", "Pool |hours"),
         ("プールの営業時間。", "プールの営業時間"),
         ("word " * 20, "word word word word word word word word word word word word…"),
         ("泳" * 80, "泳" * 59 + "…"),
