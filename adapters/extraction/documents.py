@@ -3,6 +3,7 @@
 bytes ─pypdf────────────────────────────────▶ pages  ┐
       ─unstructured: pptx, openpyxl: xlsx───▶ places ├─▶ Section(page, label, text)…
       ─mammoth: docx, lxml: odt ─▶ HTML ────▶ one    │
+      ─csv: a table─────────────────────────▶ one    │
       ─email: eml, html, text as it is──────▶ one    ┘
 
 `Sections.left_out` counts what has no place in the text: hidden rows, deletions, pictures.
@@ -21,7 +22,7 @@ from email import policy
 from itertools import groupby
 from typing import Any
 
-from adapters.extraction import open_document, word
+from adapters.extraction import delimited, open_document, word
 from adapters.extraction.office_parts import Parts, Slide
 from adapters.extraction.sheets import sheets
 from pipelines.ingest.documents.attachments import Section, Sections
@@ -60,6 +61,9 @@ def read(kind: Kind, data: bytes, limit: int, charset: str | None = None) -> Sec
             return _pdf(data, limit)
         case "text":
             return _within([Section(tidy(_decoded(data, charset)))], 1, limit)
+        case "csv":
+            text = _decoded(data, charset)
+            return _within([Section(tidy(delimited.table(text) or text))], 1, limit)
         case "html":
             return _from_html(_decoded(data, charset, page=True), limit)
         case "eml":

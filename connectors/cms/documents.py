@@ -74,6 +74,7 @@ OFFICE = {
     ".odt": "application/vnd.oasis.opendocument.text",
     ".eml": "message/rfc822",
     ".txt": "text/plain",
+    ".csv": "text/csv",
 }
 LARGEST_FILE = 5 * 1024 * 1024  # bytes: the change contains the file and must fit into one message
 LARGEST_TEXT = 32 * 1024 * 1024  # bytes of a text file; the intake's own limit is lower

@@ -14,7 +14,7 @@ from functools import cache
 from mimetypes import MimeTypes
 from typing import Literal
 
-Kind = Literal["pdf", "docx", "pptx", "xlsx", "odt", "eml", "html", "text"]
+Kind = Literal["pdf", "docx", "pptx", "xlsx", "odt", "eml", "html", "csv", "text"]
 
 # The packages of the extra `attachments` that read it.
 NEEDS: dict[Kind, tuple[str, ...]] = {
@@ -25,6 +25,7 @@ NEEDS: dict[Kind, tuple[str, ...]] = {
     "odt": (),
     "eml": (),
     "html": (),
+    "csv": (),
     "text": (),
 }
 TYPES: dict[str, Kind] = {
@@ -38,8 +39,8 @@ TYPES: dict[str, Kind] = {
     "application/xhtml+xml": "html",
     "text/plain": "text",
     "text/markdown": "text",
-    "text/csv": "text",
-    "text/tab-separated-values": "text",
+    "text/csv": "csv",
+    "text/tab-separated-values": "csv",
 }
 # Says nothing: what uploads and servers send that do not know.
 UNSAID = frozenset(
@@ -56,7 +57,9 @@ UNSAID = frozenset(
 )
 MAIN_PARTS: dict[str, Kind] = {"word/document.xml": "docx", "ppt/presentation.xml": "pptx", "xl/workbook.xml": "xlsx"}
 _BYTES_ARE_ENOUGH: frozenset[Kind | None] = frozenset({"pdf", "docx", "pptx", "xlsx", "odt"})
-_SUFFIXES: dict[str, Kind] = {"eml": "eml", "htm": "html", "html": "html", "txt": "text", "md": "text", "csv": "text"}
+_SUFFIXES: dict[str, Kind] = {
+    "eml": "eml", "htm": "html", "html": "html", "txt": "text", "md": "text", "csv": "csv", "tsv": "csv"
+}  # fmt: skip
 SUFFIXES: dict[str, Kind] = _SUFFIXES | {"pdf": "pdf", "docx": "docx", "pptx": "pptx", "xlsx": "xlsx", "odt": "odt"}
 # Other names of types that are read: unregistered ones, those of templates, and those of Office before 2007, which many
 # systems give to all of its files.
