@@ -25,7 +25,9 @@ pytest_plugins = ["tests.engine_fixture", "tests.chromium"]
 WIDGET = Path(__file__).parents[1] / "widget"
 
 # No test asserts how long something takes: machines are shared.
-settings.register_profile("unhurried", parent=settings(), deadline=None)
+# Properties are tried with a quarter of the examples by people, and with all in CI.
+EXAMPLES = 100 if os.environ.get("CI") == "true" else 25
+settings.register_profile("unhurried", parent=settings(), deadline=None, max_examples=EXAMPLES)
 settings.load_profile("unhurried")
 
 

@@ -238,7 +238,7 @@ STEP = st.tuples(st.sampled_from(["save", "remove", "hide", "show", "lost", "rec
 
 
 @given(steps=st.lists(STEP, max_size=25))
-@settings(max_examples=120)
+@settings(max_examples=6 * settings().max_examples // 5)
 async def test_whatever_was_missed_the_log_ends_like_the_cms(
     steps: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -108,7 +108,7 @@ def test_a_gzip_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @given(st.binary(max_size=300) | st.text(max_size=200).map(lambda text: f"<urlset>{text}</urlset>".encode()))
 @example(b"\xfe\xff\x00")
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 def test_whatever_stands_there_it_is_read_or_refused(body: bytes) -> None:
     try:
         sitemaps, pages = read(body)
@@ -413,7 +413,7 @@ def test_umlauts_in_every_charset(charset: str | None) -> None:
 
 
 @given(st.binary(max_size=400) | st.text(alphabet="<>/abhm\"'= \n&;!-[]", max_size=300).map(str.encode))
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 def test_whatever_a_server_sends_is_a_page_or_refused(body: bytes) -> None:
     try:
         page = read_page(body, "https://www.town.example/a")

@@ -44,7 +44,7 @@ def page_text(paragraphs: list[list[str]]) -> str:
 
 
 @given(TEXTS, st.integers(1, 120), st.sampled_from(["content", "fixed"]))
-@settings(max_examples=400)
+@settings(max_examples=4 * settings().max_examples)
 def test_cores_end_to_end_are_the_text_and_none_is_too_long(text: str, size: int, mode: str) -> None:
     cores = chunk_field(text, Chunker.model_validate({"mode": mode, "size": size, "overlap": 0.2}))
     assert "".join(cores) == text
@@ -52,14 +52,14 @@ def test_cores_end_to_end_are_the_text_and_none_is_too_long(text: str, size: int
 
 
 @given(TEXTS, st.integers(1, 120))
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 def test_no_two_neighbours_would_fit_into_one_core(text: str, size: int) -> None:
     cores = chunk_field(text, content(size))
     assert all(len(a) + len(b) > size for a, b in pairwise(cores))
 
 
 @given(TEXTS, st.integers(24, 120))
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 def test_no_core_is_white_space_only(text: str, size: int) -> None:
     longest = max((len(run) for run in re.findall(r"\s+", text)), default=0)
     if text.strip() and 2 * longest + 1 < size:

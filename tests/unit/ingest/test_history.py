@@ -77,7 +77,7 @@ SHORT = dict.fromkeys(REVISIONS, 0)
 LONG = dict.fromkeys(REVISIONS, 5)
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 @given(lengths=lengths, first=saves, history=histories, seed=st.integers(0, 2**32))
 # What it has found so far, at its smallest. Two workers look at the head before either writes it; ...
 @example(SHORT, ("save", 1, "upsert", "bulk"), [("save", 3, "upsert", "save")], 0)
@@ -256,7 +256,7 @@ burials = (
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=3 * settings().max_examples // 2)
 @given(lengths=lengths, first=saves, history=burials, seed=st.integers(0, 2**32))
 # The middle one of three parts is dead.
 @example(
@@ -339,7 +339,7 @@ restrictions = (
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=3 * settings().max_examples // 2)
 @given(lengths=lengths, limits=limits, first=saves, history=restrictions, seed=st.integers(0, 2**32))
 # Of two saves with one revision the second was the first one heard of.
 @example(
@@ -365,7 +365,7 @@ async def test_nobody_finds_a_page_whom_its_newest_change_does_not_allow(
 losers = st.lists(st.tuples(st.sampled_from(REVISIONS[:-1]), st.sampled_from(get_args(Op)), st.sampled_from(LANES)))
 
 
-@settings(max_examples=150)
+@settings(max_examples=3 * settings().max_examples // 2)
 @given(lengths=lengths, op=st.sampled_from(get_args(Op)), before=losers, after=losers, seed=st.integers(0, 2**32))
 @example(LONG, "delete", [], [(1, "upsert", "save")], 0)
 @example(LONG, "upsert", [], [(1, "upsert", "save")], 0)

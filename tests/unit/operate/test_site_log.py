@@ -204,7 +204,7 @@ async def play(history: list[tuple[str | int, ...]]) -> None:
         await Reading(topic, places, site, {}).to_end()
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 @given(st.lists(actions, max_size=60))
 @example([*[("send", n % 2, SITES[n % 3], n) for n in range(20)], ("open", "town", 0), ("step", 0, 30), ("compact",)])
 def test_any_history_gives_every_record_of_the_site(history: list[tuple[str | int, ...]]) -> None:

@@ -174,7 +174,7 @@ def test_text_without_tags_stays_itself(text: str, kept: str) -> None:
 
 
 @given(st.text())
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 def test_any_text_without_mark_up_keeps_its_words(text: str) -> None:
     plain = "".join(c for c in text if c.isalnum() or c in " \n")
     assert to_markdown(plain).split() == to_markdown(f"<p>{plain}</p>").split()
@@ -208,7 +208,7 @@ SOUP = st.lists(
 @example("<h" + "9" * 5000 + ">")
 @example("<?xml <a>")
 @example("<p/><!DOCTYPE html><p></p></p></html><p>")
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 def test_any_mark_up_becomes_clean_text(html: str) -> None:
     markdown = to_markdown(html)
     assert "\x00" not in markdown

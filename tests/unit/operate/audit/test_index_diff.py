@@ -219,7 +219,6 @@ ALWAYS = (changed("shown", 3), changed("deleted", 4, deleted=True))
 
 
 @given(st.lists(changes, max_size=20))
-@settings(max_examples=100)
 def test_what_was_applied_perfectly_is_clean(history: list[PageChange]) -> None:
     world = World.of(*history)
     drift = world.compared()
