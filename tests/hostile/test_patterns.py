@@ -17,7 +17,7 @@ from gateway.console.playground import _columns
 from pipelines.evaluate import wording
 from pipelines.query.answer import amounts, cite, claims
 from pipelines.query.answer.grounding import Grounds
-from pipelines.query.extractive import days
+from pipelines.query.extractive import day_words, days
 from pipelines.query.translate import protected
 from schemas.query import Source
 from tests.hostile import patterns
@@ -68,7 +68,7 @@ class Maker:
 
 
 def _of_days(made: Any, *names: str) -> Callable[[], object]:
-    return lambda: made.__wrapped__(*(tuple(getattr(days._words("de"), name)) for name in names))
+    return lambda: made.__wrapped__(*(tuple(getattr(day_words.day_words("de"), name)) for name in names))
 
 
 def _title() -> object:
@@ -90,10 +90,16 @@ MADE: Mapping[Made, Maker] = {
     Made("pipelines.query.answer.claims", "_inside_words"): Maker(
         lambda: claims._inside_words.__wrapped__(("de", "en", "fr"))
     ),
-    Made("pipelines.query.extractive.days", "_any_of"): Maker(
-        lambda: days._any_of.__wrapped__(("mo", "di", "mi"), True)
+    Made("pipelines.query.extractive.day_words", "_any_of"): Maker(
+        lambda: day_words._any_of.__wrapped__(("mo", "di", "mi"), True)
+    ),
+    Made("pipelines.query.extractive.days", "_before_of"): Maker(
+        lambda: days._before_of.__wrapped__(frozenset({"bis", "bis zum"}), ("montag", "dienstag"), True)
     ),
     Made("pipelines.query.extractive.days", "_dated_of"): Maker(_of_days(days._dated_of, "weekdays", "months")),
+    Made("pipelines.query.extractive.days", "_gap_of"): Maker(
+        lambda: days._gap_of.__wrapped__(frozenset({"bis", "bis zum"}), ("montag", "dienstag")), "fullmatch"
+    ),
     Made("pipelines.query.extractive.days", "_joined_of"): Maker(_of_days(days._joined_of, "ordinals"), "match"),
     Made("pipelines.query.extractive.days", "_ordinals"): Maker(_of_days(days._ordinals, "ordinals", "weekdays")),
     Made("pipelines.query.extractive.days", "_through_of"): Maker(_of_days(days._through_of, "ordinals"), "fullmatch"),

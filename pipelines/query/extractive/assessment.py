@@ -26,7 +26,14 @@ from pipelines.query.extractive.days import with_feasts_dates
 from pipelines.query.extractive.follow_ups import FollowUpResult, go_on, joined, stands_alone
 from pipelines.query.extractive.parts import AskedPart, by_part, parts
 from pipelines.query.extractive.ranking import Findings, weigh
-from pipelines.query.extractive.wording import is_known, other_names, spelled, with_spelling, without_particles
+from pipelines.query.extractive.wording import (
+    is_known,
+    other_names,
+    spelled,
+    with_spelling,
+    with_whole_verb,
+    without_particles,
+)
 from pipelines.query.flow import Flow
 from pipelines.query.live.glossary import Glossary, widened
 from pipelines.query.search.ports import Hit, Reranker, SearchIndex
@@ -80,7 +87,7 @@ async def look_up(asked: Rephrased, find: Find, glossary: Glossary, chunks: Sear
     today, lang = asked.request.asked_at.date(), asked.request.lang
 
     def named(question: str) -> str:
-        plain = with_umlauts(without_particles(question, lang), lang)
+        plain = with_umlauts(with_whole_verb(without_particles(question, lang)), lang)
         return with_feasts_dates(widened(glossary, lang, plain), today, lang)
 
     if asked.earlier is None or stands_alone(asked.question, asked.earlier.signs):

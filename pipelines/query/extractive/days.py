@@ -4,6 +4,7 @@
     "Wed | 8:00 to 13:00"                    ─▶ matching_rows ─▶ yes
     "Mo-Fr: ab 9", "täglich außer montags"                   ─▶ yes
     "Saturdays", "first Wednesday in the month"              ─▶ no, no (it is the fourth)
+    "Closed from 30 November to 4 December"                  ─▶ yes, on these days, and closed_on
 
 Names of weekdays and months come from Unicode's CLDR (babel), the other words from `prompts/days.yaml`. A row without
 a day, such as "closed on public holidays", matches no day.
@@ -12,25 +13,32 @@ a day, such as "closed on public holidays", matches no day.
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from calendar import monthrange
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cache
 from itertools import pairwise
+from typing import Literal
 
-from babel import Locale, UnknownLocaleError
 from babel.dates import format_skeleton
 from dateutil.easter import easter
 
-from prompts.loader import sentences
-from text.folding import normalized
+from pipelines.query.extractive.day_words import (
+    LAST,
+    DayWords,
+    accentless,
+    any_name,
+    day_words,
+    folded_text,
+    words_or_english,
+)
 from text.language import spoken
 
 ALL = frozenset(range(7))  # Monday is 0
 WORKING, WEEKEND = frozenset(range(5)), frozenset({5, 6})
-LAST = -1  # of a month
+LONGEST_SPAN = timedelta(days=62)  # a longer one is a season, or how long prices are valid
 SHORT_QUESTION = 4  # words, at most, of one that means now when it ends with "open", and Saturday by "sat"
 
 # Feasts in the order of their names in days.yaml: a day and a month, or days after Easter Sunday.
@@ -40,9 +48,49 @@ FEASTS: tuple[tuple[int, int] | int, ...] = (
 
 _DASH = r"[-‐‑–—]|bis|to"
 _NUMERIC = re.compile(r"(?<![\d.:])(\d{1,2})\.\s?(\d{1,2})\.(?:\s?(\d{4}))?(?!\d)|(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
+_ARTICLE = "zum|den|dem|einschließlich|the|al|alla|el|le|il|lo"
+_NEAR = 60  # characters before a date that are searched for what it begins or ends
 _AND = "und|and|et|e|y|i|en|ve|și|si|és|es|та|и"
 _NUMBER = re.compile(r"\d{1,2}")
-_UNSPACED = frozenset({"zh", "ja", "th", "lo", "my", "km"})
+
+
+WrittenDate = tuple[int, int, int | None]  # day, month, year
+
+
+@dataclass(frozen=True)
+class Span:
+    """From one date to another, both included; None: open, if the other has no year for `LONGEST_SPAN`."""
+
+    first: WrittenDate | None
+    last: WrittenDate | None
+
+    def covers(self, day: date) -> bool:
+        return any(first <= day <= last for first, last in self._in_years((day.year - 1, day.year)))
+
+    def is_short(self) -> bool:
+        """Whether it has both ends, near each other."""
+        both = self.first is not None and self.last is not None
+        return both and any(last - first <= LONGEST_SPAN for first, last in self._in_years((2024,)))
+
+    def _in_years(self, years: Iterable[int]) -> Iterator[tuple[date, date]]:
+        """The span in each of these years, as far as it names none."""
+        for year in years:
+            with suppress(ValueError, OverflowError):  # there is no 31st of June
+                yield self._in_year(year)
+
+    def _in_year(self, year: int) -> tuple[date, date]:
+        if self.first is None or self.last is None:
+            (day, month, written) = self.first or self.last or (1, 1, None)
+            end = date(written or year, month, day)
+            if self.last is None:
+                return end, date.max if written else end + LONGEST_SPAN
+            return date.min if written else end - LONGEST_SPAN, end
+        turns = (self.first[1], self.first[0]) > (self.last[1], self.last[0])  # of the year
+        begins = self.first[2] or (self.last[2] - turns if self.last[2] else year)
+        return (
+            date(begins, self.first[1], self.first[0]),
+            date(self.last[2] or begins + turns, self.last[1], self.last[0]),
+        )
 
 
 @dataclass(frozen=True)
@@ -52,13 +100,16 @@ class NamedDays:
     weekdays: frozenset[int] = frozenset()
     nth: frozenset[int] = frozenset()  # of a month: 1..4 or LAST; empty: every one
     months: frozenset[int] = frozenset()  # empty: all year
-    dates: frozenset[tuple[int, int, int | None]] = frozenset()  # day, month, year
+    dates: frozenset[WrittenDate] = frozenset()
     feasts: frozenset[int] = frozenset()  # places in FEASTS
+    spans: frozenset[Span] = frozenset()
 
     def on(self, day: date) -> bool:
         """Whether the text names this date."""
-        return any(_feast(feast, day.year) == day for feast in self.feasts) or any(
-            (d, m) == (day.day, day.month) and y in (None, day.year) for d, m, y in self.dates
+        return (
+            any(_feast(feast, day.year) == day for feast in self.feasts)
+            or any((d, m) == (day.day, day.month) and y in (None, day.year) for d, m, y in self.dates)
+            or any(span.covers(day) for span in self.spans)
         )
 
     def holds(self, day: date) -> bool:
@@ -71,24 +122,6 @@ class NamedDays:
         return not self.nth or (day.day - 1) // 7 + 1 in self.nth or (last and LAST in self.nth)
 
 
-@dataclass(frozen=True)
-class _Words:
-    """The names of days in one language; folded."""
-
-    weekdays: Mapping[str, int]
-    short: Mapping[str, int]  # abbreviations, as written: "Mo", "Sat"
-    small: Mapping[str, int]  # those that count in a question without their capital
-    months: Mapping[str, int]
-    ordinals: Mapping[str, int]
-    feasts: Mapping[str, int] = field(default_factory=dict)
-    listed: Mapping[str, frozenset[str]] = field(default_factory=dict)  # the lists of days.yaml
-    spaced: bool = True
-
-    def has(self, name: str, text: str) -> bool:
-        """Whether a folded text has a word of the list."""
-        return _any(sorted(self.listed[name], key=len, reverse=True), self.spaced).search(text) is not None
-
-
 def asked_day(question: str, now: datetime, lang: str) -> date | None:
     """The day that a question names; None without one.
 
@@ -99,7 +132,7 @@ def asked_day(question: str, now: datetime, lang: str) -> date | None:
         lang: the visitor's language; the question may be in another.
     """
     for each in dict.fromkeys((lang.partition("-")[0], *sorted(spoken(question)))):
-        if (words := _words(each)) and (day := _asked(question, now.date(), words)):
+        if (words := day_words(each)) and (day := _asked(question, now.date(), words)):
             return day
     return None
 
@@ -108,8 +141,8 @@ def with_feasts_dates(question: str, today: date, lang: str) -> str:
     """The question with the date of a feast behind its name, since pages may have the date only."""
     tag = lang.partition("-")[0]
     for each in dict.fromkeys((tag, *sorted(spoken(question)))):
-        if words := _words(each):
-            for feast in _feasts(_folded(question), words):
+        if words := day_words(each):
+            for feast in _feasts(folded_text(question), words):
                 return f"{question} {format_skeleton('MMMMd', _next(feast, today), locale=each)}"
     return question
 
@@ -126,14 +159,23 @@ def matching_rows(rows: Sequence[str], day: date, lang: str) -> list[int]:
     return dated or [n for n, each in enumerate(said) if each.holds(day)]
 
 
+def says_closed(text: str, lang: str) -> bool:
+    """Whether a text says that something is closed, at some time."""
+    return words_or_english(lang).has("closed", folded_text(text))
+
+
+def closed_on(text: str, day: date, lang: str) -> bool:
+    """Whether a text says that something is closed on a date, or for now; a weekday alone is no date."""
+    words, folded = words_or_english(lang), folded_text(text)
+    return words.has("closed", folded) and (words.has("for-now", folded) or said_days(text, lang).on(day))
+
+
 def said_days(text: str, lang: str) -> NamedDays:
     """The days that a text names."""
-    words = _words(lang.partition("-")[0]) or _words("en")
-    assert words is not None
-    folded = _folded(text)
+    words, folded = words_or_english(lang), folded_text(text)
     months = _months(folded, words)
     dates = frozenset(_dates(folded, words))
-    weekdays = _weekdays(_dated(words).sub("", _accentless(text)), words)  # "Saturday, 9 January" is no other Saturday
+    weekdays = _weekdays(_dated(words).sub("", accentless(text)), words)  # "Saturday, 9 January" is no other Saturday
     if words.has("daily", folded):
         weekdays = (ALL - weekdays) if weekdays and words.has("except", folded) else ALL
     if words.has("weekend", folded):
@@ -141,11 +183,12 @@ def said_days(text: str, lang: str) -> NamedDays:
     if words.has("working", folded):
         weekdays |= WORKING
     nth = frozenset(_nth(folded, words)) if weekdays else frozenset()
-    return NamedDays(frozenset(weekdays), nth, months, dates, frozenset(_feasts(folded, words)))
+    spans = frozenset(_spans(folded, words))
+    return NamedDays(frozenset(weekdays), nth, months, dates, frozenset(_feasts(folded, words)), spans)
 
 
-def _asked(question: str, today: date, words: _Words) -> date | None:
-    folded = _folded(question)
+def _asked(question: str, today: date, words: DayWords) -> date | None:
+    folded = folded_text(question)
     for day, month, year in _dates(folded, words):
         with suppress(ValueError):  # there is no 31st of June
             that = date(year or today.year, month, day)
@@ -166,20 +209,20 @@ def _asked(question: str, today: date, words: _Words) -> date | None:
     return today if now else None
 
 
-def _small(folded: str, words: _Words) -> frozenset[int]:
+def _small(folded: str, words: DayWords) -> frozenset[int]:
     """Abbreviated weekdays in lower case."""
     return frozenset(words.small[word] for word in re.findall(r"\w+", folded) if word in words.small)
 
 
-def _weekdays(text: str, words: _Words) -> frozenset[int]:
+def _weekdays(text: str, words: DayWords) -> frozenset[int]:
     """The weekdays in a text, including those within ranges."""
-    folded = _folded(text)
+    folded = folded_text(text)
     names = sorted(words.weekdays, key=len, reverse=True)
-    places = [(m.start(), m.end(), words.weekdays[m.group()]) for m in _any(names, words.spaced).finditer(folded)]
+    places = [(m.start(), m.end(), words.weekdays[m.group()]) for m in any_name(names, words.spaced).finditer(folded)]
     # Abbreviations depend on case, and folding moves offsets: they are searched in the unfolded text.
     if words.short:
-        plain = _accentless(text)
-        shorts = _any(sorted(words.short, key=len, reverse=True), words.spaced)
+        plain = accentless(text)
+        shorts = any_name(sorted(words.short, key=len, reverse=True), words.spaced)
         if len(plain) == len(folded):
             every = sorted([*places, *((m.start(), m.end(), words.short[m.group()]) for m in shorts.finditer(plain))])
             starts = {start for start, _, _ in every}
@@ -211,7 +254,7 @@ def _stands_for_a_day(text: str, place: tuple[int, int, int], starts: set[int], 
     return after is not None and place[1] + after.end() in starts
 
 
-def _dated(words: _Words) -> re.Pattern[str]:
+def _dated(words: DayWords) -> re.Pattern[str]:
     """Weekdays that belong to a date right behind them."""
     return _dated_of(tuple(words.weekdays), tuple(words.months))
 
@@ -228,11 +271,11 @@ def _through_of(to: frozenset[str]) -> re.Pattern[str]:
     return re.compile(rf"\.?\s*(?:{_DASH}|{'|'.join(map(re.escape, sorted(to, key=len, reverse=True)))})\s*")
 
 
-def _through(words: _Words) -> re.Pattern[str]:
+def _through(words: DayWords) -> re.Pattern[str]:
     return _through_of(words.listed["to"])
 
 
-def _joined(words: _Words) -> re.Pattern[str]:
+def _joined(words: DayWords) -> re.Pattern[str]:
     return _joined_of(words.listed["to"])
 
 
@@ -242,9 +285,9 @@ def _joined_of(words: frozenset[str]) -> re.Pattern[str]:
     return re.compile(rf"\.?\s*(?:,|&|\+|{_AND}|{to})\s*")
 
 
-def _months(folded: str, words: _Words) -> frozenset[int]:
+def _months(folded: str, words: DayWords) -> frozenset[int]:
     """The months of ranges such as "May to September"."""
-    places = list(_any(sorted(words.months, key=len, reverse=True), words.spaced).finditer(folded))
+    places = list(any_name(sorted(words.months, key=len, reverse=True), words.spaced).finditer(folded))
     between: set[int] = set()
     for one, other in pairwise(places):
         gap = folded[one.end() : other.start()]
@@ -254,15 +297,83 @@ def _months(folded: str, words: _Words) -> frozenset[int]:
     return frozenset(between)
 
 
-def _dates(folded: str, words: _Words) -> Iterator[tuple[int, int, int | None]]:
-    """The dates in a text, with their year if it is written."""
+def _spans(folded: str, words: DayWords) -> Iterator[Span]:
+    """The spans between two dates; where something is closed, also longer and open ones, and whole months."""
+    closed = words.has("closed", folded)
+    places = sorted(_placed(folded, words))
+    inner: set[int] = set()  # places of dates that end a span
+    for (_, end, first), (start, _, last) in pairwise(places):
+        if _gap(words).fullmatch(folded[end:start]):
+            inner |= {end, start}
+            span = Span(first, last)
+            if closed or span.is_short():
+                yield span
+    if not closed:
+        return
+    for start, end, written in places:
+        if start not in inner and end not in inner:
+            if _before(words, "to").search(folded[:start][-_NEAR:]):
+                yield Span(None, written)
+            elif _before(words, "from").search(folded[:start][-_NEAR:]):
+                yield Span(written, None)
+    for named in any_name(sorted(words.months, key=len, reverse=True), words.spaced).finditer(folded):
+        if not any(start <= named.start() < end for start, end, _ in places):
+            year = re.match(r",?\s{0,3}(?:de )?(\d{4})(?!\d)", folded[named.end() :])
+            yield _month(words.months[named.group()], int(year[1]) if year else None)
+    if not places:
+        yield from (_month(month, None) for month in _months(folded, words))
+
+
+def _month(month: int, year: int | None) -> Span:
+    return Span((1, month, year), (monthrange(year or 2023, month)[1], month, year))
+
+
+def _placed(folded: str, words: DayWords) -> Iterator[tuple[int, int, WrittenDate]]:
+    """(start, end, date) of each date."""
     for match in _NUMERIC.finditer(folded):
-        day, month, year, iso_year, iso_month, iso_day = match.groups()
-        parts = (
-            (int(iso_day), int(iso_month), int(iso_year)) if iso_year else (int(day), int(month), year and int(year))
-        )
-        if 1 <= parts[0] <= 31 and 1 <= parts[1] <= 12:
-            yield parts[0], parts[1], parts[2] or None
+        if written := _numeric(match):
+            yield *match.span(), written
+    for pattern in _written(tuple(words.months), frozenset(words.listed["to"])):
+        for match in pattern.finditer(folded):
+            if 1 <= int(match["day"]) <= 31:
+                year = int(match["year"]) if match["year"] else None
+                yield *match.span(), (int(match["day"]), words.months[match["month"]], year)
+
+
+def _gap(words: DayWords) -> re.Pattern[str]:
+    """What stands between the two dates of a span: "bis zum", "to Friday, "."""
+    return _gap_of(words.listed["to"], tuple(words.weekdays))
+
+
+@cache
+def _gap_of(to: frozenset[str], weekdays: Sequence[str]) -> re.Pattern[str]:
+    through, names = ("|".join(map(re.escape, sorted(each, key=len, reverse=True))) for each in (to, weekdays))
+    return re.compile(rf"\.?,?\s{{0,3}}(?:{_DASH}|{through})\s{{0,3}}(?:(?:{_ARTICLE}|{names}),?\s{{1,3}}){{0,2}}")
+
+
+def _before(words: DayWords, name: Literal["to", "from"]) -> re.Pattern[str]:
+    """A word of the list right before a date, perhaps with an article or a weekday."""
+    return _before_of(words.listed[name], tuple(words.weekdays), words.spaced)
+
+
+@cache
+def _before_of(listed: frozenset[str], weekdays: Sequence[str], spaced: bool) -> re.Pattern[str]:
+    these, names = (
+        "|".join(map(re.escape, sorted(filter(None, each), key=len, reverse=True))) for each in (listed, weekdays)
+    )
+    bound = r"(?<!\w)" if spaced else ""
+    return re.compile(rf"{bound}(?:{these or '(?!)'})\s{{0,3}}(?:(?:{_ARTICLE}|{names}),?\s{{1,3}}){{0,2}}$")
+
+
+def _numeric(match: re.Match[str]) -> WrittenDate | None:
+    day, month, year, iso_year, iso_month, iso_day = match.groups()
+    parts = (int(iso_day), int(iso_month), int(iso_year)) if iso_year else (int(day), int(month), int(year or 0))
+    return (parts[0], parts[1], parts[2] or None) if 1 <= parts[0] <= 31 and 1 <= parts[1] <= 12 else None
+
+
+def _dates(folded: str, words: DayWords) -> Iterator[WrittenDate]:
+    """The dates in a text, with their year if it is written."""
+    yield from filter(None, map(_numeric, _NUMERIC.finditer(folded)))
     for pattern in _written(tuple(words.months), frozenset(words.listed["to"])):
         for match in pattern.finditer(folded):
             last, year = int(match["day"]), int(match["year"]) if match["year"] else None
@@ -272,11 +383,11 @@ def _dates(folded: str, words: _Words) -> Iterator[tuple[int, int, int | None]]:
                     yield day, words.months[match["month"]], year
 
 
-def _feasts(folded: str, words: _Words) -> Iterator[int]:
+def _feasts(folded: str, words: DayWords) -> Iterator[int]:
     """The feasts in a text."""
     if words.feasts:
         names = sorted(words.feasts, key=len, reverse=True)
-        yield from (words.feasts[match.group()] for match in _any(names, words.spaced).finditer(folded))
+        yield from (words.feasts[match.group()] for match in any_name(names, words.spaced).finditer(folded))
 
 
 def _feast(feast: int, year: int) -> date:
@@ -308,7 +419,7 @@ def _written(names: Sequence[str], to: frozenset[str]) -> tuple[re.Pattern[str],
     return re.compile(before + year), re.compile(after + year)
 
 
-def _nth(folded: str, words: _Words) -> Iterator[int]:
+def _nth(folded: str, words: DayWords) -> Iterator[int]:
     """The ordinals of weekdays in a month: "first Saturday"."""
     for match in _ordinals(tuple(words.ordinals), tuple(words.weekdays)).finditer(folded):
         yield words.ordinals[match[1]]
@@ -325,81 +436,3 @@ def _ordinals(ordinals: Sequence[str], weekdays: Sequence[str]) -> re.Pattern[st
 
 def _ends(text: str, word: str, spaced: bool) -> bool:
     return text.endswith(word) and (not spaced or text == word or text.endswith(f" {word}"))
-
-
-def _any(names: Sequence[str], spaced: bool) -> re.Pattern[str]:
-    return _any_of(tuple(names), spaced)
-
-
-@cache
-def _any_of(names: tuple[str, ...], spaced: bool) -> re.Pattern[str]:
-    either = "|".join(map(re.escape, names))
-    return re.compile(rf"(?<!\w)(?:{either})(?!\w)" if spaced else either)
-
-
-def _accentless(text: str) -> str:
-    plain = normalized("NFKD", text)
-    return unicodedata.normalize("NFC", re.sub("[\u0300-\u036f\u0591-\u05c7\u064b-\u065f]", "", plain)).replace(
-        "’", "'"
-    )
-
-
-def _folded(text: str) -> str:
-    return _accentless(text).lower()  # no casefold: it would move the places of what comes after an ß
-
-
-@cache
-def _words(lang: str) -> _Words | None:
-    """The words of a language; None if days.yaml does not have it."""
-    lists = sentences("days")
-    if lang not in lists["today"]:
-        return None
-    try:
-        locale = Locale.parse(lang)
-    except (ValueError, UnknownLocaleError):
-        return None
-    weekdays: dict[str, int] = {}
-    short: dict[str, int] = {}
-    for width in ("wide", "abbreviated", "short"):
-        for context in ("format", "stand-alone"):
-            for n, name in locale.days[context][width].items():
-                plain = _accentless(name).rstrip(".")
-                if width == "wide":
-                    weekdays[plain.lower()] = n
-                elif plain.lower() not in weekdays and len(plain) > 1 and lang not in ("ar", "he", "th"):
-                    short[plain] = n
-    for n, forms in enumerate(lists["weekdays"].get(lang, "").split(",")):
-        for form in map(_folded, forms.split()):
-            # Names as short as abbreviations count as such: "sat" and "sun" are words too.
-            if len(form) > 5 or lang in ("ar", "zh", "th", "pt"):
-                weekdays[form] = n
-            else:
-                short[form.capitalize()] = n
-    if lang in _UNSPACED:
-        weekdays |= {name: n for name, n in short.items() if len(name) > 1}
-        short = {}
-    months = {
-        _folded(name).rstrip("."): n
-        for context in ("format", "stand-alone")
-        for width in ("wide", "abbreviated")
-        for n, name in locale.months[context][width].items()
-        if len(name) > 2 or lang in _UNSPACED
-    }
-    ordinals = {
-        _folded(form): n if n < len(named) else LAST
-        for named in [lists["ordinal"].get(lang, "").split(",")]
-        for n, forms in enumerate(named, 1)
-        for form in forms.split()
-    }
-    feasts = {
-        _folded(form).strip(): n
-        for n, forms in enumerate(lists["feasts"].get(lang, "").split(","))
-        for form in forms.split("/")
-        if form.strip(" -")
-    }
-    names = ("today", "tomorrow", "after-tomorrow", "open", "when", "daily", "weekend", "working", "except", "to")
-    listed = {name: frozenset(_folded(word).strip() for word in lists[name][lang].split(",")) for name in names}
-    small = {
-        form: n for n, forms in enumerate(lists["abbreviations"].get(lang, "").split(",")) for form in forms.split()
-    }
-    return _Words(weekdays, short, small, months, ordinals, feasts, listed, lang not in _UNSPACED)

@@ -13,7 +13,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from pipelines.query.extractive.days import matching_rows
+from pipelines.query.extractive.days import closed_on, matching_rows
 from schemas.answer import Certainty, Citation, Token, WholeTable
 from schemas.query import Evidence, SourceTable
 from text.markdown import cells, plain, valid
@@ -119,18 +119,20 @@ def for_follow_up(evidence: Sequence[Evidence], answer: str) -> tuple[list[Evide
 def on_day(evidence: Sequence[Evidence], day: date, lang: str, there: Container[int]) -> tuple[list[Evidence], bool]:
     """(evidence with the units about a day first, whether there are some).
 
+    A unit that says that something is closed on the day comes before all others: opening hours are not true then.
+
     Args:
         lang: the pages' language.
         there: numbers of the best page's sources; only their units move forward.
     """
     rows = [plain(f"{each.header[:DATED]}\n{each.text[:DATED]}") for each in evidence]
     matching = set(matching_rows(rows, day, lang))
-    lifted = [
-        each.model_copy(update={"score": each.score + THAT_DAY}) if n in matching and each.n in there else each
-        for n, each in enumerate(evidence)
-    ]
+    closed = {n for n, row in enumerate(rows) if evidence[n].n in there and closed_on(row, day, lang)}
+    scores = [each.score + THAT_DAY * (n in matching and each.n in there) for n, each in enumerate(evidence)]
+    best = max(scores)
+    lifted = [each.model_copy(update={"score": best if n in closed else scores[n]}) for n, each in enumerate(evidence)]
     found = any(evidence[n].n in there for n in matching)
-    return sorted(lifted, key=lambda each: -each.score), found
+    return [lifted[n] for n in sorted(range(len(lifted)), key=lambda n: (-lifted[n].score, n not in closed))], found
 
 
 def chosen(evidence: Sequence[Evidence]) -> list[Evidence]:

@@ -17,12 +17,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.query.extractive.certainty import opening_words
+from pipelines.query.extractive.days import says_closed
 from pipelines.query.search.fuse import idf, known_share, standing
 from pipelines.query.search.ports import Background, ChunkKey, Hit, HitUnit, Reranker
 from schemas.compact import expand
@@ -39,6 +41,7 @@ TOP = 10  # best units from which the signals are computed
 REREAD = 24  # best units that a reranker reads
 KEPT = 24  # units of the evidence, besides all units of the lists and tables of ...
 LEADING = 4  # ... so many best units
+CLOSINGS = 8  # and units of the best page that say that something is closed: its opening hours depend on them
 APART = 1.0  # penalty for each chunk between a neighbour and its hit, in standard deviations of the fused score
 FAR = 2  # chunks from a hit
 LEAST = -1e9  # score of a chunk without units
@@ -220,10 +223,17 @@ class Findings:
         """The best units whose text is in a source, with the source's number."""
         sizes = Counter((each.hit.page_key, each.unit.block) for each in self.units)
         best = {(each.hit.page_key, each.unit.block) for each in self.units[:LEADING]}
+        rest = (
+            rank
+            for rank, each in enumerate(self.units[KEPT:], KEPT)
+            if each.hit.page_key == self.units[0].hit.page_key and says_closed(each.unit.text, each.hit.lang)
+        )
+        closings = frozenset(islice(rest, CLOSINGS))
         evidence = []
         for rank, each in enumerate(self.units):
             unit, block = each.unit, (each.hit.page_key, each.unit.block)
-            if unit.kind == "heading" or asks(unit.text) or (rank >= KEPT and block not in best):
+            left_out = rank >= KEPT and block not in best and rank not in closings
+            if unit.kind == "heading" or asks(unit.text) or left_out:
                 continue
             source = next((s for s in sources if s.url == each.hit.url and unit.text in s.text), None)
             if source is not None:

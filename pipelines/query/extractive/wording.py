@@ -2,6 +2,7 @@
 
 "Wo ist denn eigentlich die bib?" ─▶ without particles ─▶ "Wo ist die bib?"
 ─▶ no page has "bib", some page has "Bibliothek" ─▶ "Wo ist die bib? Bibliothek"
+"Wann hat das Bad auf?" ─▶ "Wann hat das Bad geöffnet?"
 "libary card" ─▶ no page and no dictionary has "libary", some page has "library" ─▶ "library card"
 """
 
@@ -31,6 +32,17 @@ def without_particles(question: str, lang: str) -> str:
         if question[start:end].casefold() in particles:
             text, behind = text + question[behind:start], end
     return " ".join((text + question[behind:]).split()) if behind else question
+
+
+def with_whole_verb(question: str) -> str:
+    """The question with a separable verb's last part as pages write the whole (prompts/separable-verbs.yaml)."""
+    spans = list(word_spans(question))
+    said = [question[start:end].lower() for start, end in spans]
+    for verbs, last, whole in _separable():
+        if said and said[-1] == last and not verbs.isdisjoint(said):
+            start, end = spans[-1]
+            return question[:start] + whole + question[end:]
+    return question
 
 
 def other_names(question: str, langs: Collection[str], known: Collection[str]) -> list[str]:
@@ -82,6 +94,12 @@ def is_known(name: str, langs: Iterable[str], known: Collection[str]) -> bool:
 @cache
 def _particles(lang: str) -> frozenset[str]:
     return frozenset(words(table("particles").get(lang, "")))
+
+
+@cache
+def _separable() -> list[tuple[frozenset[str], str, str]]:
+    listed = ((*verb.split(" ... "), whole) for verb, whole in table("separable-verbs").items())
+    return [(frozenset(verbs.split()), last, whole) for verbs, last, whole in listed]
 
 
 @cache

@@ -89,3 +89,10 @@ def test_a_price_is_told_of_what_is_named_alone_and_whole(question: str, kind: A
     assert certain(question, "en", unit, source(1, text, title="Wedding"), SURE) is told
     parts = unit.model_copy(update={"header": "| Place | Surcharge |"})
     assert not (kind == "row" and certain(question, "en", parts, source(1, text, title="Wedding"), SURE))
+
+
+def test_a_page_s_title_alone_names_no_price_in_a_sentence() -> None:
+    text = "Front crawl for adults runs over eight evenings and costs 88 euros."
+    unit = Evidence(n=1, start=0, text=text, kind="prose", headings=("Courses",), block=0, score=1)
+    assert not certain("How much is swimming for adults?", "en", unit, source(1, text, title="Swimming"), SURE)
+    assert certain("How much is front crawl for adults?", "en", unit, source(1, text, title="Swimming"), SURE)

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from pipelines.query.extractive.days import asked_day, matching_rows, said_days
+from pipelines.query.extractive.days import asked_day, closed_on, matching_rows, said_days
 
 WEDNESDAY = datetime(2026, 11, 25, 10, 40, tzinfo=UTC)
 MONDAY, SATURDAY, SUNDAY = date(2026, 11, 23), date(2026, 12, 5), date(2026, 11, 29)
@@ -175,3 +175,59 @@ def test_rows_that_name_a_feast_or_its_date_are_that_days() -> None:
     assert matching_rows(rows, date(2026, 12, 24), "en") == [1]
     assert matching_rows(rows, date(2027, 3, 26), "en") == [2]
     assert matching_rows(["Täglich 9–17", "Heiligabend und Silvester geschlossen"], date(2026, 12, 31), "de") == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "lang"),
+    [
+        ("Vom 30. November bis 4. Dezember 2026 bleibt das Haus wegen Umbau geschlossen.", "de"),
+        ("Vom 30.11. bis 04.12.2026 geschlossen", "de"),
+        ("Von Mittwoch, 30. November, bis Freitag, 4. Dezember 2026, geschlossen", "de"),
+        ("Vom 1. bis 4. Dezember 2026 geschlossen.", "de"),
+        ("Am 2. Dezember 2026 geschlossen.", "de"),
+        ("Im Dezember 2026 geschlossen.", "de"),
+        ("Bis 6. Dezember 2026 geschlossen.", "de"),
+        ("Ab 1. Dezember 2026 ist das Haus dauerhaft geschlossen.", "de"),
+        ("Ab dem 1. Dezember bleibt das Haus geschlossen.", "de"),
+        ("Vom 1. Oktober bis 30. April ist das Freibad geschlossen.", "de"),
+        ("Diese Woche geschlossen", "de"),
+        ("We are closed from 30 November to 4 December 2026.", "en"),
+        ("Closed November 30 – December 4, 2026", "en"),
+        ("Closed until 6 December.", "en"),
+        ("The youth club is closed until further notice.", "en"),
+        ("Closed from October to April", "en"),
+        ("Fermé du 30 novembre au 4 décembre", "fr"),
+        ("Cerrado del 30 de noviembre al 4 de diciembre de 2026", "es"),
+    ],
+)
+def test_something_is_closed_on_a_day(text: str, lang: str) -> None:
+    assert closed_on(text, date(2026, 12, 2), lang)
+
+
+@pytest.mark.parametrize(
+    ("text", "lang"),
+    [
+        ("Mittwochs geschlossen", "de"),  # a row of the hours says so by itself
+        ("Mittwoch 14–20 Uhr, vom 30. November bis 4. Dezember 2026 bis 22 Uhr", "de"),
+        ("Vom 30. November bis 4. Dezember 2025 geschlossen", "de"),
+        ("Im Dezember 2025 geschlossen", "de"),
+        ("Bis 30. November 2026 geschlossen", "de"),
+        ("Ab 3. Dezember 2026 geschlossen", "de"),
+        ("Vom 1. Mai bis 15. September geschlossen", "de"),
+        ("Closed in August", "en"),
+        ("Closed on public holidays", "en"),
+        ("Closed from May to September", "en"),
+        ("Closed until 31 June 2027", "en"),
+    ],
+)
+def test_nothing_is_closed_on_a_day(text: str, lang: str) -> None:
+    assert not closed_on(text, date(2026, 12, 2), lang)
+
+
+def test_a_span_across_the_year_s_end_names_its_days() -> None:
+    days = said_days("Weihnachtsferien vom 23. Dezember bis 6. Januar", "de")
+    assert [days.on(date(2027, 1, day)) for day in (3, 6, 7)] == [True, True, False]
+
+
+def test_how_long_prices_are_valid_names_no_day() -> None:
+    assert not said_days("Preise gültig vom 1. Januar bis 31. Dezember 2026", "de").on(date(2026, 12, 2))

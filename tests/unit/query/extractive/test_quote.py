@@ -92,6 +92,23 @@ def test_a_question_about_a_day_is_told_which_one_and_that_days_row_first() -> N
     assert "Sunday" not in text.partition("| Monday")[0]
 
 
+def test_a_closing_on_the_day_comes_before_its_hours_and_nothing_is_said() -> None:
+    question = hours(
+        "When is the pool open on Sunday?", (49, "| Sunday | 10–16 |", 9.0), (30, "| Monday | 9–18 |", 8.0)
+    )
+    assert quoted(question).certainty == "said"
+    for text in ("Closed from 27 November to 2 December.", "Closed until further notice."):
+        closed = Evidence(n=1, start=70, text=text, kind="prose", block=1, score=-3)
+        page = source(1, f"{HOURS}\n\n{text}", title="Pool")
+        shown = quoted(question.model_copy(update={"sources": (page,), "evidence": (*question.evidence, closed)}))
+        assert shown.certainty == "place"
+        assert text in shown.text
+        assert "10–16" in shown.text
+    other = Evidence(n=2, start=0, text="Closed until further notice.", kind="prose", block=0, score=-3)  # another page
+    kept = question.model_copy(update={"evidence": (*question.evidence, other)})
+    assert quoted(kept).certainty == "said"
+
+
 def test_no_day_is_written_where_nothing_is_about_it() -> None:
     text, _ = said(hours("Is the pool open today?", (49, "| Sunday | 10–16 |", 6.0)))
     assert "November" not in text

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from pipelines.query.extractive.confidence import PLACE, graded, sureness
-from pipelines.query.extractive.ranking import REREAD, Findings, apart, weigh
+from pipelines.query.extractive.ranking import KEPT, REREAD, Findings, apart, weigh
 from pipelines.query.search.ports import Background, Calibration, Hit, HitUnit, SurenessProfile
 from schemas.compact import compact
 from schemas.query import Source, Sure, SureOf
+from tests.asking import source as cited_source
 
 QUESTION = np.array([1.0, 0.0], np.float32)
 TERMS = [("pool", 3), ("open", 2)]
@@ -292,3 +293,17 @@ def test_units_are_told_apart_by_what_is_their_own_and_the_gate_by_cosines_as_th
     assert [each.cosine for each in own.nearest] == [each.cosine for each in plain.nearest]
     assert [findings.signals()["common"] for findings in (plain, own)] == [0, pytest.approx(CONE[0][0], abs=0.01)]
     assert own.preferring("b").signals()["common"] == own.signals()["common"]
+
+
+def test_what_closes_the_best_page_is_kept_among_many_units() -> None:
+    many = [unit(f"Sentence number {n}.", 0.9 - n / 1000, 40 * n) for n in range(KEPT + 5)]
+    closings = [unit("Closed in May.", 0.1, 4000, block=1), unit("Swim in June.", 0.1, 4040, block=2)]
+    best, other = hit("pool", 0, 0.5, *many, *closings), hit("lido", 0, 0.5, unit("Closed in March.", 0.1))
+    sources = [
+        cited_source(n, each.text, title="").model_copy(update={"url": each.url})
+        for n, each in enumerate((best, other), 1)
+    ]
+    kept = [each.text for each in found(best, other, question="Where is the water warm?").cited(sources)]
+    assert "Closed in May." in kept
+    assert "Swim in June." not in kept
+    assert "Closed in March." not in kept

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.query.extractive.wording import MOST, is_known, other_names, spelled, with_spelling, without_particles
+from pipelines.query.extractive.wording import (
+    MOST,
+    is_known,
+    other_names,
+    spelled,
+    with_spelling,
+    with_whole_verb,
+    without_particles,
+)
 from prompts.loader import table
 from text.language import stopwords
 from text.words import stems, words
@@ -90,3 +98,17 @@ def test_words_that_only_colour_a_question_are_not_searched(question: str, lang:
 def test_particles_are_words() -> None:
     for lang, particles in table("particles").items():
         assert len(words(particles)) == len(particles.split()), lang
+
+
+@pytest.mark.parametrize(
+    ("question", "searched"),
+    [
+        ("Wann hat das Rathaus auf?", "Wann hat das Rathaus geöffnet?"),
+        ("wann macht das bad zu", "wann macht das bad geschlossen"),
+        ("Worauf passt ihr auf?", "Worauf passt ihr auf?"),
+        ("auf", "auf"),
+        ("", ""),
+    ],
+)
+def test_a_separable_verb_is_searched_as_pages_write_it(question: str, searched: str) -> None:
+    assert with_whole_verb(question) == searched
