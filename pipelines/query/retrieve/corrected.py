@@ -117,7 +117,8 @@ class Corrector:
         """(likeness, correction) of all that answer a question, the nearest first, then the newest."""
         questions, matrix = await self._matrix(site, known, model)
         cosines = matrix @ centred(vector[None], model)[0]
-        best = {same.id: (1.0, same) for same in known.in_words.get(question.words, ())}
+        same = [each for each in known.in_words.get(question.words, ()) if speaks(each.correction, question.lang)]
+        best = {each.id: (1.0, each) for each in same}
         for place in np.argsort(-cosines, kind="stable")[:COMPARED]:
             (own, each), cosine = questions[place], float(cosines[place])
             if cosine < FLOOR:
@@ -160,14 +161,15 @@ class Corrector:
 
 
 def _in_the_same_words(known: CorrectionSet, asked: Rephrased) -> Sequence[StoredCorrection]:
-    """Corrections with exactly this question, the newest first.
+    """Corrections with exactly this question, for visitors of this language, the newest first.
 
     The visitor's own words count as well as a model's rewriting, if they need no conversation.
     """
     request, words = asked.request, [asked_words(asked.question)]
     if not request.history or stands_alone(request.question, signs(request.question)):
         words.append(asked_words(request.question))
-    return [one for each in dict.fromkeys(words) for one in known.in_words.get(each, ())]
+    found = (one for each in dict.fromkeys(words) for one in known.in_words.get(each, ()))
+    return [one for one in found if speaks(one.correction, request.lang)]
 
 
 async def _first(

@@ -22,7 +22,17 @@ def site_prompts(folder: Path | None) -> SitePrompts:
 
 def test_every_file_we_ship_is_known() -> None:
     tables = {"languages", "leaning", "stopwords", "follow-ups", "every-day", "negations", "numbers", "amounts"}
-    tables |= {"courtesies", "days", "particles", "parts", "structured-data", "other-names", "wants", "openings"}
+    tables |= {
+        "courtesies",
+        "days",
+        "particles",
+        "parts",
+        "structured-data",
+        "other-names",
+        "wants",
+        "openings",
+        "separable-verbs",
+    }
     assert {file.stem for file in HERE.glob("*.yaml")} - tables == {*PROMPTS, *SENTENCES}
 
 

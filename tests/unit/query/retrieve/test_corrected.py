@@ -203,6 +203,12 @@ async def test_a_text_for_all_languages_answers_a_question_in_another_one() -> N
     assert retrieved.corrected.text == "12 euros."
 
 
+async def test_a_text_is_for_visitors_of_its_language_even_in_the_same_words() -> None:
+    assert (await found(live(FIXED), CARD)).corrected is not None
+    assert (await found(live(FIXED), CARD, lang="de")).corrected is None
+    assert (await found(live(PINNED), CARD, lang="de")).corrected is not None
+
+
 async def test_a_page_is_shown_in_the_visitors_language_if_it_is_there() -> None:
     german = hit("library", "Ein Ausweis kostet 12 Euro.", "de")
     for pages, lang in (((*PAGES, german), "de"), (PAGES, "en")):
