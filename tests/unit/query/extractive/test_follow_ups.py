@@ -55,6 +55,9 @@ DOGS, POOL = "town:en:dogs", "town:en:pool"
         ("And on Sundays?", False),
         ("und für Kinder?", False),
         ("do I have to book it", False),
+        ("what documents do I need", False),
+        ("Welche Unterlagen brauche ich?", False),
+        ("Which documents do I need for a passport?", True),
     ],
 )
 def test_a_question_stands_alone_that_names_what_it_is_about(question: str, alone: bool) -> None:
