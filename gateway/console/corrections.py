@@ -131,7 +131,8 @@ async def _change(view: View, kind: CorrectionKind, id: str | None) -> Response:
         if form.get("sure") != "yes" or form.get("shown") != _mark(new):
             trial = await service.tried(view.site, new, groups, id)
             status = 422 if trial.refused else 200
-            return await _form_page(view, kind, form, status, trial=trial, mark=_mark(new), id=id)
+            seen = form.get("shown") == _mark(new)
+            return await _form_page(view, kind, form, status, trial=trial, mark=_mark(new), seen=seen, id=id)
         async with view.act("corrections.put", id or "") as act:
             made = await service.put(view.site, new, view.caller.name, groups, id)
             act.target = made.id
@@ -194,6 +195,7 @@ async def _form_page(
     wrong: Sequence[str] = (),
     trial: CorrectionTrial | None = None,
     mark: str = "",
+    seen: bool = False,
     id: str | None = None,
     found: CorrectionHistory | None = None,
 ) -> Response:
@@ -203,6 +205,7 @@ async def _form_page(
         wrong: problems with the fields.
         trial: the preview.
         mark: checksum of the previewed correction.
+        seen: the editor has seen this preview before, and has not confirmed it.
         id: the stored correction that the form changes; None for a new one.
         found: its history, before the editor has typed anything.
     """
@@ -218,6 +221,7 @@ async def _form_page(
         wrong=wrong,
         trial=trial,
         mark=mark,
+        seen=seen,
         id=found.id if found else id,
         found=found,
         newest=newest,

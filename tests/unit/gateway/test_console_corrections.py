@@ -91,8 +91,10 @@ async def test_a_logged_question_is_put_right_in_two_steps(editor: httpx.AsyncCl
 async def test_what_was_not_shown_is_not_kept(editor: httpx.AsyncClient, fakes: FakePorts) -> None:
     form = page_of(await editor.get(f"{NEW}refusal"))
     shown = page_of(await send(editor, form, questions="Can I sue the town?", text="Ask a lawyer."))
-    assert (await send(editor, shown, text="Ask two lawyers.")).status_code == 200
-    assert (await send(editor, shown, sure="")).status_code == 200
+    assert not said(shown, "[role=alert]")
+    assert not said(page_of(await send(editor, shown, text="Ask two lawyers.")), "[role=alert]")
+    unticked = said(page_of(await send(editor, shown, sure="")), "[role=alert]")
+    assert unticked == ["Nothing is saved yet. Tick the line above, then save."]
     assert fakes.texts.kept == {}
     assert (await send(editor, shown)).status_code == 303
 
