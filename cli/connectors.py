@@ -22,7 +22,7 @@ from connectors.cms.folder.source import FolderSource
 from connectors.cms.folder.watch import Watch
 from connectors.cms.reconcile import Reconciled, note, noted_reconcile, reconcile
 from connectors.cms.settings import FolderConnector, PushConnector, SitemapConnector
-from connectors.cms.sitemap.feeds import Subscription
+from connectors.cms.sitemap.websub import Subscription
 from connectors.cms.sources import configured, opened
 from connectors.cms.sync import AlreadyRunning, PageFailure, SyncOutcome, SyncProgress
 from pipelines.ingest.importing import settle

@@ -25,7 +25,7 @@ from starlette.background import BackgroundTask
 
 from connectors.cms.push import ID, SIGNATURE, TIMESTAMP, WINDOW, BadSignature, Delivery
 from connectors.cms.settings import SitemapConnector, webhook_secret
-from connectors.cms.sitemap.feeds import LONGEST_TOPIC, Subscription
+from connectors.cms.sitemap.websub import LONGEST_TOPIC, Subscription
 from connectors.cms.sources import MOST
 from gateway.content.bulk import BATCH_LINES, accept_lines, body_limit
 from gateway.content.changed import is_at, visit_in_turn

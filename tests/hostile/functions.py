@@ -24,8 +24,9 @@ from pydantic import SecretStr
 from connectors.cms import documents
 from connectors.cms.fetching import Fetched
 from connectors.cms.sitemap.discover import NotASitemap
-from connectors.cms.sitemap.feeds import Subscription, hub_of
+from connectors.cms.sitemap.feeds import hub_of
 from connectors.cms.sitemap.page import read_page
+from connectors.cms.sitemap.websub import Subscription
 from connectors.cms.wordpress.client import document
 from connectors.tools import openapi
 from connectors.tools.site_tools import text_of

@@ -19,8 +19,9 @@ from connectors.cms.fetching import SafeFetch
 from connectors.cms.frame import CmsSource, Listed
 from connectors.cms.ledger import WantedPage
 from connectors.cms.settings import SitemapConnector
-from connectors.cms.sitemap.feeds import FEED_LIMIT, LONGEST_TOPIC, RENEWAL, Subscription, hub_of
+from connectors.cms.sitemap.feeds import FEED_LIMIT, hub_of
 from connectors.cms.sitemap.source import SitemapSource
+from connectors.cms.sitemap.websub import LONGEST_TOPIC, RENEWAL, Subscription
 from connectors.cms.sync import Courier, SyncOutcome
 from pipelines.ingest.accept import Intake
 from pipelines.runtime.errors import Permanent, Retryable

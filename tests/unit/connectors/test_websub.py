@@ -9,7 +9,8 @@ import pytest
 from pydantic import SecretStr
 
 from connectors.cms.sitemap.discover import NotASitemap
-from connectors.cms.sitemap.feeds import Subscription, hub_of
+from connectors.cms.sitemap.feeds import hub_of
+from connectors.cms.sitemap.websub import Subscription
 
 FEED = "https://www.town.example/feed.xml"
 TOPIC = "https://www.town.example/feed?kind=news&lang=de"

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from connectors.cms.sitemap.feeds import Subscription
+from connectors.cms.sitemap.websub import Subscription
 from gateway.app import create_app
 from gateway.content import changed
 from schemas.changed import ChangedAddress
