@@ -132,6 +132,9 @@ async def test_an_operators_agent_reconciles_and_redrives(watched: Watched) -> N
 
         async def call(tool: str, **arguments: Any) -> Any:
             result = await client.call_tool(tool, arguments)
+            while "no_shard_available" in text_of(result):  # of an index that is being created
+                await asyncio.sleep(0.5)
+                result = await client.call_tool(tool, arguments)
             assert not result.is_error, text_of(result)
             return result.structured_content
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.engine
 STAFF = "key-of-the-staff"
 IN_FORCE = 15.0  # seconds; ten are promised, and this machine may be busy
 LEAVE = "How many days of leave do lifeguards get?"
-PURSE = "Where is my purse?"
+SATCHEL = "Where is my satchel?"
 
 
 @pytest.fixture(scope="module")
@@ -85,11 +85,11 @@ def test_a_fixed_answer_is_given_until_its_page_changes_and_again_when_it_is_kep
 
 
 def test_a_word_of_visitors_finds_the_page_that_has_another(instance: Instance, town: httpx.Client) -> None:
-    before: Any = ask(town, PURSE)
+    before: Any = ask(town, SATCHEL)
     assert "Canal Street" not in before["answer"]
-    pagewire(instance, "corrections", "word", instance.site, "purse", "lost property")
-    until(lambda: "Canal Street" in ask(town, PURSE)["answer"])
-    circle = ("corrections", "word", instance.site, "lost property", "purse")
+    pagewire(instance, "corrections", "word", instance.site, "satchel", "lost property")
+    until(lambda: "Canal Street" in ask(town, SATCHEL)["answer"])
+    circle = ("corrections", "word", instance.site, "lost property", "satchel")
     pagewire(instance, *circle, code=1)
 
 

@@ -53,7 +53,7 @@ def town(engine: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             PAGEWIRE_LLM_MODEL=MODEL,
             OPENAI_BASE_URL=server.url,
             OPENAI_API_KEY="none",
-            PAGEWIRE_LLM_TIMEOUT="2",
+            PAGEWIRE_LLM_TIMEOUT="5",  # a question may take three times as long
             PAGEWIRE_GATE="false",  # a site of two pages; this is about the model
         )
         chosen = dict(zip(STRATEGIES, instance.sites, strict=True))

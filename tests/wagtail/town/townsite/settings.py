@@ -69,6 +69,13 @@ DATABASES = {
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # fast
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 STATIC_URL = "/static/"
+# One for all processes, so that a test can clear what others have left in it.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.filebased.FileBasedCache",
+        "LOCATION": f"{DATABASES['default']['NAME']}.cache",
+    }
+}
 MEDIA_ROOT, MEDIA_URL = f"{DATABASES['default']['NAME']}.media", "/media/"
 WAGTAILDOCS_SERVE_METHOD = os.environ.get("TOWN_DOCUMENTS", "serve_view")
 USE_TZ = True
