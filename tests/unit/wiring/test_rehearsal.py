@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipelines.query.extractive import courtesy, days
+from pipelines.query.extractive import courtesy, day_words, days
 from pipelines.runtime.errors import Retryable
 from schemas.http import SearchKind
 from wiring import query as rehearsal
@@ -30,7 +30,7 @@ class FakeSearch:
 
 
 def test_words_that_were_rehearsed_are_there_with_the_first_question() -> None:
-    lists = (courtesy._phrases, days._words)
+    lists = (courtesy._phrases, day_words.day_words)
     for loaded in lists:
         loaded.cache_clear()
     rehearse_words(["en", "de"])
