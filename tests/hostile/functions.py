@@ -341,7 +341,7 @@ CALLS: Mapping[str, Call] = {
         f"<html><body>{text}".encode("utf-8", "replace"), VALUES["url"]
     ),
     "connectors.cms.sitemap.feeds.hub_of": _hub,
-    "connectors.cms.sitemap.feeds.Subscription.is_signed": lambda text: Subscription(
+    "connectors.cms.sitemap.websub.Subscription.is_signed": lambda text: Subscription(
         "town", "news", text, SecretStr("secret")
     ).is_signed(f"sha256={text}", text.encode("utf-8", "replace")),
     "connectors.cms.wordpress.client.document": _post,
@@ -465,9 +465,10 @@ LEFT_OUT: Mapping[str, str] = {
     "connectors.cms.package.pack": "a name of ours",
     "connectors.cms.push.sign": "made by ourselves",
     "connectors.cms.sitemap.others.is_cross_reference": "with read_page",
-    "connectors.cms.sitemap.feeds.Subscription.callback": "a topic of 2,000 characters at most",
-    "connectors.cms.sitemap.feeds.Subscription.request": "a topic of 2,000 characters at most",
+    "connectors.cms.sitemap.websub.Subscription.callback": "a topic of 2,000 characters at most",
+    "connectors.cms.sitemap.websub.Subscription.request": "a topic of 2,000 characters at most",
     "connectors.cms.sitemap.others.may_be": "with read_page",
+    "pipelines.query.extractive.day_words.DayWords.has": "with said_days",
     "pipelines.ingest.embedding_plan.embed_hash": "a hash",
     "connectors.tools.site_tools.python_tool": "names in an operator's settings",
     "gateway.openai.refusals.refused": "our own words",
