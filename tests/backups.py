@@ -10,7 +10,8 @@ from typing import Any
 
 from pipelines.operate.backup.backup import About, Stock, back_up
 from pipelines.operate.backup.folder import BackupFolder
-from pipelines.operate.backup.manifest import BackupDocument, Manifest, PartName, PutBack, change_of
+from pipelines.operate.backup.manifest import BackupDocument, Manifest, PartName, PutBack
+from pipelines.operate.backup.newest import change_of
 from pipelines.operate.backup.restore import Restored, Target, restore
 from pipelines.runtime.record import Headers, Lane, Record
 from schemas.ingest import ReceiptEvent

@@ -18,7 +18,7 @@ from schemas.topics import ANSWERS, OUTCOMES, VERDICTS
 from wiring.settings import Settings
 
 if TYPE_CHECKING:
-    from adapters.llm.registry import GuardedChat
+    from adapters.llm.guarded import GuardedChat
 
 TRY = 600.0  # seconds for a call of a model, which may be slow; waiting in line does not count
 
@@ -73,7 +73,7 @@ def judge_stage(settings: Settings, elastic: Elastic, again: float = AGAIN) -> S
 
 def _guarded(settings: Settings, name: str) -> GuardedChat:
     # The client takes a second to load, which is not needed without a judge.
+    from adapters.llm.guarded import GuardedChat
     from adapters.llm.openai_chat import OpenAIChat
-    from adapters.llm.registry import GuardedChat
 
     return GuardedChat(OpenAIChat.named(name, settings), name)

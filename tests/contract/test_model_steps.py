@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from adapters.llm.registry import FAILURES, ChatRegistry
+from adapters.llm.guarded import FAILURES
+from adapters.llm.registry import ChatRegistry
 from pipelines.query.live.site_prompts import SitePrompts
 from pipelines.query.model_calls import bounded, recorded
 from pipelines.query.ports import ModelDown, TokensSpent

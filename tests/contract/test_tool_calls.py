@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from adapters.llm.guarded import GuardedChat
 from adapters.llm.openai_chat import OpenAIChat
-from adapters.llm.registry import GuardedChat
 from adapters.llm.tool_calls import says_no_tools
 from pipelines.query.answer.pump import StrategyFailed, pumped
 from pipelines.query.answer.strategies.base import StrategyContext, Task

@@ -18,11 +18,11 @@ from pipelines.operate.backup.manifest import (
     BackupProgress,
     IndexFacts,
     Manifest,
-    Newest,
     PartName,
     document_line,
     record_line,
 )
+from pipelines.operate.backup.newest import Newest
 from pipelines.operate.off_loop import OffLoop, off_loop
 from pipelines.runtime.bus import LogScan
 from pipelines.runtime.errors import Retryable

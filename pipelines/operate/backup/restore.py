@@ -24,12 +24,11 @@ from pipelines.operate.backup.manifest import (
     BackupFile,
     BackupIndex,
     BackupProgress,
-    Newest,
     PartName,
-    change_of,
     document_of,
     record_of,
 )
+from pipelines.operate.backup.newest import Newest, change_of
 from pipelines.operate.off_loop import OffLoop, off_loop
 from pipelines.runtime.bus import Producer
 from pipelines.runtime.errors import WrongUse

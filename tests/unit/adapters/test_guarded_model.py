@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from adapters.llm.registry import GuardedChat
+from adapters.llm.guarded import GuardedChat
 from pipelines.query.ports import (
     ContentFiltered,
     Delta,

@@ -25,7 +25,8 @@ from pipelines.operate.backup.folder import (
     NoBackup,
     PartWriter,
 )
-from pipelines.operate.backup.manifest import CHANGES, BackupProgress, Newest, change_of, record_line, record_of
+from pipelines.operate.backup.manifest import CHANGES, BackupProgress, record_line, record_of
+from pipelines.operate.backup.newest import Newest, change_of
 from pipelines.operate.backup.restore import OtherSites, Restored, wanted
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Headers, Record
