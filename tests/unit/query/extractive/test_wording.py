@@ -104,7 +104,7 @@ def test_particles_are_words() -> None:
     ("question", "searched"),
     [
         ("Wann hat das Rathaus auf?", "Wann hat das Rathaus geöffnet?"),
-        ("wann macht das bad zu", "wann macht das bad geschlossen"),
+        ("wann macht das bad zu", "wann macht das bad geöffnet"),
         ("Worauf passt ihr auf?", "Worauf passt ihr auf?"),
         ("auf", "auf"),
         ("", ""),
