@@ -190,10 +190,11 @@ def _dated(part: Part, now: datetime, retrieved: Retrieved) -> Part:
 
 
 def _linked(closest: str, best: Evidence, retrieved: Retrieved) -> tuple[str, list[str]]:
-    """The lead-in with a link to the page, and the headings above the unit."""
-    [(title, url)] = candidates(source for source in retrieved.sources if source.n == best.n) or [("", "")]
+    """The lead-in with the page's title, linked if it has an address, and the headings above the unit."""
+    source = next(source for source in retrieved.sources if source.n == best.n)
+    [(title, url)] = candidates([source]) or [(escaped(source.title, linked=True), "")]
     path = [escaped(heading) for heading in best.headings if heading.casefold() != title.casefold()]
-    return f"{closest} [{title}](<{url}>)" if url else closest, path
+    return f"{closest} [{title}](<{url}>)" if url else f"{closest} {title}".rstrip(), path
 
 
 def _on_page(evidence: Sequence[Evidence], retrieved: Retrieved) -> frozenset[int]:

@@ -62,6 +62,12 @@ def test_what_answers_by_itself_is_said_and_all_else_shown_where_it_stands(
     assert quoted(question).certainty == ("said" if expected is SAID else "place")
 
 
+def test_a_page_without_an_address_is_named_without_a_link() -> None:
+    nowhere = TICKETS.model_copy(update={"url": ""})
+    question = found("page").model_copy(update={"sources": (POOL, nowhere)})
+    assert said(question)[0] == "On: Tickets \\[new\\]\n\n> A ticket costs 4 euros."
+
+
 def test_what_was_not_measured_is_shown_by_the_words_that_it_shares_with_the_question() -> None:
     sauna = source(3, "## Sauna\n\nIt opens at four.\n\n## Tickets\n\n- Day: 8 euros\n- Year: 90 euros", title="Sauna")
     question = found(evidence=(), text="What are the tickets for a year?").model_copy(update={"sources": (sauna, POOL)})
