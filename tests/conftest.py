@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_randomly
 from hypothesis import settings
 
 from tests.drupal.peer import given as drupal_given
@@ -29,6 +30,11 @@ WIDGET = Path(__file__).parents[1] / "widget"
 EXAMPLES = 100 if os.environ.get("CI") == "true" else 25
 settings.register_profile("unhurried", parent=settings(), deadline=None, max_examples=EXAMPLES)
 settings.load_profile("unhurried")
+
+
+# What unstructured brings asks to seed torch again before, in and after each test, which costs more than a short test does;
+# no test draws from it. Python's own random is still seeded for each.
+pytest_randomly.entrypoint_reseeds = []
 
 
 def _importable(*modules: str) -> bool:
