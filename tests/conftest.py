@@ -32,8 +32,8 @@ settings.register_profile("unhurried", parent=settings(), deadline=None, max_exa
 settings.load_profile("unhurried")
 
 
-# What unstructured brings asks to seed torch again before, in and after each test, which costs more than a short test does;
-# no test draws from it. Python's own random is still seeded for each.
+# A dependency of unstructured asks to seed torch again before, in and after each test, which doubles a short one.
+# No test draws from it. Python's own random is still seeded for each.
 pytest_randomly.entrypoint_reseeds = []
 
 

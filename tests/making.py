@@ -18,6 +18,11 @@ async def no_attachments(page: PageDocument) -> Attached:
     raise AssertionError("there are none")
 
 
+async def newest(change: ChangeRef) -> bool:
+    """No change is superseded."""
+    return False
+
+
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 DIMS = 4
 

@@ -15,6 +15,7 @@ from connectors.cms.fetching import SafeFetch
 from pipelines.ingest import handlers
 from pipelines.ingest.documents.attachments import PAGE_TIMEOUT, Attachments, Limits
 from pipelines.ingest.embed import Embedding
+from pipelines.ingest.heads import superseded
 from pipelines.operate.rebuild.build import OrderedPages, build_handler, failed_build
 from pipelines.operate.rebuild.catch_up import Report
 from pipelines.operate.rebuild.orders import WorkerOrders
@@ -58,10 +59,11 @@ def chunk_stage(settings: Settings, elastic: Elastic, attachments: Attachments, 
         live = await elastic.indexes.now(site)
         return live.cut if live else settings.chunker
 
+    read = partial(attachments.read, urgent=lane == "save")
     return Stage(
         name="chunk",
         lane=lane,
-        routes={CHANGES: handlers.chunk_handler(chunker_of, partial(attachments.read, urgent=lane == "save"))},
+        routes={CHANGES: handlers.chunk_handler(chunker_of, read, partial(superseded, elastic.pages))},
         try_timeout=CHUNK_TIMEOUT,
         on_dead=handlers.failed_receipt("chunk", handlers.change_in_log),
         teardown=attachments.aclose,

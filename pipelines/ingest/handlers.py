@@ -47,15 +47,18 @@ def now() -> datetime:
 
 
 def chunk_handler(
-    chunker_of: Callable[[str], Awaitable[Chunker]], read: Callable[[str, PageDocument], Awaitable[Attached]]
+    chunker_of: Callable[[str], Awaitable[Chunker]],
+    read: Callable[[str, PageDocument], Awaitable[Attached]],
+    superseded: Callable[[ChangeRef], Awaitable[bool]],
 ) -> Handler:
     """A change becomes chunks, cut as the site's live index wants them; `read` gives the text of a site's
-    attachments.
+    attachments, and `superseded` says whether the index shows a newer revision of the page.
 
     A page does not wait for its attachments. When their server does not answer, the page goes on without them at the
     first try, and is tried again for them; a try that gets them sends the page once more, with their text. What could
     not be read in the end makes the message a dead letter (`Unread`), although the page itself is searchable: no
-    receipt says `failed`, and a redrive reads the attachments again.
+    receipt says `failed`, and a redrive reads the attachments again. A superseded change has no dead letter: the newer
+    revision has its own.
     """
 
     async def handle(record: Record, sender: Sender) -> None:
@@ -74,7 +77,7 @@ def chunk_handler(
                 await sender.send(EMBEDDINGS, ahead_key(key), ahead, partition_key=key)
         if waiting:
             raise AttachmentsAway("; ".join(attached.failed))
-        if attached.failed:
+        if attached.failed and not await superseded(reference(change, record.partition, record.offset)):
             raise Unread("; ".join(attached.failed))
 
     return handle

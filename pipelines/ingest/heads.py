@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from pipelines.ingest.accept import newer
-from pipelines.ingest.ports import PageStore, PartPosition
+from pipelines.ingest.ports import KnownPages, PageStore, PartPosition
 from schemas.head import Head, Origin
 from schemas.ingest import ChunkCounts, PageEmbeddings
 from schemas.page import ChangeRef
@@ -19,6 +19,12 @@ def shows(head: Head | None, part: PageEmbeddings) -> bool:
     change, shown = part.change, head.change
     made, found = (part.digest, part.model, part.chunker), (head.digest, head.model, head.chunker)
     return (change.revision, change.op, *made) == (shown.revision, shown.op, *found)
+
+
+async def superseded(pages: KnownPages, change: ChangeRef) -> bool:
+    """Whether the live index has a newer revision of the change's page. Raises: Retryable."""
+    head = (await pages.heads(change.site, [change.page_key])).get(change.page_key)
+    return head is not None and newer(head.change, change)
 
 
 def wins(a: ChangeRef, b: ChangeRef) -> bool:

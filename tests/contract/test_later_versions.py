@@ -20,7 +20,7 @@ from schemas.page import PageDocument
 from schemas.topics import CHUNKS, TOPICS
 from tests.contract.messages import MESSAGES, STORED
 from tests.fakes.pages import FakePages, FakeSender
-from tests.making import NOON, change, no_attachments, parts_of
+from tests.making import NOON, change, newest, no_attachments, parts_of
 
 LATER = {"of_a_later_version": {"deep": [1, None]}}
 NAMED = ("counts", "timings_ms", "signals", "offsets", "left_out", "labels", "sparse")  # objects with data as names
@@ -75,7 +75,7 @@ async def test_a_page_of_a_later_version_is_worked_on_like_any_other() -> None:
 
     pages, sender = FakePages(), FakeSender()
     plain = SAVE.model_copy(update={"page": PageDocument(id="fees", lang="en", content="<p>Free.</p>")})
-    await handlers.chunk_handler(as_now, no_attachments)(record(later(plain)), sender)
+    await handlers.chunk_handler(as_now, no_attachments, newest)(record(later(plain)), sender)
     [cut] = sender.sent
     assert cut.topic == CHUNKS
     sender.sent.clear()

@@ -24,7 +24,7 @@ from schemas.page import ChangeRef, Op, PageChange, PageDocument, PageMeta, Page
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.pages import FakeIndex, FakePages, FakeSender
-from tests.making import NOON, change, no_attachments, parts_of
+from tests.making import NOON, change, newest, no_attachments, parts_of
 from text import html_tree
 from wiring.ingest import by_page
 
@@ -98,7 +98,7 @@ class NoLog:
 
 async def test_a_change_becomes_chunks_that_know_where_it_stands() -> None:
     sender = FakeSender()
-    await handlers.chunk_handler(as_now, no_attachments)(record(saved()), sender)
+    await handlers.chunk_handler(as_now, no_attachments, newest)(record(saved()), sender)
     sent, ahead = sender.sent
     assert (sent.topic, sent.key) == (CHUNKS, KEY)
     assert (ahead.topic, ahead.key, ahead.partition_key) == (EMBEDDINGS, f"{KEY}#ahead", KEY)
@@ -117,7 +117,7 @@ async def test_a_large_page_does_not_hold_up_others(monkeypatch: pytest.MonkeyPa
 
     whole = handlers.chunked
     monkeypatch.setattr(handlers, "chunked", chunked)
-    handle = handlers.chunk_handler(as_now, no_attachments)
+    handle = handlers.chunk_handler(as_now, no_attachments, newest)
     for content in ("<p>Free.</p>", "<p>Free.</p>" * 1_000):
         page = PageDocument(id="fees", lang="en", content=content)
         await handle(record(saved().model_copy(update={"page": page})), FakeSender())
@@ -126,7 +126,7 @@ async def test_a_large_page_does_not_hold_up_others(monkeypatch: pytest.MonkeyPa
 
 async def test_a_delete_becomes_chunks_without_any() -> None:
     sender = FakeSender()
-    await handlers.chunk_handler(as_now, no_attachments)(record(saved("delete")), sender)
+    await handlers.chunk_handler(as_now, no_attachments, newest)(record(saved("delete")), sender)
     sent, ahead = sender.sent
     assert isinstance(sent.message, PageChunks)
     assert (sent.message.change.op, sent.message.chunks, sent.message.meta) == ("delete", (), None)
@@ -273,7 +273,7 @@ async def test_a_message_under_the_key_of_another_page_is_none() -> None:
     stray = replace(record(saved()), key=b"town:en:other")
     sender = FakeSender()
     with pytest.raises(WireError, match="town:en:other"):
-        await handlers.chunk_handler(as_now, no_attachments)(stray, sender)
+        await handlers.chunk_handler(as_now, no_attachments, newest)(stray, sender)
     await handlers.failed_receipt("chunk", handlers.change_in_log)(stray, LETTER, sender)
     assert sender.sent == []
 
@@ -315,7 +315,7 @@ async def test_of_bytes_that_are_no_change_nobody_is_told(value: bytes) -> None:
 @pytest.mark.parametrize(
     "handle",
     [
-        handlers.chunk_handler(as_now, no_attachments),
+        handlers.chunk_handler(as_now, no_attachments, newest),
         handlers.embed_handler(Embedding(None, FakePages())),  # type: ignore[arg-type]
         handlers.index_handler(FakePages(), NoLog()),
     ],

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -30,14 +31,16 @@ from pipelines.ingest.documents.attachments import (
 )
 from pipelines.ingest.documents.kinds import Kind, Mislabelled, kind_of
 from pipelines.ingest.embedding_plan import plan
+from pipelines.ingest.heads import superseded
+from pipelines.ingest.index import index_part
 from pipelines.runtime.dead_letters import describe
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.record import Record
 from schemas.ingest import Chunk, Chunker, EmbeddedChunk, PageChunks
-from schemas.page import Attachment, AttachmentPlace, PageChange, PageDocument
+from schemas.page import Attachment, AttachmentPlace, ChangeRef, PageChange, PageDocument
 from tests import skipping_time
-from tests.fakes.pages import FakeSender
-from tests.making import NOON, no_attachments
+from tests.fakes.pages import FakePages, FakeSender
+from tests.making import NOON, change, newest, no_attachments, parts_of
 
 PDF = b"%PDF-1.4 "
 CHUNKER = Chunker(mode="content", size=100, overlap=0.2)
@@ -475,7 +478,7 @@ async def chunker(site: str) -> Chunker:
 
 async def test_a_page_without_attachments_is_the_same_bytes_as_ever() -> None:
     sender = FakeSender()
-    await handlers.chunk_handler(chunker, no_attachments)(record(changed()), sender)
+    await handlers.chunk_handler(chunker, no_attachments, newest)(record(changed()), sender)
     assert sender.sent[0].message.encode() == (
         b'{"v":1,"change":{"op":"upsert","site":"town","lang":"en","page_id":"fees","revision":5,'
         b'"accepted_at":"2026-05-04T12:00:00Z","partition":2,"offset":9},'
@@ -494,14 +497,17 @@ async def test_a_place_travels() -> None:
     assert Chunk.model_validate_json(chunk.model_dump_json()) == chunk
 
 
-async def handled(read: Attached, attempt: int = 1) -> tuple[list[PageChunks], Exception | None]:
+async def handled(
+    read: Attached, attempt: int = 1, is_superseded: Callable[[ChangeRef], Awaitable[bool]] = newest
+) -> tuple[list[PageChunks], Exception | None]:
     async def reads(site: str, page: PageDocument) -> Attached:
         assert site == "town"
         return read
 
     sender, error = FakeSender(), None
     try:
-        await handlers.chunk_handler(chunker, reads)(record(changed(Attachment(path="a")), attempt), sender)
+        handle = handlers.chunk_handler(chunker, reads, is_superseded)
+        await handle(record(changed(Attachment(path="a")), attempt), sender)
     except (Permanent, Retryable) as err:
         error = err
     messages = [sent.message for sent in sender.sent]
@@ -518,6 +524,16 @@ async def test_an_attachment_that_cannot_be_read_is_a_dead_letter_beside_a_searc
     await handlers.failed_receipt("chunk", handlers.change_in_log)(record(changed()), letter, sender)
     assert sender.sent == []
     assert (letter.code, letter.message) == ("unreadable-attachment", "a is not searchable: x")
+
+
+@pytest.mark.parametrize(("shown", "buried"), [(None, True), (4, True), (5, True), (6, False)])
+async def test_a_superseded_page_leaves_no_dead_letter_of_its_attachments(shown: int | None, buried: bool) -> None:
+    pages = FakePages()
+    if shown is not None:
+        await index_part(parts_of(change(shown))[0], pages, lambda: NOON, 0, 0)
+    [sent], error = await handled(Attached(failed=("x",)), is_superseded=partial(superseded, pages))
+    assert len(sent.chunks) == 2
+    assert isinstance(error, Unread) is buried
 
 
 async def test_a_page_does_not_wait_for_a_server_that_is_away() -> None:
