@@ -146,7 +146,7 @@ faults: setup
 mutants: setup
 	nice -n 19 $(BIN)/python -m tests.mutants $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
 
-# Format, lint, types, walls between rooms, docs.
+# Format, lint, types, walls between rooms, docs, and the tests of what is no product.
 check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -155,6 +155,7 @@ check: setup
 	$(BIN)/python -m docs.generate --check
 	$(BIN)/python -m docs.wording
 	$(BIN)/python -m docs.site
+	$(BIN)/python -m pytest tests/tooling -n $(WORKERS) -q -p no:schemathesis $(PYTEST)
 
 # What ruff mends by itself.
 fix: setup

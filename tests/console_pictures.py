@@ -1,6 +1,6 @@
 """Which picture of docs/pictures shows which screen of the console.
 
-A new screen has to be added here (tests/unit/docs/test_pictures.py says so), and to what takes the pictures
+A new screen has to be added here (tests/tooling/docs/test_pictures.py says so), and to what takes the pictures
 (tests/browser/test_pictures.py): a person who reads about it wants to see it.
 """
 

@@ -1,4 +1,4 @@
-"""A judge held against people, by hand. With judges of known error: tests/unit/bench/test_judge_errors.py."""
+"""A judge held against people, by hand. With judges of known error: tests/tooling/bench/test_judge_errors.py."""
 
 from __future__ import annotations
 
