@@ -144,7 +144,9 @@ def rephrase_stage(
             await chat.aclose()
 
     handler = rephrase_handler(settings, common.site_prompts, rewriter, tuning, common.privacy)
-    return common.stage("rephrase", REQUESTS, handler, Question, setup=setup, teardown=teardown)
+    # A rewrite gives up by itself, long before the question's deadline; a cancelled one asks the model again.
+    limit = settings.question_timeout + LAST_WORDS
+    return common.stage("rephrase", REQUESTS, handler, Question, try_timeout=limit, setup=setup, teardown=teardown)
 
 
 def retrieve_stage(settings: Settings, elastic: Elastic, models: Models, switch: ChatSwitches) -> Stage:

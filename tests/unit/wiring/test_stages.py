@@ -151,3 +151,12 @@ async def test_a_reranker_that_judges_is_there_before_the_first_answer(ran: list
 )
 def test_only_the_judge_in_use_is_made(judge: JudgeName, model: str | None, used: set[JudgeName]) -> None:
     assert judging(SETTINGS.model_copy(update={"judge": judge, "llm_model": model})) == used
+
+
+async def test_a_slow_model_may_rewrite_a_question_until_half_of_its_time_is_over(ran: list[Stage]) -> None:
+    """A try that ended before would ask the model again, and again end before."""
+    settings = SETTINGS.model_copy(update={"llm_model": "slow", "llm_timeout": 600.0})
+    await work(["rephrase"], settings, lambda: None)
+    [stage] = ran
+    assert stage.try_timeout is not None
+    assert stage.try_timeout > settings.question_timeout / 2
