@@ -19,7 +19,7 @@ TOPICS = ("changes", "chunks", "embeddings")
 Partition = optional(description="... and the partition.")
 
 
-class Origin(Wire):
+class LogPositions(Wire):
     """The offsets of a change and its products in their topics; 0: unknown."""
 
     changes: int = Field(default=0, ge=0, description="Offset in cms.changes.")
@@ -30,14 +30,14 @@ class Origin(Wire):
     chunks_in: int | None = Partition
     embeddings_in: int | None = Partition
 
-    def latest(self, other: Origin) -> Origin:
+    def latest(self, other: LogPositions) -> LogPositions:
         """The later position of each topic; only for positions in the same partitions (see `in_partitions_of`)."""
         later = (self if getattr(self, topic) >= getattr(other, topic) else other for topic in TOPICS)
-        return Origin(
+        return LogPositions(
             **{name: value for topic, one in zip(TOPICS, later, strict=True) for name, value in one._in(topic)}
         )
 
-    def in_partitions_of(self, other: Origin, *, for_sure: bool = False) -> Origin:
+    def in_partitions_of(self, other: LogPositions, *, for_sure: bool = False) -> LogPositions:
         """The positions in the same partitions as the other's: offsets of different partitions cannot be compared.
 
         If a partition is unknown (an older note, or the other's products are still to come), products are assumed in
@@ -50,17 +50,17 @@ class Origin(Wire):
             unknown = None in (mine, theirs)
             if (same and not (for_sure and mine is None)) if unknown else mine == theirs:
                 kept |= self._in(topic)
-        return Origin.model_validate(kept)
+        return LogPositions.model_validate(kept)
 
     def _in(self, topic: str) -> Iterator[tuple[str, int | None]]:
         return ((name, getattr(self, name)) for name in (topic, f"{topic}_in"))
 
-    def covers(self, other: Origin) -> bool:
+    def covers(self, other: LogPositions) -> bool:
         """Whether no position of the other is behind this one's in any topic."""
         return self.latest(other) == self
 
 
-class Narrowed(Wire):
+class PendingGroups(Wire):
     """The groups of an accepted change that is not embedded yet: until then an older change must not show to more."""
 
     revision: Revision
@@ -78,14 +78,17 @@ class Head(Wire):
     chunker: str = ""
     cost: ChunkCounts = ChunkCounts()
     # Compaction keeps the last record of a key, so no product of an older change may be behind those of this one.
-    origin: Origin = Field(default=Origin(), description="Offsets of this change and its products; of its first part.")
+    origin: LogPositions = Field(
+        default=LogPositions(), description="Offsets of this change and its products; of its first part."
+    )
     last_part: int = Field(
         default=0,
         ge=0,
         description="Offset of its last part in ingest.embeddings, or of what could harm only a newer change.",
     )
-    losers: Origin = Field(
-        default=Origin(), description="The latest offsets of older changes and earlier copies that lost to this one."
+    losers: LogPositions = Field(
+        default=LogPositions(),
+        description="The latest offsets of older changes and earlier copies that lost to this one.",
     )
     settled_at: AwareDatetime = Field(description="When the index showed it.")
     digest: str = optional("", description="As in ingest.embeddings.")
@@ -95,15 +98,15 @@ class Head(Wire):
         False,
         description="Applied before its products came to ingest.embeddings; `deleted` with an upsert: not shown yet.",
     )
-    narrowed: Narrowed | None = optional()
+    narrowed: PendingGroups | None = optional()
     token: Token | None = Field(default=None, exclude=True, description="Which write of the record this was read from.")
 
     @property
-    def end(self) -> Origin:
+    def end(self) -> LogPositions:
         """The last offsets of this change and its products."""
         return self.origin.model_copy(update={"embeddings": self.last_part, "changes_in": self.change.partition})
 
-    def behind(self, newer: Origin, *, for_sure: bool = False) -> Origin:
+    def behind(self, newer: LogPositions, *, for_sure: bool = False) -> LogPositions:
         """The latest positions of this change and its losers, in the same partitions as a newer change."""
         return self.losers.latest(self.end).in_partitions_of(newer, for_sure=for_sure)
 

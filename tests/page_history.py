@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, Literal
 
 from pipelines.ingest.accept import newer
-from pipelines.ingest.ahead import ahead_of
+from pipelines.ingest.early_changes import early_part
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.embedding_plan import PlannedChunk
 from pipelines.ingest.handlers import embed_handler, index_handler
@@ -24,7 +24,7 @@ from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import LANES, Lane, Record
 from pipelines.runtime.stage import Handler, Sender
 from schemas.base import Message
-from schemas.head import Head, Origin
+from schemas.head import Head, LogPositions
 from schemas.ingest import ChunkVectors, PageChunks, PageEmbeddings, ReceiptEvent
 from schemas.keys import ahead_key
 from schemas.page import ChangeRef, Op, PageChange
@@ -239,7 +239,7 @@ class Promotion:
         while True:
             try:
                 for part in await self._embedding.embed_with(self._target.make.model, page):
-                    await apply_part(part, self._target, now, Origin(changes=self._at, changes_in=0))
+                    await apply_part(part, self._target, now, LogPositions(changes=self._at, changes_in=0))
                 return
             except Retryable:
                 await turn()
@@ -270,7 +270,7 @@ class World:
             chunker = (await view.now()).make.chunker
             page = cut(record.value or b"", chunker, record.offset)
             await sender.send(CHUNKS, KEY, page)
-            if ahead := ahead_of(page):
+            if ahead := early_part(page):
                 await sender.send(EMBEDDINGS, ahead_key(KEY), ahead, partition_key=KEY)
 
         return handle

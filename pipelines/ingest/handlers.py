@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from pipelines.ingest.accept import reference
-from pipelines.ingest.ahead import ahead_of
 from pipelines.ingest.chunk import chunk_page
 from pipelines.ingest.documents.attachments import NOTHING, Attached, AttachmentsAway, Unread
 from pipelines.ingest.documents.convert import convert
+from pipelines.ingest.early_changes import early_part
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.index import index_part
 from pipelines.ingest.ports import IndexReplaced, Sites
@@ -72,7 +72,7 @@ def chunk_handler(
             else:
                 page = await asyncio.to_thread(chunked, change, chunker, record.partition, record.offset, attached)
             await sender.send(CHUNKS, change.page_key, page)
-            if ahead := ahead_of(page):
+            if ahead := early_part(page):
                 key = change.page_key
                 await sender.send(EMBEDDINGS, ahead_key(key), ahead, partition_key=key)
         if waiting:

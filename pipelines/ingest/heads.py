@@ -7,7 +7,7 @@ from datetime import datetime
 
 from pipelines.ingest.accept import newer
 from pipelines.ingest.ports import KnownPages, PageStore, PartPosition
-from schemas.head import Head, Origin
+from schemas.head import Head, LogPositions
 from schemas.ingest import ChunkCounts, PageEmbeddings
 from schemas.page import ChangeRef
 
@@ -32,7 +32,7 @@ def wins(a: ChangeRef, b: ChangeRef) -> bool:
     return newer(a, b) or (not newer(b, a) and a.partition == b.partition and a.offset > b.offset)
 
 
-def having_met(winner: Head, loser: Origin) -> Head:
+def having_met(winner: Head, loser: LogPositions) -> Head:
     """The head, which remembers where the loser stands."""
     return winner.model_copy(update={"losers": winner.losers.latest(loser.in_partitions_of(winner.origin))})
 
@@ -40,7 +40,7 @@ def having_met(winner: Head, loser: Origin) -> Head:
 def head_of(
     part: PageEmbeddings,
     store: PageStore,
-    at: Origin,
+    at: LogPositions,
     places: Mapping[int, PartPosition],
     before: Head | None,
     removed: int,
@@ -58,7 +58,7 @@ def head_of(
     told = before is not None and before.ahead and (before.state == "live" or change.op == "delete")
     if before is not None and told and before.change == change:
         cost, settled_at = before.cost, before.settled_at
-    losers = Origin()
+    losers = LogPositions()
     if before is not None and wins(change, before.change):
         # Nothing of an earlier copy may stand behind this one, either. The partition of losers that an earlier version
         # met is unknown. For them one copy has been sent: this one.
@@ -73,7 +73,7 @@ def head_of(
     if (unplaced or len(copies) > 1) and end.embeddings:
         # What the index before this one had met, or the rest of the other copies, may stand behind it. A copy that is
         # sent now will stand behind it all.
-        losers = losers.latest(Origin(embeddings=end.embeddings + 1, embeddings_in=at.embeddings_in))
+        losers = losers.latest(LogPositions(embeddings=end.embeddings + 1, embeddings_in=at.embeddings_in))
     return Head(
         change=part.change,
         state="deleted" if part.change.op == "delete" else "live",
@@ -96,5 +96,5 @@ def head_of(
     )
 
 
-def place_of(origin: Origin) -> PartPosition:
+def place_of(origin: LogPositions) -> PartPosition:
     return PartPosition(origin.embeddings, origin.embeddings_in, (origin.changes_in or 0, origin.changes))

@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pipelines.ingest.accept import newer
-from pipelines.ingest.ahead import narrowed, regroup
+from pipelines.ingest.early_changes import regroup, with_pending_groups
 from pipelines.ingest.heads import having_met, head_of, place_of, shows, wins
 from pipelines.ingest.ports import ChunkAddress, HeadConflict, IndexReplaced, PageStore, Sites, Store
-from schemas.head import Head, Origin
+from schemas.head import Head, LogPositions
 from schemas.ingest import PageEmbeddings, ReceiptEvent
 from schemas.page import FIELDS, ChangeRef, FieldName
 
@@ -68,7 +68,7 @@ async def index_part(
         store, embeddings_offset, embeddings_in = there, 0, None
     else:
         store = await sites.live(site, embedder=part.embedder, model=part.model, dims=part.dims, chunker=part.chunker)
-    origin = Origin(
+    origin = LogPositions(
         changes=part.change.offset,
         chunks=part.chunks_offset,
         embeddings=embeddings_offset,
@@ -87,7 +87,7 @@ async def index_part(
 
 
 async def apply_part(
-    part: PageEmbeddings, store: PageStore, now: Callable[[], datetime], origin: Origin
+    part: PageEmbeddings, store: PageStore, now: Callable[[], datetime], origin: LogPositions
 ) -> IndexOutcome:
     """Apply one part of a change, which stands at `origin`, to an index.
 
@@ -105,7 +105,7 @@ async def _apply(
     before: Head | None,
     store: PageStore,
     now: Callable[[], datetime],
-    origin: Origin,
+    origin: LogPositions,
 ) -> IndexOutcome:
     """One try, by what the head was when it was read.
 
@@ -144,11 +144,11 @@ async def _apply(
         outcome = await _incomplete(part, before, store, origin, now)
         # Another index may be live when the next part comes, one that knows nothing of the losers.
         return IndexOutcome(outcome.receipt, again=change) if head.needs_requeue else outcome
-    part, whole = narrowed(part, before), True
+    part, whole = with_pending_groups(part, before), True
     if gone or part.parts > 1:
         # Before the head: once it stands, nothing is left to be done again.
         for number in range(part.parts):
-            piece = part if number == part.part else narrowed(await store.take(part, number), before)
+            piece = part if number == part.part else with_pending_groups(await store.take(part, number), before)
             whole &= await store.write(piece, None)
         await store.remove(change, gone)
         part = part.model_copy(update={"chunks": ()})
@@ -173,7 +173,7 @@ async def _apply(
 
 
 async def _incomplete(
-    part: PageEmbeddings, before: Head | None, store: PageStore, origin: Origin, now: Callable[[], datetime]
+    part: PageEmbeddings, before: Head | None, store: PageStore, origin: LogPositions, now: Callable[[], datetime]
 ) -> IndexOutcome:
     """Other parts of the page are missing: this one is put aside, and what visitors see stays as it is."""
     if before is None or not shows(before, part):
@@ -195,13 +195,13 @@ async def _incomplete(
     return _already_shown(part, before, now)
 
 
-async def _apply_tombstone(part: PageEmbeddings, store: PageStore, origin: Origin) -> IndexOutcome:
+async def _apply_tombstone(part: PageEmbeddings, store: PageStore, origin: LogPositions) -> IndexOutcome:
     """Apply a tombstone: an empty part that overwrites, in the topic, one that the page's revision lacks.
 
     Where the change that the index shows does have a part of this number, the tombstone may stand behind it in the
     topic and outlive it there: then that change is sent again, as for a loser.
     """
-    key, at = part.change.page_key, Origin(embeddings=origin.embeddings, embeddings_in=origin.embeddings_in)
+    key, at = part.change.page_key, LogPositions(embeddings=origin.embeddings, embeddings_in=origin.embeddings_in)
     while shown := (await store.heads([key])).get(key):
         if newer(part.change, shown.change):
             break
@@ -213,7 +213,7 @@ async def _apply_tombstone(part: PageEmbeddings, store: PageStore, origin: Origi
     return IndexOutcome()
 
 
-async def _extend(part: PageEmbeddings, shown: Head, store: PageStore, at: Origin) -> None:
+async def _extend(part: PageEmbeddings, shown: Head, store: PageStore, at: LogPositions) -> None:
     """Remember a record so far back in the topic: it harms nothing that is shown, but could harm a newer change.
 
     Raises: HeadConflict, Retryable, Permanent.
@@ -223,7 +223,7 @@ async def _extend(part: PageEmbeddings, shown: Head, store: PageStore, at: Origi
         await store.write(part.model_copy(update={"chunks": ()}), shown.model_copy(update={"last_part": end}))
 
 
-async def _note_place(part: PageEmbeddings, shown: Head, store: PageStore, at: Origin) -> IndexOutcome:
+async def _note_place(part: PageEmbeddings, shown: Head, store: PageStore, at: LogPositions) -> IndexOutcome:
     """Remember where something of no effect stands. Raises: HeadConflict, Retryable, Permanent."""
     head = having_met(shown, at)
     if head != shown:
@@ -232,7 +232,7 @@ async def _note_place(part: PageEmbeddings, shown: Head, store: PageStore, at: O
 
 
 async def _superseded(
-    part: PageEmbeddings, origin: Origin, winner: Head, store: PageStore, now: Callable[[], datetime]
+    part: PageEmbeddings, origin: LogPositions, winner: Head, store: PageStore, now: Callable[[], datetime]
 ) -> IndexOutcome:
     """A newer change was there first: this one's chunks go, and where it stands behind the winner in a topic, the
     winner is sent again.
@@ -250,7 +250,7 @@ async def _superseded(
 
 
 async def _remake(
-    part: PageEmbeddings, before: Head | None, store: PageStore, now: Callable[[], datetime], origin: Origin
+    part: PageEmbeddings, before: Head | None, store: PageStore, now: Callable[[], datetime], origin: LogPositions
 ) -> IndexOutcome:
     """Cut or embedded for another index, which was live a moment ago: made again for this one. Of several parts each
     says so: some may have come to the index before.

@@ -32,7 +32,7 @@ from schemas.base import Message, Wire
 from schemas.compact import compact
 from schemas.conversation import CitedSource, Conversation, ConversationSummary, Feedback, StoredTurn
 from schemas.example import ExampleSource, WorkedExample
-from schemas.head import Head, Narrowed, Origin
+from schemas.head import Head, LogPositions, PendingGroups
 from schemas.ingest import (
     Chunk,
     ChunkCounts,
@@ -626,19 +626,19 @@ STORED: dict[str, Wire] = {
         cost=ChunkCounts(total=2, embedded=1, reused=1, removed=1),
         reading=_READING,
         labels={"kind": ("form",)},
-        origin=Origin(changes=3, chunks=4, embeddings=5, changes_in=0, chunks_in=1, embeddings_in=2),
+        origin=LogPositions(changes=3, chunks=4, embeddings=5, changes_in=0, chunks_in=1, embeddings_in=2),
         last_part=6,
-        losers=Origin(changes=1, chunks=1, embeddings=1),
+        losers=LogPositions(changes=1, chunks=1, embeddings=1),
         settled_at=NOON,
         digest="0123.4567",
     ),
     "head of what goes ahead": Head(
         change=_DELETED,
         state="deleted",
-        origin=Origin(changes=7),
+        origin=LogPositions(changes=7),
         settled_at=NOON,
         ahead=True,
-        narrowed=Narrowed(revision=6, groups=("staff",)),
+        narrowed=PendingGroups(revision=6, groups=("staff",)),
     ),
     "receipt as stored": ReceiptEvent(change=change(5, offset=3), state="searchable", at=NOON),
     "conversation": Conversation(

@@ -39,13 +39,13 @@ from pipelines.ingest.chunk import chunk_page
 from pipelines.ingest.documents import convert, facts
 from pipelines.ingest.documents.structured_data import structured_data_in
 from pipelines.ingest.embedding_plan import plan_units, sense
+from pipelines.query.answer.citation_filter import CitationFilter
 from pipelines.query.answer.cite import CitationParser
 from pipelines.query.answer.entities import CodeSpans, EntityReader
 from pipelines.query.answer.grounding import Grounds
 from pipelines.query.answer.links import LinkFilter
 from pipelines.query.answer.marks import Unmarked
 from pipelines.query.answer.prompt import chat
-from pipelines.query.answer.sift import Sifter
 from pipelines.query.answer.strategies import turns
 from pipelines.query.answer.tools.given import unsaid
 from pipelines.query.answer.tools.registry import BadCall, Tool, ToolFailed
@@ -245,8 +245,8 @@ def _doubted(text: str) -> object:
 
 
 def _sifted(text: str) -> object:
-    sifter = Sifter(SOURCES, Grounds(SOURCES, text, "en").doubt, "en")
-    return [*(sifter.feed(text[at : at + 20]) for at in range(0, len(text), 20)), sifter.finish()]
+    filter = CitationFilter(SOURCES, Grounds(SOURCES, text, "en").doubt, "en")
+    return [*(filter.feed(text[at : at + 20]) for at in range(0, len(text), 20)), filter.finish()]
 
 
 def _unmarked(text: str) -> str:
@@ -384,7 +384,7 @@ CALLS: Mapping[str, Call] = {
         _evidence(text), VALUES["day"], "de", frozenset((1,))
     ),
     "pipelines.query.extractive.quotation.unread": lambda text: quotation.unread(_evidence(text), text),
-    "pipelines.query.answer.sift.Sifter.feed": _sifted,
+    "pipelines.query.answer.citation_filter.CitationFilter.feed": _sifted,
     "pipelines.query.answer.marks.Unmarked.feed": _unmarked,
     "pipelines.query.answer.tools.given.unsaid": lambda text: unsaid(
         {"n": [1, text], text[:100]: 7},
@@ -455,7 +455,7 @@ UNHURRIED = frozenset(
         "pipelines.ingest.documents.facts.facts_of",
         "pipelines.query.answer.claims.passage",
         "pipelines.query.answer.grounding.Grounds.doubt",
-        "pipelines.query.answer.sift.Sifter.feed",
+        "pipelines.query.answer.citation_filter.CitationFilter.feed",
         "pipelines.query.masks.Masks.kept",
         "text.masking.published",
     )

@@ -24,7 +24,7 @@ from pipelines.runtime.bus import LogReader
 from pipelines.runtime.embedder import Embedder, Embedders
 from pipelines.runtime.errors import Permanent, SettingsError, WrongUse
 from pipelines.runtime.indexes import IndexInfo
-from schemas.head import Head, Origin
+from schemas.head import Head, LogPositions
 from schemas.ingest import Chunker, PageChunks, PageEmbeddings
 from schemas.page import ChangeRef, PageChange, PageDocument
 
@@ -82,7 +82,7 @@ class BatchedPageStore:
 
 log = structlog.get_logger(__name__)
 
-NOWHERE = Origin()
+NOWHERE = LogPositions()
 ReadAttachments = Callable[[str, PageDocument], Awaitable[Attached]]
 
 
@@ -94,7 +94,7 @@ class SourceMessage:
     whole: PageChange | None = None
     page: PageChunks | None = None
     part: PageEmbeddings | None = None
-    origin: Origin = NOWHERE
+    origin: LogPositions = NOWHERE
 
 
 @dataclass(frozen=True)
@@ -226,6 +226,6 @@ class PageBuilder:
         return attached
 
 
-def origin_of(change: ChangeRef, **products: int | None) -> Origin:
+def origin_of(change: ChangeRef, **products: int | None) -> LogPositions:
     """The offsets of a change in the log, and of its products in their topics."""
-    return Origin.model_validate({"changes": change.offset, "changes_in": change.partition, **products})
+    return LogPositions.model_validate({"changes": change.offset, "changes_in": change.partition, **products})

@@ -20,10 +20,10 @@ from time import perf_counter
 from typing import ClassVar, Protocol
 
 from pipelines.query.answer import prompt as answer
+from pipelines.query.answer.citation_filter import CitationFilter
 from pipelines.query.answer.grounding import Grounds
 from pipelines.query.answer.judging import Judge, Refuted
 from pipelines.query.answer.marks import Unmarked
-from pipelines.query.answer.sift import Sifter
 from pipelines.query.answer.tools.pages import Finder
 from pipelines.query.answer.tools.registry import SiteTools, no_tools
 from pipelines.query.live.site_prompts import SitePrompts
@@ -333,13 +333,13 @@ async def cited(
     """
     checked = grounds.doubt if grounds and sources and task.check != "off" else None
     note = task.note if task.check == "mark" else ""
-    sifter = Sifter(sources, checked, task.retrieved.request.lang, note)
+    filter = CitationFilter(sources, checked, task.retrieved.request.lang, note)
     cut, written, unmarked = False, "", Unmarked(task.fence)
     async with aclosing(model.stream(messages, max_tokens=task.room)) as deltas:
         async for delta in deltas:
             text = unmarked.feed(delta.text)
             written += text
-            async with aclosing(_sifted(sifter, text)) as events:
+            async with aclosing(_filtered(filter, text)) as events:
                 async for event in events:
                     yield event
             if delta.usage is not None:
@@ -347,50 +347,50 @@ async def cited(
             cut = delta.cut
     if rest := unmarked.finish():
         written += rest
-        async with aclosing(_sifted(sifter, rest)) as events:
+        async with aclosing(_filtered(filter, rest)) as events:
             async for event in events:
                 yield event
-    for event in sifter.finish(cut=cut):
+    for event in filter.finish(cut=cut):
         yield event
-    if judge is not None and checked is not None and sifter.citations:
-        refuted, told = await _refuted(judge, sifter, sources, task)
+    if judge is not None and checked is not None and filter.citations:
+        refuted, told = await _refuted(judge, filter, sources, task)
         for piece in told:
             yield piece
         if refuted:
-            sifter = Sifter(sources, Refuted(checked, refuted).doubt, task.retrieved.request.lang, note)
-            kept = [event async for event in _sifted(sifter, written)] + sifter.finish(cut=cut)
-            for again in [TakenBack(), *kept] if sifter.founded else ():
+            filter = CitationFilter(sources, Refuted(checked, refuted).doubt, task.retrieved.request.lang, note)
+            kept = [event async for event in _filtered(filter, written)] + filter.finish(cut=cut)
+            for again in [TakenBack(), *kept] if filter.founded else ():
                 yield again
-    if sifter.left_out or sifter.doubted:
-        yield LeftOut(len(sifter.left_out), tuple(sifter.doubted), tuple(sifter.reasons))
-        yield step("model", "check", _reasons(sifter), began)
-        if not sifter.founded:
-            raise ModelUnfounded(f"nothing that its sources bear out: {_reasons(sifter)}")
-    if not sifter.text and cut:
+    if filter.left_out or filter.doubted:
+        yield LeftOut(len(filter.left_out), tuple(filter.doubted), tuple(filter.reasons))
+        yield step("model", "check", _reasons(filter), began)
+        if not filter.founded:
+            raise ModelUnfounded(f"nothing that its sources bear out: {_reasons(filter)}")
+    if not filter.text and cut:
         raise ModelThoughtTooLong(f"{task.room} tokens were not enough for its first word")
-    if not sifter.text:
+    if not filter.text:
         raise ModelSilent("it wrote nothing")
     if cut:
         yield Token(text=CUT)
         yield CutShort()
-    dropped = f" ({sifter.dropped} citations of no source)" if sifter.dropped else ""
+    dropped = f" ({filter.dropped} citations of no source)" if filter.dropped else ""
     limited = ", cut at the limit of what it may write" if cut else ""
-    yield step("model", "answer", f"{len(sifter.text)} characters{limited}{dropped}", began)
+    yield step("model", "answer", f"{len(filter.text)} characters{limited}{dropped}", began)
 
 
-async def _sifted(sifter: Sifter, text: str) -> AsyncGenerator[Token | Citation, None]:
+async def _filtered(filter: CitationFilter, text: str) -> AsyncGenerator[Token | Citation, None]:
     """Filter in small pieces: a model may send everything at once, and other answers need the event loop."""
     for at in range(0, len(text), TURN):
-        for event in sifter.feed(text[at : at + TURN]):
+        for event in filter.feed(text[at : at + TURN]):
             yield event
         await asyncio.sleep(0)
 
 
 async def _refuted(
-    judge: Judge, sifter: Sifter, sources: Sequence[Source], task: Task
+    judge: Judge, filter: CitationFilter, sources: Sequence[Source], task: Task
 ) -> tuple[frozenset[str], list[Usage | Step]]:
     began = perf_counter()
-    refuted, verdicts = await judge.refuted(sifter.stated, sources, task.retrieved.request, task.left - MARGIN)
+    refuted, verdicts = await judge.refuted(filter.stated, sources, task.retrieved.request, task.left - MARGIN)
     told: list[Usage | Step] = [] if verdicts.usage is None else [Usage().and_for(verdicts.usage)]
     if verdicts.chances or verdicts.failed:
         said = verdicts.failed or f"{len(refuted)} of {len(verdicts.chances)} refuted"
@@ -398,6 +398,6 @@ async def _refuted(
     return refuted, told
 
 
-def _reasons(sifter: Sifter) -> str:
-    doubts = [f"{each.kind} {each.said!r}" for each in sifter.reasons]
-    return shortened(f"{'left out' if sifter.left_out else 'marked'}: {'; '.join(doubts)}")
+def _reasons(filter: CitationFilter) -> str:
+    doubts = [f"{each.kind} {each.said!r}" for each in filter.reasons]
+    return shortened(f"{'left out' if filter.left_out else 'marked'}: {'; '.join(doubts)}")

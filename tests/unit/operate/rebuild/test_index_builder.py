@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.ingest.ahead import ahead_of
 from pipelines.ingest.chunk import AttachmentPiece
 from pipelines.ingest.documents.attachments import Attached
+from pipelines.ingest.early_changes import early_part
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.handlers import chunked
 from pipelines.operate.rebuild.index_builder import AHEAD, IndexBuilder
@@ -22,7 +22,7 @@ from pipelines.runtime.indexes import IndexGone
 from pipelines.runtime.record import Record
 from pipelines.runtime.retry import RetryPolicy
 from schemas.base import Message
-from schemas.head import Head, Origin
+from schemas.head import Head, LogPositions
 from schemas.ingest import ChunkCounts, Chunker, PageChunks, PageEmbeddings
 from schemas.keys import page_key
 from schemas.page import Attachment, AttachmentPlace, FieldName, Op, PageChange, PageDocument, PageMeta
@@ -134,7 +134,7 @@ async def test_groups_taken_from_a_page_that_is_not_embedded_yet_do_not_see_its_
     bench = Bench()
     ref = change(2)
     cut = PageChunks(change=ref, meta=PageMeta(title="Fees", url="/", groups=("staff",)), chunker=CHUNKER)
-    ahead = ahead_of(cut)
+    ahead = early_part(cut)
     assert ahead
     records = [*bench.parts(1, ["one", "two"], per_part=1), bench.record(KEY, ahead)]
     for batch in [records] if batches == 1 else [records[:2], records[2:]]:
@@ -229,7 +229,7 @@ async def test_the_same_revision_once_more_stands_as_it_was_written_last() -> No
 async def test_a_head_tells_what_the_save_cost_and_where_its_own_products_stand(copy: bool) -> None:
     bench = Bench("changes")
     cost = ChunkCounts(total=3, embedded=2, reused=1)
-    stands = Origin(changes=2, chunks=5, embeddings=9)
+    stands = LogPositions(changes=2, chunks=5, embeddings=9)
     shown = Head(
         change=change(1, offset=7 * copy), state="live", cost=cost, origin=stands, settled_at=NOON, model="old"
     )

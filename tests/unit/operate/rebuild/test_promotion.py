@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.ingest.index import IndexOutcome, apply_part, index_part
 from pipelines.ingest.ports import IndexReplaced
-from schemas.head import Origin
+from schemas.head import LogPositions
 from tests.fakes.pages import FakeIndex, FakePages
 from tests.making import NOON, change, parts_of
 
@@ -39,7 +39,7 @@ async def test_nothing_is_said_of_an_index_that_is_not_live_any_more() -> None:
 async def test_what_was_made_for_another_index_goes_through_the_pipeline_again_once() -> None:
     store = FakeIndex(model="new-4")
     outcomes = [
-        await apply_part(part, store, lambda: NOON, Origin())
+        await apply_part(part, store, lambda: NOON, LogPositions())
         for part in parts_of(change(1), {"content": ["a", "b", "c"]}, per_part=1)
     ]
     assert outcomes == [IndexOutcome(remake=change(1))] * 3

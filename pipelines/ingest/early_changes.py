@@ -19,11 +19,11 @@ from datetime import datetime
 
 from pipelines.ingest.accept import newer
 from pipelines.ingest.ports import PageStore
-from schemas.head import Head, Narrowed, Origin
+from schemas.head import Head, LogPositions, PendingGroups
 from schemas.ingest import ChunkCounts, PageChunks, PageEmbeddings, ReceiptEvent
 
 
-def ahead_of(page: PageChunks) -> PageEmbeddings | None:
+def early_part(page: PageChunks) -> PageEmbeddings | None:
     """The part to send ahead of a page; None for a page that everybody may see, since it hides nothing from a group."""
     meta = page.meta
     if meta is not None and meta.groups is None:
@@ -45,7 +45,7 @@ def ahead_of(page: PageChunks) -> PageEmbeddings | None:
 
 
 async def regroup(
-    part: PageEmbeddings, before: Head | None, store: PageStore, now: Callable[[], datetime], origin: Origin
+    part: PageEmbeddings, before: Head | None, store: PageStore, now: Callable[[], datetime], origin: LogPositions
 ) -> ReceiptEvent | None:
     """Hide the page from groups that a pending change no longer allows.
 
@@ -94,10 +94,10 @@ async def regroup(
         await store.write(part, head)
         await store.refresh()
         return ReceiptEvent(change=change, state="searchable", at=head.settled_at, chunks=head.cost, notes=part.notes)
-    narrowed = Narrowed(revision=change.revision, groups=groups)
-    if known != narrowed:
+    pending = PendingGroups(revision=change.revision, groups=groups)
+    if known != pending:
         # First the head: a writer of an older revision does not get past it, and reads the groups from it.
-        await store.write(part, before.model_copy(update={"narrowed": narrowed}))
+        await store.write(part, before.model_copy(update={"narrowed": pending}))
     seen_by = before.digest.partition(".")[2]
     if before.state == "live" and (known or seen_by != part.digest.partition(".")[2]):
         await store.regroup(before, None, groups)
@@ -105,7 +105,7 @@ async def regroup(
     return None
 
 
-def narrowed(part: PageEmbeddings, before: Head | None) -> PageEmbeddings:
+def with_pending_groups(part: PageEmbeddings, before: Head | None) -> PageEmbeddings:
     """The part, hidden from groups that a newer, pending change does not allow."""
     limit, meta = before.narrowed if before else None, part.meta
     if limit is None or meta is None or limit.revision <= part.change.revision:

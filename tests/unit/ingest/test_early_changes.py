@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from pipelines.ingest.ahead import ahead_of
+from pipelines.ingest.early_changes import early_part
 from pipelines.ingest.index import IndexOutcome, index_part
 from schemas.head import Head
 from schemas.ingest import Chunk, Chunker, PageChunks, PageEmbeddings
@@ -32,7 +32,7 @@ def page(ref: ChangeRef, text: str = "One.", groups: Groups = None) -> PageChunk
 
 
 def ahead(ref: ChangeRef, text: str = "One.", groups: Groups = None) -> PageEmbeddings:
-    part = ahead_of(page(ref, text, groups))
+    part = early_part(page(ref, text, groups))
     assert part is not None
     return part
 
@@ -59,9 +59,9 @@ async def head(pages: FakePages) -> Head:
 
 
 def test_what_everybody_may_see_has_nothing_to_send_ahead() -> None:
-    assert ahead_of(page(change())) is None
-    assert ahead_of(page(change(), groups=())) is not None
-    assert ahead_of(page(change(op="delete"))) is not None
+    assert early_part(page(change())) is None
+    assert early_part(page(change(), groups=())) is not None
+    assert early_part(page(change(op="delete"))) is not None
 
 
 async def test_a_deleted_page_is_gone_before_the_delete_comes_the_usual_way() -> None:

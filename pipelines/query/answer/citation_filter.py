@@ -1,4 +1,4 @@
-"""Sift: shows a model's sentences when they are complete, and marks or omits those that the sources do not support.
+"""Shows a model's sentences when they are complete, and marks or omits those that the sources do not support.
 
     piece ─▶ entities ─▶ links ─▶ citations (cite) ─▶ held until the next sentence begins ─▶ Grounds ─▶ Token, Citation
                                                                       Doubt ─▶ the same and a note, or left out ─┘
@@ -29,7 +29,7 @@ FOLLOWS = 40  # characters behind what may end a sentence, which tell whether it
 _MAY_END = re.compile(r"[.!?…؟۔。！？।\n]")
 
 
-class Sifter:
+class CitationFilter:
     """Takes the model's text piece by piece.
 
     The result does not depend on the pieces, except where a later line changes the meaning of the lines above it, such

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pipelines.query.answer.citation_filter import LONGEST, CitationFilter
 from pipelines.query.answer.grounding import Grounds
-from pipelines.query.answer.sift import LONGEST, Sifter
 from schemas.answer import Token
 from tests.asking import source
 
@@ -18,16 +18,16 @@ POOL = source(2, "A ticket for the pool costs 4 euros.")
 TIMETABLE = source(3, "\n".join(f"| {n} | {n % 24:02}:{n * 7 % 60:02} | {n} euros |" for n in range(120)))
 
 
-def sifted(*pieces: str) -> Sifter:
-    sifter = Sifter([CARD, POOL], Grounds([CARD, POOL], "What does it cost?", "en").doubt, "en")
-    events = [event for piece in pieces for event in sifter.feed(piece)] + sifter.finish()
-    assert "".join(event.text for event in events if isinstance(event, Token)) == sifter.text
-    assert [event for event in events if not isinstance(event, Token)] == sifter.citations
-    return sifter
+def filtered(*pieces: str) -> CitationFilter:
+    filter = CitationFilter([CARD, POOL], Grounds([CARD, POOL], "What does it cost?", "en").doubt, "en")
+    events = [event for piece in pieces for event in filter.feed(piece)] + filter.finish()
+    assert "".join(event.text for event in events if isinstance(event, Token)) == filter.text
+    assert [event for event in events if not isinstance(event, Token)] == filter.citations
+    return filter
 
 
-def cited(sifter: Sifter) -> list[tuple[int, str]]:
-    return [(c.n, sifter.text[c.start : c.end]) for c in sifter.citations]
+def cited(filter: CitationFilter) -> list[tuple[int, str]]:
+    return [(c.n, filter.text[c.start : c.end]) for c in filter.citations]
 
 
 @pytest.mark.parametrize(
@@ -73,26 +73,26 @@ def cited(sifter: Sifter) -> list[tuple[int, str]]:
     ],
 )
 def test_what_is_shown_and_cited(said: str, text: str, citations: list[tuple[int, str]]) -> None:
-    assert (sifted(said).text, cited(sifted(said))) == (text, citations)
-    assert (sifted(*said).text, cited(sifted(*said))) == (text, citations)
+    assert (filtered(said).text, cited(filtered(said))) == (text, citations)
+    assert (filtered(*said).text, cited(filtered(*said))) == (text, citations)
 
 
 def test_a_sentence_comes_when_the_next_one_begins() -> None:
-    sifter = Sifter([CARD], Grounds([CARD], "", "en").doubt, "en")
-    assert sifter.feed("A card costs 12 euros") == []
-    assert sifter.feed(" [1].") == []
-    first, citation = sifter.feed(" It")
+    filter = CitationFilter([CARD], Grounds([CARD], "", "en").doubt, "en")
+    assert filter.feed("A card costs 12 euros") == []
+    assert filter.feed(" [1].") == []
+    first, citation = filter.feed(" It")
     assert first == Token(text="A card costs 12 euros.")
-    assert citation == sifter.citations[0]
+    assert citation == filter.citations[0]
 
 
 def test_without_end_it_comes_in_parts_which_are_the_same_however_it_is_cut() -> None:
     said = "It costs 4 euros [2]. " + "word " * LONGEST + "[1] and so on. A card costs 99 euros [1]. " * 30
-    whole = sifted(said)
+    whole = filtered(said)
     assert len(whole.left_out) == 30
     assert max(len(sentence) for sentence, _ in whole.stated) <= LONGEST
     for size in (1, 7, 300):
-        pieces = sifted(*(said[i : i + size] for i in range(0, len(said), size)))
+        pieces = filtered(*(said[i : i + size] for i in range(0, len(said), size)))
         assert (pieces.text, pieces.citations, pieces.left_out) == (whole.text, whole.citations, whole.left_out)
 
 
@@ -107,20 +107,20 @@ def test_without_end_it_comes_in_parts_which_are_the_same_however_it_is_cut() ->
     ],
 )
 def test_where_the_text_breaks_off_the_last_whole_sentence_is_the_end(said: str, text: str) -> None:
-    sifter = Sifter([CARD, POOL], Grounds([CARD, POOL], "What does it cost?", "en").doubt, "en")
-    events = [*sifter.feed(said), *sifter.finish(cut=True)]
-    assert "".join(event.text for event in events if isinstance(event, Token)) == sifter.text == text
-    assert all(citation.end <= len(text) for citation in sifter.citations)
+    filter = CitationFilter([CARD, POOL], Grounds([CARD, POOL], "What does it cost?", "en").doubt, "en")
+    events = [*filter.feed(said), *filter.finish(cut=True)]
+    assert "".join(event.text for event in events if isinstance(event, Token)) == filter.text == text
+    assert all(citation.end <= len(text) for citation in filter.citations)
 
 
 def seconds(said: str, size: int) -> float:
     """Of CPU, for a text that comes in pieces of a size."""
     sources = [CARD, POOL, TIMETABLE]
-    sifter = Sifter(sources, Grounds(sources, "What does it cost?", "en").doubt, "en")
+    filter = CitationFilter(sources, Grounds(sources, "What does it cost?", "en").doubt, "en")
     began = process_time()
     for i in range(0, len(said), size):
-        sifter.feed(said[i : i + size])
-    sifter.finish()
+        filter.feed(said[i : i + size])
+    filter.finish()
     return process_time() - began
 
 
@@ -150,7 +150,7 @@ def test_no_text_takes_much_longer_than_others(unit: str) -> None:
 @example("Go in.\n2. Pay! 3. Places are free.", 1)
 @given(st.text("ab .[]1299€\n-|(&;", max_size=60), st.integers(1, 7))
 def test_however_it_is_cut_the_answer_is_the_same(said: str, size: int) -> None:
-    whole, pieces = sifted(said), sifted(*(said[i : i + size] for i in range(0, len(said), size)))
+    whole, pieces = filtered(said), filtered(*(said[i : i + size] for i in range(0, len(said), size)))
     assert (whole.text, whole.citations, whole.left_out) == (pieces.text, pieces.citations, pieces.left_out)
     assert all(0 <= c.start < c.end <= len(whole.text) for c in whole.citations)
 
@@ -158,10 +158,10 @@ def test_however_it_is_cut_the_answer_is_the_same(said: str, size: int) -> None:
 def test_why_sentences_are_in_doubt_is_said_with_the_sources_that_they_cite() -> None:
     said = "A card costs 12 euros [1]. A card costs 99 euros [1]. A pool costs 98 euros."
     for note in ("", "not on the page"):
-        sifter = Sifter([CARD], Grounds([CARD], "", "en").doubt, "en", note)
-        sifter.feed(said)
-        sifter.finish()
-        assert [(each.sentence, each.kind, each.cited, each.marked) for each in sifter.reasons] == [
+        filter = CitationFilter([CARD], Grounds([CARD], "", "en").doubt, "en", note)
+        filter.feed(said)
+        filter.finish()
+        assert [(each.sentence, each.kind, each.cited, each.marked) for each in filter.reasons] == [
             ("A card costs 99 euros.", "figure", (1,), bool(note)),
             ("A pool costs 98 euros.", "figure", (), bool(note)),
         ]
