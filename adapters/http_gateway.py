@@ -19,7 +19,8 @@ from schemas.answer import Accepted, Answered, Done, Event, Failed
 from schemas.base import Wire, problems
 from schemas.labels import Labels
 
-TIMEOUT = 120.0  # seconds for an answer; the system itself gives up earlier (three times PAGEWIRE_LLM_TIMEOUT)
+# Seconds. The gateway gives up an answer itself, after three times its PAGEWIRE_LLM_TIMEOUT, which is not known here.
+TIMEOUT = httpx.Timeout(30.0, read=3_600.0)
 RETRY_FOR = 60.0  # seconds that a system may be unreachable, as during a restart
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0  # seconds between two tries
 RETRIED = frozenset((HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE))
