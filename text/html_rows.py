@@ -11,7 +11,7 @@ import re
 from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString
 
-MOST = 500  # prices of a page that are looked at; each looks at a few short elements around it
+MOST = 500  # prices and labels of a page that are looked at, each with a few short elements around it
 AROUND = 4  # levels above a price where its name, or the new price, is looked for
 LONGEST = 200  # characters of a price with its name
 _FORMER = frozenset(
@@ -43,7 +43,7 @@ def is_former(words: set[str]) -> bool:
 
 def mark_former(soup: BeautifulSoup) -> None:
     """Keep the deletion of a former price only where a lower one stands beside it."""
-    for tag in soup.find_all("s", attrs={"former": True}):
+    for tag in soup.find_all("s", attrs={"former": True}, limit=MOST):
         own = _numbers(_beginning(tag))
         if len(own) != 1 or not any(number < own[0] for number in _beside(tag)):
             tag.insert_before(" ")
@@ -112,8 +112,10 @@ def _row(inside: Tag | None) -> Tag | None:
         if inside is None or inside.name not in _ROWS:
             break
         said = _beginning(inside)
+        if len(said) > LONGEST:
+            break
         deleted = sum(len(_PRICE.findall(_beginning(tag))) for tag in inside.find_all(("del", "s"), limit=2))
-        if len(said) > LONGEST or len(_PRICE.findall(said)) - deleted != 1:
+        if len(_PRICE.findall(said)) - deleted != 1:
             break
         if any(tag.name in _APART for tag in inside.find_all(True, limit=50)):
             break
