@@ -136,8 +136,7 @@ class _Page:
             parts = self._of_others(element, root)
             if not parts:
                 continue
-            found = 0 if self._files(element) else sum(map(self._held, parts))
-            if found > most_found or held + found > 2 * most_found:
+            if (found := sum(map(self._held, parts))) > most_found or held + found > 2 * most_found:
                 continue
             # Comments may be longer than what they are about.
             is_large = sum(map(self._size, parts)) > most and (self.is_lost or not others.is_named_so(element))
@@ -157,7 +156,7 @@ class _Page:
             return [element]
         if text and size <= others.LABEL and others.is_title(text):
             return self._section(element, root)
-        if not others.is_named_so(element) and not self._files(element):
+        if not others.is_named_so(element):
             if not others.is_block(element):
                 return []
             share = sum(map(self._size, element.iter("a"))) / size
@@ -171,10 +170,6 @@ class _Page:
         title = block.getprevious()
         titled = title is not None and title.tag in others.TITLES and _ends(block)
         return [title, block] if titled else [block]
-
-    def _files(self, element: Any) -> bool:
-        """Whether it says under what the page is filed."""
-        return self._size(element) <= others.CROSS_REFERENCE and others.is_filing(element)
 
     def _section(self, title: Any, root: Any) -> list[Any]:
         """A heading and what is below it, if that is mostly links."""

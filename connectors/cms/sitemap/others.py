@@ -18,8 +18,6 @@ CROSS_REFERENCE = 30  # most words of "Read also: another page"
 _BLOCKS = frozenset(
     ("article", "aside", "blockquote", "div", "footer", "form", "header", "li", "nav", "ol", "p", "section", "ul")
 )
-_FILING = frozenset(("category", "tag"))  # values of `rel`: what the link leads to lists the pages under a word
-_ABOUT = _FILING | {"author", "bookmark"}  # the same, its author, its own address
 _TEXTS = frozenset(("a", "li", "p", "span"))  # where a longer one is content whatever its name
 # Words in classes and ids of what is about other pages, or about the page itself
 _OTHERS = frozenset(
@@ -176,14 +174,6 @@ def may_be(element: Any, text: str, share: float, *, is_found: bool) -> bool:
 def is_menu(element: Any, share: float) -> bool:
     """Whether it is named a menu and all but a tenth of its words are in links."""
     return share >= LINKED and _outward(element) > 0 and bool(_names(element) & _MENUS)
-
-
-def is_filing(element: Any) -> bool:
-    """Whether most of its links lead to the categories and tags of the page."""
-    if element.tag not in ("div", "footer", "li", "ol", "p", "ul"):
-        return False
-    links = [set((anchor.get("rel") or "").lower().split()) for anchor in element.iter("a")]
-    return any(rel & _FILING for rel in links) and sum(bool(rel & _ABOUT) for rel in links) * 2 > len(links)
 
 
 def _outward(element: Any) -> int:
