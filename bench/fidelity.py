@@ -24,7 +24,7 @@ import typer
 import yaml
 from bs4 import BeautifulSoup, Tag
 
-from bench import without_gold, word_paragraphs
+from bench import strings, without_gold, word_paragraphs
 from bench.report import report
 from connectors.cms.front_matter import split
 from connectors.cms.sitemap.page import read_page
@@ -152,11 +152,19 @@ def main(
     docx: Annotated[
         list[Path] | None, typer.Option(exists=True, file_okay=False, help="Folder of DOCX, for their paragraphs.")
     ] = None,
+    wanted: Annotated[
+        Path | None,
+        typer.Option(exists=True, file_okay=False, help="Folder `tests` of trafilatura, for strings that arrive."),
+    ] = None,
+    held_out: Annotated[
+        bool, typer.Option("--held-out", help="Also the half of them that no rule is made on.")
+    ] = False,
 ) -> None:
     """What arrives of what pages say: words, figures, structure, notices; which pages are flagged. Needs no system.
 
     Of the sample site's pages in a frame, of notices, and of folders: pages with what should be read of them
-    (`--pages`), any pages (`--html`: encodings, tables, figures), documents (`--docx`: paragraphs of all kinds).
+    (`--pages`), any pages (`--html`: encodings, tables, figures), documents (`--docx`: paragraphs of all kinds), pages
+    with strings that must and must not be read of them (`--wanted`).
     `go mod download -json codeberg.org/readeck/go-readability/v2@v2.1.3` fetches Mozilla's 130, whose folder is
     `test-pages` in its `Dir`.
 
@@ -172,6 +180,9 @@ def main(
     if html:
         lines = list(without_gold.lines(html))
         report("fidelity-html", "encodings, tables and figures of pages", without_gold.COLUMNS, lines)
+    if wanted:
+        halves = ("tuned", "held out") if held_out else ("tuned",)
+        report("fidelity-strings", "strings that arrive", strings.COLUMNS, list(strings.lines(wanted, halves)))
     if docx:
         report("fidelity-docx", "paragraphs of documents", word_paragraphs.COLUMNS, list(word_paragraphs.lines(docx)))
 

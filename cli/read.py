@@ -133,9 +133,10 @@ def _content(
     around: tuple[LeftOutText, ...] = (),
     metadata: PageMetadata | None = None,
 ) -> InputReading:
-    text = html.read(content)
+    text = html.read(content, lang or "")
+    if lang is None and (lang := identified(text.markdown)):  # as it is cut into sentences
+        text = html.read(content, lang)
     words = text.words(counted(around)) or whole(text.markdown)
-    lang = lang or identified(text.markdown)  # as it is cut into sentences
     metadata = metadata or structured_data_in(content)
     url = source if is_address(source) else ""
     facts = facts_of(metadata, VisiblePage(text.markdown, lang or "", url, title))

@@ -20,7 +20,7 @@ def _words(text: str) -> frozenset[str]:
 # Unambiguous ones: no sentence ends after them.
 ABBREVIATIONS = _words(
     # de
-    "ansprechp geschf ltg stellv stv vors "
+    "ansprechp gesch geschf ltg stellv stv vors "
     "abt allg amtl anm bd beil bspw bzgl bzw ca co dgl "
     "dipl dipl-ing dr eigtl einschl entspr evtl exkl fam frl gebr gem "
     "ges ggf ggfs hl hr hrn hrsg inh inkl insb jew jh jhd kath kfm lt mio mld mln mrd mtl prof röm sog spez st std str "

@@ -14,7 +14,8 @@ from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString
 
 from text.html5 import well_formed
-from text.html_labels import name_by_labels
+from text.html_rows import is_former, join_labels, join_prices, mark_former
+from text.html_sections import name_sections
 from text.loss import DELETED, HIDDEN, LeftOutText
 from text.shortcodes import is_shortcodes
 
@@ -23,7 +24,6 @@ MAX_INDENT = 12  # nested lists and quotes; each indents all its lines
 MAX_ELEMENTS = 40_000  # of a page; each costs some 30 µs. Further elements are kept as text only
 LONGEST_DELETED = 200  # characters that are shown struck through
 LONGEST_CELL = 1_000  # characters; a table with a longer cell is layout
-MAX_MOVED = 500  # moved headings of a page; each may cost a scan of its siblings
 MAX_TAGS = 100_000  # of a page; each costs some 2 µs to parse. The rest of the page is not read
 
 
@@ -79,8 +79,12 @@ _IN_TABLE = _TABLE | _HEADINGS
 
 _SENTENCES = re.compile(r"[.!?。！？]\s|\n")
 _HIDING_STYLE = re.compile(r"(?:display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden)", re.IGNORECASE)
-_ENDS = frozenset(".!?:;,%)€$£…")  # of a text, behind which one for screen readers is another: Mo<i>ntag</i> is a word
+_ENDS = frozenset(
+    ".!?:;,%)€$£…"
+)  # of a text, behind which one for screen readers is another, as are several words: Mo<i>ntag</i> is a word
 _STRUCK_STYLE = re.compile(r"text-decoration(?:-line)?\s{0,9}:[^;]{0,99}line-through", re.IGNORECASE)
+_CLASS = re.compile(r"\s*[a-z]{0,10}\.([\w-]{1,60})\s*")  # a selector; others depend on what is around
+_STYLE_SHEET = re.compile(r"<style[^<>]{0,200}>([^<]{0,200000})", re.IGNORECASE)
 _NOTE = re.compile(r"\b(?:footnote|endnote|noteref|reference)|\b(?:fn|fnref)\b", re.IGNORECASE)
 _FIELD = dict.fromkeys(("field__label", "field-label"), "dt") | dict.fromkeys(
     ("field__item", "field__items", "field-item", "field-items"), "dd"
@@ -88,6 +92,9 @@ _FIELD = dict.fromkeys(("field__label", "field-label"), "dt") | dict.fromkeys(
 _ARIA_CELLS = _names("cell columnheader gridcell rowheader")
 _CENTS = _names("cent centimes cents decimal decimals pence")  # in classes of shops; raised by their style sheets
 _CELL = ("colspan", "rowspan", "scope", "id", "headers")
+# Line numbers beside code, and the tables that set them beside it: of Pygments, Chroma, Rouge
+_LINE_NUMBERS = _names("linenodiv lineno linenos lnt rouge-gutter")
+_CODE_TABLES = _names("highlighttable lntable rouge-table")
 _CODE_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight-source)-([\w+#.-]{1,30})")
 
 # Consent bars and page furniture, by the words in class and id: `cookie-banner`, `CookieConsent`
@@ -112,9 +119,14 @@ _FURNITURE = dict.fromkeys(
 ) | {"site-footer": "footer", "site-header": "header"}
 
 
+# Classes that the style sheets of Webflow hide
+_HIDING = _names("w-condition-invisible w-form-done w-form-fail")
+
+
 def is_hidden(attributes: Mapping[str, str]) -> bool:
     return (
         attributes.get("hidden", "until-found") != "until-found"
+        or not _HIDING.isdisjoint(attributes.get("class", "").split())
         or attributes.get("aria-hidden") == "true"
         or _HIDING_STYLE.search(attributes.get("style", "")) is not None
     )
@@ -136,6 +148,16 @@ _EDITS = frozenset(("del", "ins", "s", "strike"))
 _SPOKEN = _names("screen-reader-only screen-reader-text sr-only visually-hidden visuallyhidden")
 
 
+def struck_classes(css: str) -> frozenset[str]:
+    """The classes that a style sheet strikes through, as Google Docs writes deleted prices."""
+    found: set[str] = set()
+    for rule in css.split("}"):
+        selectors, _, declarations = rule.rpartition("{")
+        if _STRUCK_STYLE.search(declarations):
+            found.update(match[1] for match in map(_CLASS.fullmatch, selectors.split(",")) if match)
+    return frozenset(found)
+
+
 def behind_limit(text: str) -> str:
     """What of HTML is not read, as it has too many tags before it."""
     return text[len(first_tags(text, MAX_TAGS)) :]
@@ -154,8 +176,14 @@ def content_tree(text: str) -> ContentTree:
     read = first_tags(text, MAX_TAGS)
     opened = frozenset(name.lstrip("#") for found in _CONTROLS.findall(read) for name in found.split())
     linked = frozenset(_FRAGMENTS.findall(read))
-    soup = ContentTree(_XML_PROLOG.sub("<!", well_formed(read)), "lxml", opened=opened, linked=linked)
-    _name_sections(soup)
+    struck = frozenset[str]().union(*map(struck_classes, _STYLE_SHEET.findall(read)))
+    soup = ContentTree(
+        _XML_PROLOG.sub("<!", well_formed(read)), "lxml", opened=opened, linked=linked, struck_classes=struck
+    )
+    name_sections(soup)
+    mark_former(soup)
+    join_prices(soup)
+    join_labels(soup)
     for deleted in soup.find_all(("del", "s")):
         said = deleted.get_text()
         if said.strip() and not shows_deleted(said) and deleted.find_parent(("del", "s")) is None:
@@ -178,81 +206,22 @@ def shows_deleted(said: str) -> bool:
     return len(said) <= LONGEST_DELETED and not _SENTENCES.search(said.strip())
 
 
-def _name_sections(soup: BeautifulSoup) -> None:
-    """Move the text of each control as a heading above the section that it opens. Other controls are removed."""
-    tags = soup.find_all(True)
-    panels = [tag for tag in tags if "panel" in tag.attrs and next(tag.stripped_strings, None)]
-    by_name = {name: tag for tag in panels for name in (str(tag["panel"]), *str(tag["label"]).split()) if name}
-    tabs = [tag for tag in tags if tag.name == "button" and tag["tab"] == "True"]
-    in_order = [tag for tag in panels if tag["tabpanel"] == "True"]
-    by_place = dict(zip(map(id, tabs), in_order, strict=True)) if len(tabs) == len(in_order) else {}
-    targets = {str(tag["target"]): tag for tag in tags if tag.name == "div" and "target" in tag.attrs}
-    level, moved, named = 1, 0, set()
-    for tag in tags:
-        if tag.name == "ul":
-            moved += _name_tabs(soup, tag, targets, level) if moved < MAX_MOVED else 0
-            continue
-        if tag.name in _HEADINGS:
-            level = int(tag.name[1])
-        if tag.name != "button":
-            continue
-        if "choice" in tag.attrs:
-            moved += max(1, name_by_labels(soup, tag, f"h{min(level + 1, 6)}")) if moved < MAX_MOVED else 0
-            continue
-        behind = tag.find_next_sibling()
-        opened = by_name.get(str(tag["opens"])) or by_name.get(str(tag["known_as"])) or by_place.get(id(tag))
-        if opened is None and not tag["opens"] and tag["tab"] != "True":
-            opened = behind
-        title = " ".join(tag.get_text(" ").split())
-        tag.clear()
-        tag.name = "span"
-        if not title or opened is None or opened.name == "button" or id(opened) in named:
-            continue
-        named.add(id(opened))
-        heading = tag
-        if opened is not behind:
-            if (moved := moved + 1) > MAX_MOVED:
-                continue
-            heading = soup.new_tag("h3")
-            opened.insert(0, heading) if opened.name in ("div", "section", "article") else opened.insert_before(heading)
-        heading.name = f"h{min(level + 1, 6)}"
-        heading.string = title
-
-
-def _name_tabs(soup: BeautifulSoup, tabs: Tag, targets: Mapping[str, Tag], level: int) -> int:
-    """Move the items of a list of links above the sections next to each other that they lead to; how many."""
-    items = tabs.find_all("li", recursive=False)
-    links = [item.find_all("a") for item in items[:MAX_MOVED]]
-    if len(items) < 2 or any(len(link) != 1 for link in links):
-        return 0
-    sections = [targets.get(str(link["href"]).removeprefix("#")) for [link] in links]
-    known = [one for one in sections if one is not None and not _is_headed(one)]
-    if len(set(map(id, known))) < len(items) or any(one.parent is not known[0].parent for one in known):
-        return 0
-    for [link], section in zip(links, known, strict=True):
-        heading = soup.new_tag(f"h{min(level + 1, 6)}")
-        heading.string = " ".join(link.get_text(" ").split())
-        section.insert(0, heading)
-    tabs.clear()
-    tabs.name = "div"
-    return len(items)
-
-
-def _is_headed(section: Tag) -> bool:
-    first = next((text for text in section.strings if text.strip()), None)
-    return first is not None and first.find_parent(_HEADINGS) is not None
-
-
 class ContentTree(BeautifulSoup):
     """Builds a tree of bounded depth that holds only content; the parser calls its `handle_...` methods."""
 
     left_out: list[LeftOutText]  # what is not in it
 
     def __init__(
-        self, *args: Any, opened: frozenset[str] = frozenset(), linked: frozenset[str] = frozenset(), **kwargs: Any
+        self,
+        *args: Any,
+        opened: frozenset[str] = frozenset(),
+        linked: frozenset[str] = frozenset(),
+        struck_classes: frozenset[str] = frozenset(),
+        **kwargs: Any,
     ) -> None:
         self._opened = opened  # ids of sections that controls of the page open
         self._linked = linked  # ids of elements that links of the page lead to
+        self._struck_classes = struck_classes  # which the page's own style sheets strike through
         super().__init__(*args, **kwargs)
 
     def reset(self) -> None:
@@ -276,6 +245,8 @@ class ContentTree(BeautifulSoup):
     def handle_starttag(self, name: str, *args: Any, **kwargs: Any) -> Tag | None:
         """Add the tag to the tree, perhaps by another name, or drop it."""
         attributes: Mapping[str, str] = args[2]
+        if self._struck_classes and not self._struck_classes.isdisjoint(attributes.get("class", "").split()):
+            attributes = {**attributes, "style": attributes.get("style", "") + ";text-decoration:line-through"}
         known_as: str | None = None
         self._seam = "in" if self._seam and name in _SPANS else ""
         classes = attributes.get("class", "")
@@ -338,7 +309,8 @@ class ContentTree(BeautifulSoup):
 
     def handle_data(self, data: str) -> None:
         if not self._dropping:
-            if (self._seam == "spoken" and self._last in _ENDS and data[:1].isalnum()) or (
+            spoken = self._seam == "spoken" and data[:1].isalnum()
+            if (spoken and (self._last in _ENDS or " " in data.strip())) or (
                 self._seam == "in" and _are_apart(self._last, data[:1]) and not self._is_code()
             ):
                 super().handle_data(" ")
@@ -390,6 +362,8 @@ class ContentTree(BeautifulSoup):
             return role
         if name in _EDITS and "aria-hidden" in attributes:  # a shop's prices: readers hear them in other words
             attributes = {key: value for key, value in attributes.items() if key != "aria-hidden"}
+        if not _LINE_NUMBERS.isdisjoint(attributes.get("class", "").split()):
+            return ""
         if is_hidden(attributes) and not (self._is_opened(name, attributes) or self._is_next_rows(name)):
             return HIDDEN
         if _is_spoken(attributes) and (self._is_deleted_before() or any(known == "a" for _, known in self._open[-3:])):
@@ -414,6 +388,8 @@ class ContentTree(BeautifulSoup):
             if near and near[-1][-1:].isdigit():
                 self.current_data[-3:] = near
                 return "cents"
+        if is_former(words) or "regular-price" in classes.split():
+            return "s" if name in _TRANSPARENT or name == "div" else name
         return "span" if name == "div" and {"after", "price"} <= words else name
 
     def _in_heading(self) -> bool:
@@ -479,11 +455,15 @@ class ContentTree(BeautifulSoup):
             super().handle_data(" ")  # separates its words from the previous ones, since it may be a block
             return None
         if name == "table":
-            self._tables.append(None if attributes.get("role") in ("none", "presentation") else [])
+            lays_out = attributes.get("role") in ("none", "presentation")
+            is_code = not _CODE_TABLES.isdisjoint(attributes.get("class", "").split())
+            self._tables.append(None if lays_out or is_code else [])
         if name == "div" and (field := _field(attributes)):
             siblings = self.currentTag.contents if self.currentTag is not None else []
             if field == "dt" or "dt" in [one.name for one in siblings if isinstance(one, Tag)][-1:]:
                 return field
+        if name in _HEADINGS and {"author", "name"} <= words_of(attributes.get("class", "")):
+            return "p"  # it heads no section
         if name in _BLOCKS or (name in _TABLE and (not self._tables or self._tables[-1] is None)):
             return "div"
         return name
@@ -491,7 +471,7 @@ class ContentTree(BeautifulSoup):
     def _attributes(self, name: str, attributes: Mapping[str, str]) -> dict[str, str]:
         """The attributes that the tree needs, and results that markdownify would have to search the tree for."""
         named = self._of_name(name, attributes, self.currentTag)
-        own_id, role = attributes.get("id", ""), attributes.get("role", "")
+        own_id, role = attributes.get("id", ""), _part_of_tabs(attributes)
         target = {"target": own_id} if own_id in self._linked else {}
         if role != "tabpanel" and own_id not in self._opened:
             return named | target
@@ -508,10 +488,12 @@ class ContentTree(BeautifulSoup):
             case "button":
                 target = attributes.get("data-bs-target") or attributes.get("data-target") or ""
                 opens = attributes.get("aria-controls") or target.lstrip("#")
-                is_tab = attributes.get("role") == "tab"
+                is_tab = _part_of_tabs(attributes) == "tab"
                 return {"opens": opens, "known_as": attributes.get("id", ""), "tab": str(is_tab)}
             case "a":
                 return {"href": attributes.get("href", "")} | _note(attributes)
+            case "s" if "price" in attributes.get("class", ""):
+                return {"former": "yes"}
             case "sup":
                 return _note(attributes)
             case "img":
@@ -588,10 +570,18 @@ def _is_spoken(attributes: Mapping[str, str]) -> bool:
     return not _SPOKEN.isdisjoint(attributes.get("class", "").split())
 
 
+def _part_of_tabs(attributes: Mapping[str, str]) -> str:
+    """`tab` or `tabpanel`, by its role, or by the name that a script of Webflow gives a role."""
+    named = attributes.get("class", "").split() if "data-w-tab" in attributes else ()
+    return "tab" if "w-tab-link" in named else "tabpanel" if "w-tab-pane" in named else attributes.get("role", "")
+
+
 def _is_control(name: str, attributes: Mapping[str, str]) -> bool:
     """Whether it only opens another part of the page."""
     if name != "button":
-        return attributes.get("role") == "tab" or (attributes.get("role") == "button" and "aria-controls" in attributes)
+        return _part_of_tabs(attributes) == "tab" or (
+            attributes.get("role") == "button" and "aria-controls" in attributes
+        )
     named = words_of(attributes.get("class", ""))
     return any(one in attributes for one in _CONTROLLING) or attributes.get("role") == "tab" or bool(named & _FOLDING)
 

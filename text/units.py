@@ -51,7 +51,7 @@ class Unit:
         if self.kind == "code":
             return " ".join(self.text.split())
         if self.kind != "row":
-            return ": ".join(filter(None, map(plain, (self.header, self.text))))
+            return ": ".join(filter(None, (plain(self.header).rstrip(" :"), plain(self.text))))
         names, found = ([inline(cell) for cell in cells(row)] for row in (self.header, self.text))
         if len(found) > len(names):
             names = []  # it is unknown which cell has no name

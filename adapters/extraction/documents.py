@@ -40,6 +40,7 @@ ENCRYPTED_MAILS = ("multipart/encrypted", "application/pkcs7-mime", "application
 # Prefix of namespaces in the Strict form of Office Open XML; ECMA-376-1, annex A, and ECMA-376-4.
 STRICT = b"http://purl.oclc.org/ooxml/"
 _STRICT_NAME = re.compile(STRICT + rb"(\w+)/")
+_LANG = re.compile(r"<html[^<>]{0,500}?\slang\s{0,9}=\s{0,9}[\"']?([\w-]{2,20})", re.IGNORECASE)
 _HYPHEN = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]$")
 
 
@@ -85,7 +86,8 @@ def read(kind: Kind, data: bytes, limit: int, charset: str | None = None) -> Sec
 
 
 def _from_html(html: str, limit: int) -> Sections:
-    text = read_html(html)
+    lang = _LANG.search(html)
+    text = read_html(html, lang[1] if lang else "")
     read, words = _within([Section(text.markdown)], 1, limit), text.words({})
     return replace(read, cut=read.cut or (text.is_cut and ALL_BUT_END) or "", seen=words.visible if words else None)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
@@ -56,11 +56,17 @@ def to_html(data: bytes) -> tuple[str, Counter[str]]:
     if body is None:
         return "", Counter()
     reading = _Reading([*styles, content])
-    html = "".join(reading.blocks(body))
+    html = f'<html lang="{_language([*styles, content])}">{"".join(reading.blocks(body))}'
     left_out = Counter({what: sum(1 for _ in body.iter(tag)) for tag, what in _COUNTED.items()})
     left_out["pictures"] -= left_out["embedded objects"]  # each has one of itself
     left_out["hidden passages"] = reading.hidden
     return html, +left_out
+
+
+def _language(styles: Sequence[Any]) -> str:
+    """The language of most of its text by its styles; empty if they do not say it."""
+    properties = (one for root in styles for one in root.iter(_STYLE + "text-properties"))
+    return next(filter(None, (one.get(_FO + "language", "") for one in properties)), "")
 
 
 def is_locked(archive: zipfile.ZipFile) -> bool:

@@ -9,6 +9,7 @@ page headers and footers, tables of contents.
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -37,6 +38,8 @@ _STYLES = """
     p:ordered-list(5) => ul|ol > li > ul|ol > li > ul|ol > li > ul|ol > li > ul > li:fresh
 """
 
+_LANGUAGE = re.compile(rb'<w:lang\s[^<>]{0,200}?w:val="([\w-]{2,20})"')
+
 
 def to_html(data: bytes) -> tuple[str, Counter[str], int]:
     """The text of a DOCX, with each note below its paragraph, list or table; what is left out of it, and how often; and
@@ -51,7 +54,16 @@ def to_html(data: bytes) -> tuple[str, Counter[str], int]:
         include_embedded_style_map=False,
         convert_image=lambda _: [],
     )
-    return _with_notes(made.value), left_out, seen
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        lang = _language(archive)
+    return f'<html lang="{lang}">{_with_notes(made.value)}', left_out, seen
+
+
+def _language(archive: zipfile.ZipFile) -> str:
+    """The language of most of its text by its styles; empty if they do not say it."""
+    styles = archive.read("word/styles.xml") if "word/styles.xml" in archive.namelist() else b""
+    found = _LANGUAGE.search(styles)
+    return found[1].decode() if found else ""
 
 
 def _prepared(data: bytes) -> tuple[bytes, Counter[str], int]:

@@ -125,6 +125,17 @@ def test_word(form: Callable[[bytes], bytes], body: str, right: str) -> None:
     assert text_of("docx", form(document)) == right
 
 
+def test_raised_cents_get_the_decimal_sign_of_the_document() -> None:
+    cents = wp(wr("Sauna 12") + wr("50", '<w:vertAlign w:val="superscript"/>') + wr(" €"))
+    language = '<w:docDefaults><w:rPrDefault><w:rPr><w:lang w:val="de-DE" w:eastAsia="en-US"/></w:rPr></w:rPrDefault>'
+    german = made.word(cents, styles=f"{language}</w:docDefaults>")
+    assert text_of("docx", german) == text_of("docx", made.strict(german)) == "Sauna 12,50 €"
+    assert text_of("docx", made.word(cents)) == "Sauna 12.50 €"
+    raised = OPEN_STYLES + styled("all", 'fo:language="de" fo:country="AT"')
+    assert text_of("odt", made.odt(p('7<text:span text:style-name="up">50</text:span> €'), raised)) == "7,50 €"
+    assert text_of("html", b'<html lang="de"><p>7<sup>50</sup> &euro;') == "7,50 €"
+
+
 CHART = (
     "<c:chartSpace><c:chart><c:title><c:tx><c:rich><a:p><a:r><a:t>Visitors</a:t></a:r></a:p></c:rich></c:tx></c:title>"
     "<c:plotArea><c:barChart>{}{}</c:barChart><c:valAx><c:title><a:p><a:r><a:t>in thousands</a:t></a:r></a:p></c:title>"

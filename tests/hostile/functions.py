@@ -487,7 +487,6 @@ LEFT_OUT: Mapping[str, str] = {
     "text.html_tree.first_tags": "with html.to_markdown",
     "text.html_tree.ContentTree.handle_data": "with html.to_markdown",
     "text.html_tree.ContentTree.handle_endtag": "with html.to_markdown",
-    "text.html_labels.name_by_labels": "with html.to_markdown",
     "text.html_tree.shows_deleted": "with html.to_markdown",
     "text.html_elements.line": "with convert.convert",
     "text.html_elements.markdown": "with convert.convert",

@@ -134,7 +134,9 @@ class _Page:
             if start < done or start == end:
                 continue
             parts = self._of_others(element, root)
-            if not parts or (found := sum(map(self._held, parts))) > most_found or held + found > 2 * most_found:
+            if not parts:
+                continue
+            if (found := sum(map(self._held, parts))) > most_found or held + found > 2 * most_found:
                 continue
             # Comments may be longer than what they are about.
             is_large = sum(map(self._size, parts)) > most and (self.is_lost or not others.is_named_so(element))

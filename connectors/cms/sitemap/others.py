@@ -50,6 +50,7 @@ _PAIRS = tuple(
         ("print", "button link version"),
         ("skip", "content link links main nav navigation to"),
         ("wp", "embed embedded"),
+        ("kg", "bookmark signup"),
     )
 )
 # Of what is content where it says a fact, or where trafilatura has found something of it
@@ -105,7 +106,7 @@ _TITLES = """
 _TITLE = re.compile(rf"\W*(?:{'|'.join(map(str.strip, _TITLES.strip().splitlines()))})(?!\w)", re.IGNORECASE)
 _BACK = re.compile(
     r"\W*(?:zurück|zur startseite|nach oben|(?:nächster|vorheriger) (?:artikel|beitrag)|back to"
-    r"|(?:next|previous) (?:article|post)"
+    r"|(?:next|previous) (?:article|post)|edit (?:on|this) \w+|(?:diese )?seite bearbeiten"
     r"|volver|voltar|retour|torna a|terug|tilba[gk]e|tillbaka|takaisin|wróć|powrót|zpět|назад)(?!\w)",
     re.IGNORECASE,
 )

@@ -25,7 +25,7 @@ from pipelines.ingest.documents.structured_data import structured_data
 from schemas.page import PageMetadata
 from text.encodings import decoded
 from text.html5 import well_formed
-from text.html_tree import MAX_TAGS, first_tags
+from text.html_tree import MAX_TAGS, first_tags, struck_classes
 from text.loss import LeftOutText
 
 MAX_ID = 256  # characters of a page id
@@ -67,6 +67,7 @@ def read_page(body: bytes, url: str, charset: str | None = None, robots_tag: str
     robots, until = _directives(asked)
     links = () if robots & {"nofollow", "none"} else tuple(islice(_links(tree, base), LINKS))
     metadata = structured_data(tree)  # before `content_of` takes parts out of the tree
+    _strike(tree)
     content, left_out = content_of(tree)
     said = _refresh(tree) or next(filter(None, map(_canonical, tree.iter("link"))), "")
     return WebPage(
@@ -83,6 +84,14 @@ def read_page(body: bytes, url: str, charset: str | None = None, robots_tag: str
         until=until,
         metadata=metadata,
     )
+
+
+def _strike(tree: Any) -> None:
+    """Write into elements what the page's own style sheets strike through, since the content has no style sheets."""
+    struck = frozenset[str]().union(*(struck_classes(style.text or "") for style in tree.iter("style")))
+    for element in tree.iter(etree.Element) if struck else ():
+        if not struck.isdisjoint((element.get("class") or "").split()):
+            element.set("style", f"{element.get('style') or ''};text-decoration:line-through")
 
 
 def links_in(page: WebPage) -> Iterator[tuple[str, str]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 import typer
 
+from bench import strings
 from bench.fidelity import COLUMNS, FRAME, Page, main, measured, pages_in, sample
 
 SAID = """<h1>Swimming pool</h1><p>The pool opens on 3. May at nine o'clock and is heated to 24 degrees.</p>
@@ -42,3 +44,21 @@ def test_pages_of_a_folder_are_those_with_what_should_be_read(tmp_path: Path) ->
     assert len([*sample()]) > 40
     with pytest.raises(typer.BadParameter, match="no NAME"):
         main([tmp_path / "b"])
+
+
+def test_strings_that_arrive_are_counted_in_the_halves_that_are_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "eval").mkdir()
+    listed = {}
+    for name in ("a.html", "b.html", "c.html", "d.html"):
+        (tmp_path / "eval" / name).write_text(f"<body><main>{SAID}</main><footer>Imprint</footer>")
+        listed[f"https://www.town.example/{name}"] = {
+            "file": name, "with": ["Swimming pool", "not there"], "without": ["Imprint", "kiosk at the gate"]
+        }  # fmt: skip
+    listed["https://www.town.example/gone"] = {"file": "gone.html", "with": [], "without": []}
+    (tmp_path / strings.LIST).write_text(json.dumps(listed))
+    [tuned] = strings.lines(tmp_path, ("tuned",))
+    both = [*strings.lines(tmp_path, ("tuned", "held out"))]
+    assert both[0] == tuned
+    assert sum(int(str(line[1])) for line in both) == 4
+    pages = tuned[1]
+    assert tuned[2:] == (pages, 2 * int(str(pages)), pages, 2 * int(str(pages)), 0.5)

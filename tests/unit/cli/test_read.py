@@ -40,6 +40,17 @@ def test_a_page_is_read_as_its_connector_reads_it() -> None:
     assert told["words"] == {"visible": 8, "indexed": 6}
 
 
+def test_cents_have_the_decimal_sign_of_the_page_as_when_it_is_indexed() -> None:
+    german = PAGE.replace("lang=en", "lang=de")
+    assert "7,50 €" in read("-", "--as", "page", given=german)["markdown"]
+    untold = german.replace(" lang=de", "").replace(
+        "<h1>Fees</h1>", "<p>Der Eintritt in das Schwimmbad der Stadt kostet:"
+    )
+    told = read("-", "--as", "page", given=untold)
+    assert told["lang"] == "de"
+    assert "7,50 €" in told["markdown"]
+
+
 def test_what_is_left_out_is_named_with_its_reason() -> None:
     told = read("-", "--as", "page", given=PAGE)
     left_out = {one["text"]: one["why"] for one in told["left_out"]}

@@ -254,6 +254,7 @@ def test_what_a_main_says_of_other_pages_is_left_out_and_its_facts_stay() -> Non
         ("<h3>Related</h3><ul><li><a href=/w>OTHER waste</a></li><li><a href=/p>OTHER parking</a></li></ul>", False),
         ("<p><strong>Zobacz także:</strong> <a href=/w>OTHER waste</a></p><p>KEPT: a tag costs 9 zł.</p>", True),
         ("<p><a href=/news>Zurück zur OTHER Übersicht</a></p><p>Zurück gibt es KEPT Pfand.</p>", True),
+        ("<p><a href=https://code.example/edit>Edit this OTHER</a></p><p>Edit this page for KEPT.</p>", True),
         ("<p class=newsletter-teaser>OTHER: write to me.</p><p class=text>KEPT</p>", True),
         ("<div class=post-navigation><a href=/a>OTHER</a></div><p class=next-prev><a href=/b>OTHER</a></p>", False),
         ("<ul class=tag-list><li><a href=/t/dogs>OTHER</a></li></ul><span class=post-ratings>OTHER</span>", False),
@@ -285,6 +286,13 @@ def test_what_leads_to_other_pages_is_left_out_whatever_it_is_called(block: str,
     assert "Sentence 8" in text
     assert "OTHER" not in text
     assert ("KEPT" in text) is kept
+
+
+def test_what_a_style_sheet_of_the_page_strikes_through_is_deleted() -> None:
+    head = "<style>.x,.old{color:red;text-decoration:line-through}</style>"
+    body = f"<html><head>{head}<body><main><h1>Dogs</h1><p>A tag costs <span class=old>9 €</span> 10 €.</p></main>"
+    page = read_page(body.encode(), "https://www.town.example/")
+    assert to_markdown(page.content) == "# Dogs\n\nA tag costs ~~9 €~~ 10 €."
 
 
 def test_a_page_laid_out_by_tables_is_its_cell_of_text_below_its_own_heading() -> None:

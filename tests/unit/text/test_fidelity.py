@@ -320,6 +320,27 @@ def test_code_is_said_as_it_is() -> None:
             '</button></h3><div id="a" hidden><p>Um 8 Uhr.</p></div>',
             ["Um 8 Uhr."],
         ),
+        # tabs as Webflow writes them, and what it hides
+        (
+            '<div><a data-w-tab="Tab 1" class="w-tab-link"><div>Monthly</div></a><a data-w-tab="Tab 2" '
+            'class="w-tab-link"><div>Yearly</div></a></div><div><div data-w-tab="Tab 1" class="w-tab-pane">12 €</div>'
+            '<div data-w-tab="Tab 2" class="w-tab-pane">120 €</div></div><p class="w-condition-invisible">Sold out</p>',
+            ["12 €", "120 €"],
+        ),
+        # what the page's own style sheet strikes through, as Google Docs writes it
+        ("<style>.c1{x:y}.c3{text-decoration:line-through}</style><p><span class=c3>5 €</span> 6 €", ["6 €"]),
+        ("<style>.c1 .c3, .c3:hover{text-decoration:line-through}</style><p><span class=c3>5 €</span>", ["5 €"]),
+        # several words for screen readers behind a letter, as Shopify's sizes have them
+        ('<p>S<span class="visually-hidden">Variant sold out</span></p>', ["S Variant sold out"]),
+        # line numbers
+        (
+            '<table class="highlighttable"><tr><td class="linenos"><pre>1</pre><td><pre>port: 80</pre></table>',
+            ["port: 80"],
+        ),
+        # an author's name is no heading of what follows
+        ('<h1>Fees</h1><h4 class="author-name">Ann Lee</h4><p>From 5 €.', ["Ann Lee", "From 5 €."]),
+        # a term with a colon
+        ("<dl><dt>Open:<dd>9–12</dl>", ["Open: 9–12"]),
         # two lines of hours in a cell
         ("<table><tr><td>Mo<td>9–12 Uhr<br>14–18 Uhr</table>", ["Mo; 9–12 Uhr; 14–18 Uhr"]),
         ("<table><tr><td>Ada<td>Haus 3<br>oben</table>", ["Ada; Haus 3 oben"]),

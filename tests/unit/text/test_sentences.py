@@ -24,6 +24,7 @@ def said(text: str, lang: str = "") -> list[str]:
         ("de", "Es kostet ca. 1.200,50 Euro inkl. Porto."),
         ("de", "Rund 3 Mio. Menschen kamen."),
         ("de", "Inh. Fr. Meier und Ltg. Hr. Weber, Ansprechp. Frau Huber."),
+        ("de", "Auskunft gibt die Gesch. Hr. Meier, Tel. 123."),
         ("en", "Ask Mrs. J. F. Smith at No. 5, St. Mary St. Louis."),
         ("en", "Version 3.5 costs $4.20 (approx. 4 euros)."),
         ("hu", "A 3. emelet kb. 20 percre van."),
