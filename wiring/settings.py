@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
 
-from adapters.elastic.settings import ElasticSettings, Placement, SiteIndex
+from adapters.elastic.settings import ElasticSettings, SiteIndex
 from adapters.llm.settings import EmbedderSettings, ModelSettings
 from connectors.cms.settings import ConnectedSite, ConnectorsSettings
 from connectors.settings import HandoverSettings, SiteTool
@@ -370,13 +370,10 @@ class Settings(
         found = {name: site.attachment_folder for name, site in self.sites.items()}
         return {name: folder for name, folder in found.items() if folder is not None}
 
-    def placement(self, site: str) -> Placement:
-        """The kind of new indexes of the site; for a site that is not configured, the default."""
-        general = super().placement(site)
-        if (own := self.sites.get(site)) is None:
-            return general
-        shared = general.shared if own.index is None else own.index == "shared"
-        return Placement(shared, general.shards)
+    def shares_index(self, site: str) -> bool:
+        """As the site says; for one that says nothing, or is not configured, the default."""
+        own = self.sites.get(site)
+        return super().shares_index(site) if own is None or own.index is None else own.index == "shared"
 
     @property
     def judge_of_answers(self) -> str | None:
