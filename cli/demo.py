@@ -19,7 +19,7 @@ from cli.wired import at_stop, configure_logs, load
 from infra.supervise import ChildFailed
 from pipelines.runtime.errors import SettingsError
 from schemas.page import PageDocument
-from sites.render import page_documents
+from sites.content import page_documents
 
 if TYPE_CHECKING:
     from wiring.settings import Settings
