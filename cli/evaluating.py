@@ -17,10 +17,10 @@ from cli.judging import judge_agreement
 from cli.output import Json, out, print_json, table
 from cli.question_log import gaps
 from cli.retired import GroupWithRetired
-from pipelines.evaluate.conversions import question_log, squad
+from pipelines.evaluate.conversions import question_log
 from pipelines.evaluate.dataset import BadDataset, Dataset, dumped, load_dataset
 from pipelines.evaluate.non_inferiority import MARGIN, fewest_cases
-from pipelines.evaluate.question_sets import hotpotqa, openbookqa, pairs, recognised
+from pipelines.evaluate.question_sets import hotpotqa, openbookqa, pairs, recognised, squad
 
 datasets_app = typer.Typer(help="Datasets: questions, and what makes an answer to them right.", no_args_is_help=True)
 
