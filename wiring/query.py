@@ -315,4 +315,4 @@ def judges(
         found["model"] = ModelJudge(models, site_prompts).entailed
     if reranker is not None:
         found["reranker"] = RerankerJudge(reranker).entailed
-    return {name: Judge(each) for name, each in found.items()}
+    return {name: Judge(each, settings.judge_least) for name, each in found.items()}

@@ -65,7 +65,6 @@ RETIRED: Mapping[str, str] = {
     "engine_kafka_port": _PORTS,
     "in_flight_bytes": f"{_FIXED}; limit the memory of the container",
     "in_flight_records": _FIXED,
-    "judge_least": _FIXED,
     "judge_seconds": _FIXED,
     "kafka_check_hostname": _CHECKED,
     "llm_at_once": _FIXED,

@@ -42,6 +42,9 @@ class QuerySettings(FlowParts, SitesSettings, ChunkerSettings):
         description="Who is asked, beside the rules, whether a model's sentences are borne out by what they cite: "
         "`none`, the chat `model` (a call more for each answer), or the `reranker`.",
     )
+    judge_least: float = Field(
+        default=0.5, gt=0, lt=1, description="Chance below which the judge's sentence is left out; a model says 0 or 1."
+    )
 
     def step(self, site: str, name: StepName) -> StepSettings:
         own = self.sites.get(site, Site()).steps.get(name, StepSettings())

@@ -35,7 +35,6 @@ MOST_CLAIMS = 20  # of one answer
 VERDICT_TOKENS = 8  # of one sentence
 PREMISE_CHARS = 8_000  # of all passages together, as the model reads them
 WINDOW = 1_000  # characters of a passage that a cross-encoder reads at once; it has 512 tokens for both
-LEAST_CHANCE = 0.5  # of a sentence that its passages support; a model says 0 or 1
 SECONDS = 4.0  # that a judge may take for an answer; then the rules alone count
 LEAST_TIME = 0.2  # seconds; with less it is not asked
 
@@ -73,7 +72,7 @@ class Judge:
     """A judge. `least`: least chance of a supported sentence; `seconds`: time limit for one answer."""
 
     entails: Entails
-    least: float = LEAST_CHANCE
+    least: float
     seconds: float = SECONDS
 
     async def refuted(
