@@ -25,7 +25,6 @@ class TlsFiles:
     certificate: Path | None = None
     key: Path | None = None
     key_password: str | None = None
-    check_hostname: bool = True
 
     def context(self) -> ssl.SSLContext:
         """For connections to the server. Reads the files.
@@ -42,7 +41,6 @@ class TlsFiles:
                 context.load_verify_locations(cafile=_readable(self.ca, f"{self.setting}_ca"))
             except (ssl.SSLError, OSError):
                 raise ValueError(f"{self._named('ca')}: {self.ca} holds no PEM certificate") from None
-        context.check_hostname = self.check_hostname
         if self.certificate is not None:
             self._load_own(context)
         return context
@@ -123,7 +121,7 @@ def _distrust(err: ssl.SSLCertVerificationError, prefix: str, server: str, where
     if code in OTHER_NAME:
         return (
             f"the certificate of {server} is for another name ({said}): {where} must name the server as its "
-            f"certificate does; {prefix}_CHECK_HOSTNAME=false does without the check"
+            "certificate does"
         )
     if code in UNKNOWN_ISSUER:
         return (

@@ -33,7 +33,7 @@ from pipelines.ingest.ports import KnownPages
 from pipelines.runtime.embedder import Embedders
 from schemas.ingest import Chunker
 from schemas.page import PageChange, PageDocument
-from sites.render import page_documents
+from sites.content import page_documents
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.pages import FakeIndex, FakePages
 from text.html import to_markdown

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.output import NOT_SO, Bars, Json, Site, complain, err, explained, out, print_json, table
+from cli.output import NOT_SO, Bars, Json, Site, complain, err, out, print_json, table
 from cli.wired import connected, logged, noted
 from pipelines.operate.audit import audit as audits
 from pipelines.operate.audit.report import AuditReport, RepairReport
@@ -51,14 +51,13 @@ def audit(
         raise typer.BadParameter("--force goes with --repair")
     if index is not None and repair:
         raise typer.BadParameter("--repair is for the live index; leave out --index")
-    with explained():
-        settings = logged()
-        settings.site(site)
-        try:
-            done = asyncio.run(_run(settings, site, repair, force, settle, index))
-        except IndexUnfit as error:  # a finding of the audit: no service is missing
-            complain(error)
-            raise typer.Exit(NOT_SO) from None
+    settings = logged()
+    settings.site(site)
+    try:
+        done = asyncio.run(_run(settings, site, repair, force, settle, index))
+    except IndexUnfit as error:  # a finding of the audit: no service is missing
+        complain(error)
+        raise typer.Exit(NOT_SO) from None
     if json:
         print_json(done)
     else:

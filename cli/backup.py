@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.output import Bars, Json, err, explained, out, print_json, table
+from cli.output import Bars, Json, err, out, print_json, table
 from cli.wired import connected, logged
 from pipelines.operate.backup.folder import BackupFolder, BackupStopped, delete_older
 from pipelines.operate.backup.manifest import CHANGES, BackupProgress, Manifest, PartName
@@ -45,12 +45,11 @@ def backup(
 
     Example: pagewire backup "backups/$(date +%F)" --keep 14
     """
-    with explained():
-        settings = logged()
-        for name in site or ():
-            settings.site(name)
-        made = asyncio.run(_backup(settings, folder, site or None))
-        older = [] if keep is None else delete_older(folder.resolve(), keep)
+    settings = logged()
+    for name in site or ():
+        settings.site(name)
+    made = asyncio.run(_backup(settings, folder, site or None))
+    older = [] if keep is None else delete_older(folder.resolve(), keep)
     if json:
         print_json(made)
     else:
@@ -76,17 +75,16 @@ def restore(
 
     Example: pagewire restore backups/monday
     """
-    with explained():
-        kept = BackupFolder(folder)
-        if check:
-            asyncio.run(_check(kept))
-            print_json(kept.manifest) if json else _print_manifest(folder, kept.manifest)
-            return
-        settings = logged()
-        from pipelines.operate.backup.restore import wanted
+    kept = BackupFolder(folder)
+    if check:
+        asyncio.run(_check(kept))
+        print_json(kept.manifest) if json else _print_manifest(folder, kept.manifest)
+        return
+    settings = logged()
+    from pipelines.operate.backup.restore import wanted
 
-        sites = wanted(kept, settings.sites, site or ())
-        done, notes = asyncio.run(_restore(settings, kept, sites))
+    sites = wanted(kept, settings.sites, site or ())
+    done, notes = asyncio.run(_restore(settings, kept, sites))
     if json:
         print_json({"parts": {name: one.model_dump() for name, one in done.items()}, "notes": notes})
     else:

@@ -12,7 +12,7 @@ import typer
 from rich.progress import track
 
 from cli.admin_client import Gateway
-from cli.output import NOT_SO, Json, Site, err, explained, out, print_json, table
+from cli.output import NOT_SO, Json, Site, err, out, print_json, table
 from pipelines.evaluate.dataset import Case, corrected_cases
 from pipelines.query.extractive.replies import refused
 from pipelines.runtime.errors import WrongUse
@@ -52,10 +52,9 @@ def check(
 
     Example: pagewire eval check town --lang de --json
     """
-    with explained():
-        gateway = Gateway()
-        corrections = gateway.read(CorrectionList, "sites", site, "corrections")
-        checked = asyncio.run(ask_all(gateway, site, asked_of(gateway.settings, site, lang, corrections)))
+    gateway = Gateway()
+    corrections = gateway.read(CorrectionList, "sites", site, "corrections")
+    checked = asyncio.run(ask_all(gateway, site, asked_of(gateway.settings, site, lang, corrections)))
     failed = [each for each in checked if each.problem]
     if json:
         print_json(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.output import NOT_SO, Bars, Json, Site, complain, err, explained, out, print_json, table
+from cli.output import NOT_SO, Bars, Json, Site, complain, err, out, print_json, table
 from cli.wired import at_stop, connected, logged, user
 from cli.work import ready
 from connectors.cms.fetching import SafeFetch
@@ -55,12 +55,11 @@ def reconcile_site(
 
     Example: pagewire reconcile town blog
     """
-    with explained():
-        settings = logged()
-        names = [connector] if connector else _askable(settings, site)
-        for name in names:
-            configured(settings, site, name)
-        done, failed = asyncio.run(_reconcile(settings, site, names, force=force, dry_run=dry_run))
+    settings = logged()
+    names = [connector] if connector else _askable(settings, site)
+    for name in names:
+        configured(settings, site, name)
+    done, failed = asyncio.run(_reconcile(settings, site, names, force=force, dry_run=dry_run))
     if json:
         print_json([asdict(one) for one in done])
     else:
@@ -83,19 +82,18 @@ def watch(
 
     Example: pagewire watch town handbook
     """
-    with explained():
-        settings = logged()
-        logging.getLogger("watchfiles").setLevel(logging.WARNING)  # it tells of each event
-        source = configured(settings, site, connector)
-        if isinstance(source, SitemapConnector) and source.feeds:
-            asyncio.run(_until_stopped(_follow(settings, site, connector, source)))
-        elif isinstance(source, FolderConnector):
-            asyncio.run(_until_stopped(_watch(settings, site, connector)))
-        else:
-            raise WrongUse(
-                f"connector {connector!r} of site {site} is of the kind {source.kind}; "
-                "folders are watched, and sitemaps with `feeds`"
-            )
+    settings = logged()
+    logging.getLogger("watchfiles").setLevel(logging.WARNING)  # it tells of each event
+    source = configured(settings, site, connector)
+    if isinstance(source, SitemapConnector) and source.feeds:
+        asyncio.run(_until_stopped(_follow(settings, site, connector, source)))
+    elif isinstance(source, FolderConnector):
+        asyncio.run(_until_stopped(_watch(settings, site, connector)))
+    else:
+        raise WrongUse(
+            f"connector {connector!r} of site {site} is of the kind {source.kind}; "
+            "folders are watched, and sitemaps with `feeds`"
+        )
 
 
 def _askable(settings: Settings, site: str) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from cli.output import NOT_SO, Bars, Json, Site, err, explained, out, print_json, table
+from cli.output import NOT_SO, Bars, Json, Site, err, out, print_json, table
 from cli.wired import connected, load, logged, user
 from connectors.cms.documents import Left, count, documents
 from connectors.cms.sources import NoSource, opened, others
@@ -50,20 +50,19 @@ def import_pages(
 
     Example: pagewire import town pages.ndjson
     """
-    with explained():
-        settings = logged()
-        connectors, path = settings.site(site).connectors, Path(source)
-        if source in connectors:
-            result = _stoppable(import_connector(settings, site, source, wait))
-        elif not path.exists():
-            raise NoSource(
-                f"{source}: no such file or folder, nor a connector of site {site}; {others(connectors, source)}"
-            )
-        else:
-            total = count(path)
-            cursor, left = Cursor(settings.home, site, path), Left()
-            pages = documents(path, left, settings.site(site).languages)
-            result = _stoppable(import_documents(settings, site, pages, total, cursor, wait, left))
+    settings = logged()
+    connectors, path = settings.site(site).connectors, Path(source)
+    if source in connectors:
+        result = _stoppable(import_connector(settings, site, source, wait))
+    elif not path.exists():
+        raise NoSource(
+            f"{source}: no such file or folder, nor a connector of site {site}; {others(connectors, source)}"
+        )
+    else:
+        total = count(path)
+        cursor, left = Cursor(settings.home, site, path), Left()
+        pages = documents(path, left, settings.site(site).languages)
+        result = _stoppable(import_documents(settings, site, pages, total, cursor, wait, left))
     if json:
         print_json(result)
     else:
@@ -231,10 +230,9 @@ def pages(
 
     Example: pagewire pages town --url https://www.town.example/pool
     """
-    with explained():
-        settings = load()
-        settings.site(site)
-        found = asyncio.run(_pages(settings, site, url))
+    settings = load()
+    settings.site(site)
+    found = asyncio.run(_pages(settings, site, url))
     if json:
         print_json({"pages": [page.model_dump() for page in found]})
     elif found:
@@ -271,10 +269,9 @@ def delete(
 
     Example: pagewire delete town handbook/2019.pdf handbook/2020.pdf
     """
-    with explained():
-        settings = load()
-        tag = language_tag(lang or settings.site(site).languages[0])
-        became = asyncio.run(_delete(settings, site, tag, pages))
+    settings = load()
+    tag = language_tag(lang or settings.site(site).languages[0])
+    became = asyncio.run(_delete(settings, site, tag, pages))
     if json:
         print_json(became)
     else:
@@ -315,10 +312,9 @@ def receipt(
 
     Example: pagewire receipt demo library --lang de
     """
-    with explained():
-        settings = load()
-        default = settings.site(site).languages[0]
-        found = asyncio.run(_receipt(settings, site, language_tag(lang or default), page))
+    settings = load()
+    default = settings.site(site).languages[0]
+    found = asyncio.run(_receipt(settings, site, language_tag(lang or default), page))
     if found is None:
         others = [each for each in settings.site(site).languages if each != (lang or default)]
         hint = f"; it may be there in another language: --lang {others[0]}" if others else ""

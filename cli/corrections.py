@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.admin_client import Gateway
-from cli.output import NOT_SO, Json, Site, explained, out, print_json, table
+from cli.output import NOT_SO, Json, Site, out, print_json, table
 from pipelines.evaluate.dataset import corrected_cases, dumped
 from schemas.correction import CorrectionHistory, CorrectionList, CorrectionTrial, ListedCorrection, Reach
 
@@ -120,13 +120,12 @@ def word(
 
 
 def _put(site: str, given: dict[str, Any], tries: bool, json: bool) -> None:
-    with explained():
-        if not tries:
-            made = Gateway().send(ListedCorrection, "POST", "sites", site, "corrections", body=given)
-            said = f"put right as {made.id}, in force within ten seconds"
-            print_json(made) if json else out.print(said, markup=False)
-            return
-        trial = Gateway().send(CorrectionTrial, "POST", "sites", site, "corrections:try", body=given)
+    if not tries:
+        made = Gateway().send(ListedCorrection, "POST", "sites", site, "corrections", body=given)
+        said = f"put right as {made.id}, in force within ten seconds"
+        print_json(made) if json else out.print(said, markup=False)
+        return
+    trial = Gateway().send(CorrectionTrial, "POST", "sites", site, "corrections:try", body=given)
     if json:
         print_json(trial)
     else:
@@ -150,8 +149,7 @@ def list_(site: Site, json: Json = False) -> None:
 
     Example: pagewire corrections list town
     """
-    with explained():
-        found = Gateway().read(CorrectionList, "sites", site, "corrections")
+    found = Gateway().read(CorrectionList, "sites", site, "corrections")
     if json:
         print_json(found)
         return
@@ -176,8 +174,7 @@ def remove(site: Site, id: Id, note: Note = "") -> None:
 
     Example: pagewire corrections remove town 3f9a1c20b7de
     """
-    with explained():
-        Gateway().act("DELETE", "sites", site, "corrections", id, query={"note": note})
+    Gateway().act("DELETE", "sites", site, "corrections", id, query={"note": note})
 
 
 @app.command()
@@ -187,9 +184,8 @@ def undo(site: Site, id: Id, note: Note = "", json: Json = False) -> None:
 
     Example: pagewire corrections undo town 3f9a1c20b7de
     """
-    with explained():
-        rollback = ("sites", site, "corrections", id, "rollback")
-        found = Gateway().send(CorrectionHistory, "POST", *rollback, body={"note": note})
+    rollback = ("sites", site, "corrections", id, "rollback")
+    found = Gateway().send(CorrectionHistory, "POST", *rollback, body={"note": note})
     if json:
         print_json(found)
     else:
@@ -203,6 +199,5 @@ def cases(site: Site) -> None:
 
     Example: pagewire corrections cases town > corrected.ndjson
     """
-    with explained():
-        found = Gateway().read(CorrectionList, "sites", site, "corrections")
+    found = Gateway().read(CorrectionList, "sites", site, "corrections")
     typer.echo(dumped(corrected_cases(found), ".ndjson"), nl=False)

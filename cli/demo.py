@@ -12,14 +12,14 @@ import typer
 from more_itertools import partition
 
 from cli.content import import_documents
-from cli.output import NOT_SO, complain, err, explained, out
+from cli.output import NOT_SO, complain, err, out
 from cli.questions import ask_once
 from cli.up import System, running
 from cli.wired import at_stop, configure_logs, load
 from infra.supervise import ChildFailed
 from pipelines.runtime.errors import SettingsError
 from schemas.page import PageDocument
-from sites.render import page_documents
+from sites.content import page_documents
 
 if TYPE_CHECKING:
     from wiring.settings import Settings
@@ -39,18 +39,17 @@ def demo(
 
     Example: pagewire demo --once
     """
-    with explained():
-        settings = load()
-        if SITE not in settings.sites:
-            raise SettingsError(f"sites: the demo needs a site called {SITE!r}")
-        if "log_level" not in settings.model_fields_set:
-            settings = settings.model_copy(update={"log_level": "warning"})  # a demo shows itself, not its workings
-        configure_logs(settings)
-        try:
-            cited = asyncio.run(_demo(settings, once))
-        except ChildFailed as error:
-            complain(error)
-            raise typer.Exit(error.code) from None
+    settings = load()
+    if SITE not in settings.sites:
+        raise SettingsError(f"sites: the demo needs a site called {SITE!r}")
+    if "log_level" not in settings.model_fields_set:
+        settings = settings.model_copy(update={"log_level": "warning"})  # a demo shows itself, not its workings
+    configure_logs(settings)
+    try:
+        cited = asyncio.run(_demo(settings, once))
+    except ChildFailed as error:
+        complain(error)
+        raise typer.Exit(error.code) from None
     if not cited:
         raise typer.Exit(NOT_SO)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.output import NOT_SO, Json, err, explained, out, print_json, table
+from cli.output import NOT_SO, Json, err, out, print_json, table
 from cli.wired import at_stop, load
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ def engine_settings(settings: Settings) -> LocalEngineSettings:
 
     return LocalEngineSettings(
         home=settings.home,
-        kafka_port=settings.engine_kafka_port,
-        es_port=settings.engine_es_port,
         kafka_heap=settings.engine_kafka_heap,
         es_heap=settings.engine_es_heap,
     )
@@ -47,8 +45,7 @@ def start(
 
     Example: pagewire engine start --detach
     """
-    with explained():
-        asyncio.run(_start(engine_settings(load()), detach))
+    asyncio.run(_start(engine_settings(load()), detach))
 
 
 async def _start(settings: LocalEngineSettings, detach: bool) -> None:
@@ -81,8 +78,7 @@ def stop() -> None:
     """
     from infra import engine
 
-    with explained():
-        stopped = asyncio.run(engine.stop(engine_settings(load())))
+    stopped = asyncio.run(engine.stop(engine_settings(load())))
     out.print("stopped" if stopped else "nothing was running")
 
 
@@ -94,8 +90,7 @@ def status(json: Json = False) -> None:
     """
     from infra import engine
 
-    with explained():
-        found = asyncio.run(engine.status(engine_settings(load())))
+    found = asyncio.run(engine.status(engine_settings(load())))
     if json:
         print_json(found)
     else:
@@ -129,11 +124,10 @@ def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = Fals
     from infra import engine
     from pipelines.ingest.importing import forget_all
 
-    with explained():
-        settings = engine_settings(load())
-        if not yes:
-            typer.confirm(f"Delete all topics and indexes under {settings.home}?", abort=True)
-        asyncio.run(engine.stop(settings))
-        engine.reset(settings)
-        forget_all(settings.home)
+    settings = engine_settings(load())
+    if not yes:
+        typer.confirm(f"Delete all topics and indexes under {settings.home}?", abort=True)
+    asyncio.run(engine.stop(settings))
+    engine.reset(settings)
+    forget_all(settings.home)
     out.print("data deleted")

@@ -26,7 +26,7 @@ from cli.evaluation_print import (
     write_junit,
 )
 from cli.judging import CALLS, NO_JUDGE, TOKENS, Judging, hear, print_heard
-from cli.output import NOT_SO, Bars, Json, err, explained, out, print_json
+from cli.output import NOT_SO, Bars, Json, err, out, print_json
 from cli.wired import logged
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
 from pipelines.evaluate.evaluation import against, evaluate
@@ -134,32 +134,31 @@ def evaluate_site(
 
     Example: pagewire eval run town --dataset town.yaml --judge score --judge faithfulness --judge-calls 500
     """  # fmt: skip
-    with explained():
-        settings = logged()
-        measures = known_measures(measure)
-        bars = dict(_least(text) for text in least or ())
-        before = Run.read(live) if live else None
-        numbers = _numbers(judge_number or ())
-        wanted, model = named(judge or (), numbers), judge_model or settings.judge_of_answers
-        judging = Judging(model, wanted, judge_calls, judge_tokens, judge_repeats) if wanted and model else None
-        where = address(settings, url)
-        secret = key_for(settings, where, key)
-        cases = load_dataset(dataset)
-        if not askable(cases, site):
-            raise BadDataset(f"{dataset}: no case for site {site} that can be asked at any time")
-        if corrections:
-            cases = asyncio.run(_with_corrections(cases, where, site, secret))
-        head = RunHead.of(cases, site, where, datetime.now(UTC))
-        _warn(head, margin if before else None)
-        folder, unfinished = settings.home / "evaluations", _unfinished(cases, judging)
-        made = Run.begin(run or kept_at(folder, head, unfinished), head)
-        asyncio.run(_ask(cases, head, secret, made, at_once))
-        report = evaluate(cases, made)
-        comparison = against(cases, before, made, margin, measures) if before else None
-        heard = asyncio.run(hear(cases, made, judging, settings, before, margin)) if judging else None
-        said = heard.report if heard else None
-        new = publication(cases, made, report, note, said) if publish else None
-        shown = asyncio.run(_publish(head, secret, new)) if new else None
+    settings = logged()
+    measures = known_measures(measure)
+    bars = dict(_least(text) for text in least or ())
+    before = Run.read(live) if live else None
+    numbers = _numbers(judge_number or ())
+    wanted, model = named(judge or (), numbers), judge_model or settings.judge_of_answers
+    judging = Judging(model, wanted, judge_calls, judge_tokens, judge_repeats) if wanted and model else None
+    where = address(settings, url)
+    secret = key_for(settings, where, key)
+    cases = load_dataset(dataset)
+    if not askable(cases, site):
+        raise BadDataset(f"{dataset}: no case for site {site} that can be asked at any time")
+    if corrections:
+        cases = asyncio.run(_with_corrections(cases, where, site, secret))
+    head = RunHead.of(cases, site, where, datetime.now(UTC))
+    _warn(head, margin if before else None)
+    folder, unfinished = settings.home / "evaluations", _unfinished(cases, judging)
+    made = Run.begin(run or kept_at(folder, head, unfinished), head)
+    asyncio.run(_ask(cases, head, secret, made, at_once))
+    report = evaluate(cases, made)
+    comparison = against(cases, before, made, margin, measures) if before else None
+    heard = asyncio.run(hear(cases, made, judging, settings, before, margin)) if judging else None
+    said = heard.report if heard else None
+    new = publication(cases, made, report, note, said) if publish else None
+    shown = asyncio.run(_publish(head, secret, new)) if new else None
     too_low = missed(report, bars)
     write_junit(xml, f"pagewire eval run {site}: {cases.label}", report, comparison, bars)
     if json:
@@ -283,11 +282,10 @@ def compare_runs(
 
     Example: pagewire eval compare live.ndjson candidate.ndjson --dataset town.yaml --margin 0.05
     """
-    with explained():
-        measures = known_measures(measure)
-        cases, before, after = load_dataset(dataset), Run.read(live), Run.read(candidate)
-        comparison = against(cases, before, after, margin, measures)
-        report = evaluate(cases, after)
+    measures = known_measures(measure)
+    cases, before, after = load_dataset(dataset), Run.read(live), Run.read(candidate)
+    comparison = against(cases, before, after, margin, measures)
+    report = evaluate(cases, after)
     write_junit(xml, f"pagewire eval compare {candidate.name}: {cases.label}", report, comparison, {})
     if json:
         print_json({"report": report.model_dump(mode="json"), "comparison": comparison_told(comparison)})

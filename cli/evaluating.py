@@ -14,13 +14,13 @@ from cli.evaluate import compare_runs, evaluate_site
 from cli.experiment import report_again
 from cli.experiment import run as run_experiment
 from cli.judging import judge_agreement
-from cli.output import Json, explained, out, print_json, table
+from cli.output import Json, out, print_json, table
 from cli.question_log import gaps
 from cli.retired import GroupWithRetired
-from pipelines.evaluate.conversions import question_log, squad
+from pipelines.evaluate.conversions import question_log
 from pipelines.evaluate.dataset import BadDataset, Dataset, dumped, load_dataset
 from pipelines.evaluate.non_inferiority import MARGIN, fewest_cases
-from pipelines.evaluate.question_sets import hotpotqa, openbookqa, pairs, recognised
+from pipelines.evaluate.question_sets import hotpotqa, openbookqa, pairs, recognised, squad
 
 datasets_app = typer.Typer(help="Datasets: questions, and what makes an answer to them right.", no_args_is_help=True)
 
@@ -49,8 +49,7 @@ def show(
 
     Example: pagewire eval datasets show town.yaml
     """
-    with explained():
-        read = load_dataset(dataset)
+    read = load_dataset(dataset)
     expected = Counter(case.expect or "not labelled" for case in read.cases)
     groups = {name: len(ids) for name, ids in read.groups().items()}
     if json:
@@ -94,20 +93,19 @@ def import_dataset(
 
     Example: pagewire eval datasets import questions asked.json town.yaml --per-stratum 20
     """
-    with explained():
-        kind = Format(recognised(file)) if kind is Format.AUTO else kind
-        if kind is Format.QUESTIONS:
-            cases = question_log(file, per_stratum)
-        else:
-            cases, passages = WITH_PAGES[kind](file, lang)
-            if pages:
-                lines = (page.model_dump_json(exclude_none=True, exclude_defaults=True) for page in passages)
-                pages.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        if not cases:
-            raise BadDataset(f"{file}: no questions with their text")
-        made = Dataset(name or to.stem, tuple(cases), version)
-        to.write_text(dumped(made, to.suffix), encoding="utf-8")
-        read = load_dataset(to)
+    kind = Format(recognised(file)) if kind is Format.AUTO else kind
+    if kind is Format.QUESTIONS:
+        cases = question_log(file, per_stratum)
+    else:
+        cases, passages = WITH_PAGES[kind](file, lang)
+        if pages:
+            lines = (page.model_dump_json(exclude_none=True, exclude_defaults=True) for page in passages)
+            pages.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    if not cases:
+        raise BadDataset(f"{file}: no questions with their text")
+    made = Dataset(name or to.stem, tuple(cases), version)
+    to.write_text(dumped(made, to.suffix), encoding="utf-8")
+    read = load_dataset(to)
     out.print(f"{read.label}: {len(read.cases):,} cases in {to}", markup=False, soft_wrap=True)
 
 

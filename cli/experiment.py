@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cli.admin_client import address, key_for
 from cli.evaluation_print import AtOnce, Url
-from cli.output import NOT_SO, Bars, Json, err, explained, out, print_json, table
+from cli.output import NOT_SO, Bars, Json, err, out, print_json, table
 from cli.wired import logged
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
 from pipelines.evaluate.evaluator import AT_ONCE
@@ -120,38 +120,37 @@ def run(
     """  # fmt: skip
     from adapters.http_site import HttpTrials
 
-    with explained():
-        experiment = Experiment.read(grid)
-        at = address(experiment.settings, url)
-        secret = key_for(experiment.settings, at, key)
-        stopped = ""
+    experiment = Experiment.read(grid)
+    at = address(experiment.settings, url)
+    secret = key_for(experiment.settings, at, key)
+    stopped = ""
 
-        async def ask() -> list[PlannedArm]:
-            nonlocal stopped
-            async with HttpTrials(at, experiment.grid.site, secret) as system:
-                choices = await system.choices()
-                can_be_tried(experiment.arms, choices)
-                if choices.ingest_lag and not dry_run:
-                    choices = await _indexed(system)
-                planned = experiment.planned(at, choices.system)
-                if dry_run:
-                    _print_plan(experiment, planned, choices, json)
-                    return planned
-                with _alone(experiment.answers), _bar(experiment, planned) as asked:
-                    folder = experiment.folder(to)
-                    folder.mkdir(parents=True, exist_ok=True)
-                    (folder / "asked.json").write_text(_Asked(url=at, system=choices.system).model_dump_json() + "\n")
-                    allowance = ExperimentBudget(most_calls, most_tokens)
-                    try:
-                        await ask_arms(planned, experiment.dataset, system.under, choices, allowance, asked, at_once)
-                    except ExperimentBudgetSpent as spent:
-                        stopped = str(spent)
+    async def ask() -> list[PlannedArm]:
+        nonlocal stopped
+        async with HttpTrials(at, experiment.grid.site, secret) as system:
+            choices = await system.choices()
+            can_be_tried(experiment.arms, choices)
+            if choices.ingest_lag and not dry_run:
+                choices = await _indexed(system)
+            planned = experiment.planned(at, choices.system)
+            if dry_run:
+                _print_plan(experiment, planned, choices, json)
                 return planned
+            with _alone(experiment.answers), _bar(experiment, planned) as asked:
+                folder = experiment.folder(to)
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / "asked.json").write_text(_Asked(url=at, system=choices.system).model_dump_json() + "\n")
+                allowance = ExperimentBudget(most_calls, most_tokens)
+                try:
+                    await ask_arms(planned, experiment.dataset, system.under, choices, allowance, asked, at_once)
+                except ExperimentBudgetSpent as spent:
+                    stopped = str(spent)
+            return planned
 
-        planned = asyncio.run(ask())
-        if dry_run:
-            return
-        _tell(experiment, planned, experiment.folder(to), json)
+    planned = asyncio.run(ask())
+    if dry_run:
+        return
+    _tell(experiment, planned, experiment.folder(to), json)
     if stopped:
         err.print(f"stopped: {stopped}", markup=False, soft_wrap=True)
         raise typer.Exit(NOT_SO)
@@ -162,14 +161,13 @@ def report_again(grid: GridFile, to: OutFolder = None, json: Json = False) -> No
 
     Example: pagewire eval report hits.yaml --json
     """
-    with explained():
-        experiment = Experiment.read(grid)
-        folder = experiment.folder(to)
-        try:
-            asked = _Asked.model_validate_json((folder / "asked.json").read_bytes())
-        except (OSError, ValidationError):
-            raise WrongUse(f"{folder}: nothing was asked yet; `pagewire eval sweep` does") from None
-        _tell(experiment, experiment.planned(asked.url, asked.system), folder, json)
+    experiment = Experiment.read(grid)
+    folder = experiment.folder(to)
+    try:
+        asked = _Asked.model_validate_json((folder / "asked.json").read_bytes())
+    except (OSError, ValidationError):
+        raise WrongUse(f"{folder}: nothing was asked yet; `pagewire eval sweep` does") from None
+    _tell(experiment, experiment.planned(asked.url, asked.system), folder, json)
 
 
 async def _indexed(system: HttpTrials) -> TrialChoices:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from cli.output import NOT_SO, Bars, Json, Site, complain, err, explained, out, print_json, table
+from cli.output import NOT_SO, Bars, Json, Site, complain, err, out, print_json, table
 from cli.wired import at_stop, connected, noted
 from cli.work import FollowParent, started
 from pipelines.operate.audit import audit as audits
@@ -160,17 +160,16 @@ def _print_live(live: Rebuild, previous: bool, *, json: bool) -> None:
 
 def run(follow_parent: bool, work: Callable[[Settings], Awaitable[Value]], nice: int = 0) -> Value:
     """Do it; Ctrl-C and SIGTERM end it in order, and leave with exit code 130."""
-    with explained():
-        give_way(nice)
-        settings = started(follow_parent)
-        try:
-            return asyncio.run(_stoppable(work(settings)))
-        except IndexUnfit as error:  # a finding of the audit: no service is missing
-            complain(error)
-            raise typer.Exit(NOT_SO) from None
-        except asyncio.CancelledError:
-            err.print("stopped; the same command goes on from here")
-            raise typer.Exit(STOPPED) from None
+    give_way(nice)
+    settings = started(follow_parent)
+    try:
+        return asyncio.run(_stoppable(work(settings)))
+    except IndexUnfit as error:  # a finding of the audit: no service is missing
+        complain(error)
+        raise typer.Exit(NOT_SO) from None
+    except asyncio.CancelledError:
+        err.print("stopped; the same command goes on from here")
+        raise typer.Exit(STOPPED) from None
 
 
 async def _stoppable(work: Awaitable[Value]) -> Value:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.output import Bars, Json, err, explained, out, print_json, table
+from cli.output import Bars, Json, err, out, print_json, table
 from pipelines.evaluate.comparison import WHOLE
 from pipelines.evaluate.dataset import Dataset, load_dataset
 from pipelines.evaluate.evaluator import AsyncEvaluator
@@ -162,22 +162,21 @@ def judge_agreement(
 
     Example: pagewire eval calibrate live.ndjson --dataset town.yaml --labels labels.csv
     """
-    with explained():
-        cases, judged = load_dataset(dataset), Run.read(run)
-        judged.check(cases)
-        measure = measure_of(figure)
-        if to is None and labels is None:
-            raise WrongUse("name a file: --labels that people filled in, or --sheet to write for them")
-        if to is not None:
-            if to.exists():
-                raise WrongUse(f"{to}: is there already, and may be filled in; name another file")
-            some = applying(askable(cases, judged.head.site), judged, measure)
-            to.write_text(sheet(some, judged.observed, size), encoding="utf-8")
-            err.print(f"{min(size, len(some))} answers to label in {to}", markup=False, soft_wrap=True)
-        if labels is None:
-            return
-        name = judge_of(judged, measure, judge)
-        found = trusted(cases, judged, load_labels(labels), name, figure, bar)
+    cases, judged = load_dataset(dataset), Run.read(run)
+    judged.check(cases)
+    measure = measure_of(figure)
+    if to is None and labels is None:
+        raise WrongUse("name a file: --labels that people filled in, or --sheet to write for them")
+    if to is not None:
+        if to.exists():
+            raise WrongUse(f"{to}: is there already, and may be filled in; name another file")
+        some = applying(askable(cases, judged.head.site), judged, measure)
+        to.write_text(sheet(some, judged.observed, size), encoding="utf-8")
+        err.print(f"{min(size, len(some))} answers to label in {to}", markup=False, soft_wrap=True)
+    if labels is None:
+        return
+    name = judge_of(judged, measure, judge)
+    found = trusted(cases, judged, load_labels(labels), name, figure, bar)
     if json:
         print_json(found)
     else:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 import typer
 
 from cli.letter_print import print_detail, print_list, printable
-from cli.output import NOT_SO, Bars, Json, complain, explained, out, print_json
+from cli.output import NOT_SO, Bars, Json, complain, out, print_json
 from cli.wired import connected, logged, noted, point
 from pipelines.operate.dead_letters.letters import DEFAULT_LIMIT, Letters
 from pipelines.operate.dead_letters.view import BadValue
@@ -68,9 +68,8 @@ def list_letters(
 
     Example: pagewire dlq list --site town --since 2h
     """
-    with explained():
-        wanted = _filter(stage, topic, site, page, code, since)
-        found = _with_letters(lambda letters, _: letters.list(wanted, limit, handled=all))
+    wanted = _filter(stage, topic, site, page, code, since)
+    found = _with_letters(lambda letters, _: letters.list(wanted, limit, handled=all))
     if json:
         print_json(found)
         return
@@ -83,8 +82,7 @@ def show(id: Id, json: Json = False) -> None:
 
     Example: pagewire dlq show cms.changes/0/17
     """
-    with explained():
-        found = _with_letters(lambda letters, _: letters.show(id))
+    found = _with_letters(lambda letters, _: letters.show(id))
     if json:
         print_json(found)
     else:
@@ -103,8 +101,7 @@ def edit(
 
     Example: pagewire dlq edit cms.changes/0/17 --file corrected.json
     """
-    with explained():
-        done = _edited(id, _editor()) if file is None else _replaced(id, file.read_bytes())
+    done = _edited(id, _editor()) if file is None else _replaced(id, file.read_bytes())
     out.print(f"{done.id} {done.state}")
 
 
@@ -126,8 +123,7 @@ def redrive(
 
     Example: pagewire dlq redrive --all --stage index --yes
     """
-    with explained():
-        _handle("redrive", ids, all, _filter(stage, topic, site, page, code, since), yes)
+    _handle("redrive", ids, all, _filter(stage, topic, site, page, code, since), yes)
 
 
 @app.command("drop")
@@ -146,8 +142,7 @@ def drop(
 
     Example: pagewire dlq drop cms.changes/0/17
     """
-    with explained():
-        _handle("drop", ids, all, _filter(stage, topic, site, page, code, since), yes)
+    _handle("drop", ids, all, _filter(stage, topic, site, page, code, since), yes)
 
 
 def _handle(verb: Verb, ids: Sequence[str] | None, all: bool, wanted: DeadLetterFilter, yes: bool) -> None:

@@ -132,6 +132,13 @@ class Root(GroupWithRetired):
         super().__init__(**attributes)
         self.commands = cast("dict[str, Any]", OnDemand())  # which Typer only reads
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that is asked for; of all of them, what Pagewire can explain is printed as one line."""
+        from cli.output import explained  # not for `pagewire --version`
+
+        with explained():
+            return super().invoke(ctx)
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The commands of every day."""
         self.show(ctx, EVERYDAY)

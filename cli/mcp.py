@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.output import explained
 from cli.wired import load
 from infra.running import running_gateway
 from pipelines.runtime.errors import SettingsError, WrongUse
@@ -45,14 +44,13 @@ def mcp(
 
     Example: pagewire mcp town
     """
-    with explained():
-        if find_spec("mcp") is None:
-            raise SettingsError("the MCP SDK is not installed: `pip install 'pagewire[mcp]'`")
-        if admin == (site is not None):
-            raise WrongUse("name a site, or give --admin")
-        where, secret = _gateway(url, key)
-        path = "admin" if admin else f"sites/{site}"
-        asyncio.run(_bridge(f"{where.rstrip('/')}/v1/{path}/mcp", secret))
+    if find_spec("mcp") is None:
+        raise SettingsError("the MCP SDK is not installed: `pip install 'pagewire[mcp]'`")
+    if admin == (site is not None):
+        raise WrongUse("name a site, or give --admin")
+    where, secret = _gateway(url, key)
+    path = "admin" if admin else f"sites/{site}"
+    asyncio.run(_bridge(f"{where.rstrip('/')}/v1/{path}/mcp", secret))
 
 
 def _gateway(url: str | None, file: Path | None) -> tuple[str, str | None]:

@@ -7,7 +7,7 @@ from typing import Annotated, get_args
 import typer
 
 from cli.admin_client import Gateway
-from cli.output import Json, Site, explained, out, print_json, table
+from cli.output import Json, Site, out, print_json, table
 from cli.wired import point, point_ahead
 from schemas.access_key import CreatedKey, KeyList, ListedKey, Scope
 from schemas.audit_log import AuditEntry, AuditLogPage
@@ -36,10 +36,9 @@ def create(
     """
     if unknown := [each for each in scope if each not in get_args(Scope)]:
         raise typer.BadParameter(f"{unknown[0]} is none of {', '.join(get_args(Scope))}", param_hint="--scope")
-    with explained():
-        ends = point_ahead("--expires", expires)
-        new = {"name": name, "scopes": scope, "site": site, "groups": group or (), "expires_at": ends}
-        made = Gateway().send(CreatedKey, "POST", "keys", body=new)
+    ends = point_ahead("--expires", expires)
+    new = {"name": name, "scopes": scope, "site": site, "groups": group or (), "expires_at": ends}
+    made = Gateway().send(CreatedKey, "POST", "keys", body=new)
     print_json(made) if json else out.print(made.key, markup=False)
 
 
@@ -49,8 +48,7 @@ def list_keys(json: Json = False) -> None:
 
     Example: pagewire keys list
     """
-    with explained():
-        found = Gateway().read(KeyList, "keys").keys
+    found = Gateway().read(KeyList, "keys").keys
     if json:
         print_json(found)
     else:
@@ -67,8 +65,7 @@ def revoke(
 
     Example: pagewire keys revoke webmaster
     """
-    with explained():
-        gone = Gateway().send(ListedKey, "DELETE", "keys", key)
+    gone = Gateway().send(ListedKey, "DELETE", "keys", key)
     print_json(gone) if json else out.print(f"revoked {gone.name} ({gone.id})", markup=False)
 
 
@@ -109,12 +106,9 @@ def show(
 
     Example: pagewire chat show
     """
-    with explained():
-        found = (
-            Gateway().read(ChatList, "chat").chats
-            if site is None
-            else (Gateway().read(ChatState, "sites", site, "chat"),)
-        )
+    found = (
+        Gateway().read(ChatList, "chat").chats if site is None else (Gateway().read(ChatState, "sites", site, "chat"),)
+    )
     if json:
         print_json(found)
     else:
@@ -122,8 +116,7 @@ def show(
 
 
 def _throw(site: str, json: bool, *, on: bool) -> None:
-    with explained():
-        state = Gateway().send(ChatState, "PUT", "sites", site, "chat", body={"on": on})
+    state = Gateway().send(ChatState, "PUT", "sites", site, "chat", body={"on": on})
     if json:
         print_json(state)
     else:
@@ -151,9 +144,8 @@ def audit_log(
 
     Example: pagewire audit-log --since 7d --action keys.revoke
     """
-    with explained():
-        asked = {"from": point("--since", since), "to": point("--until", until), "who": who, "action": action}
-        found = list(Gateway().pages(AuditLogPage, "audit-log", limit=limit, **asked, site=site))
+    asked = {"from": point("--since", since), "to": point("--until", until), "who": who, "action": action}
+    found = list(Gateway().pages(AuditLogPage, "audit-log", limit=limit, **asked, site=site))
     shown = AuditLogPage(entries=tuple(entry for page in found for entry in page.entries), next=found[-1].next)
     if json:
         print_json(shown)

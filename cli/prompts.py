@@ -13,7 +13,7 @@ import typer
 
 from cli.admin_client import Gateway
 from cli.evaluation_print import AtOnce, Deciding, Margin, Url, comparison_told, known_measures, print_evaluation
-from cli.output import NOT_SO, Json, Site, explained, out, print_json, table
+from cli.output import NOT_SO, Json, Site, out, print_json, table
 from cli.prompt_gate import PromptGate
 from pipelines.evaluate.dataset import load_dataset
 from pipelines.evaluate.evaluator import AT_ONCE
@@ -49,8 +49,7 @@ def list_(site: Site, json: Json = False) -> None:
 
     Example: pagewire prompts list town
     """
-    with explained():
-        found = Gateway().read(SiteTexts, "sites", site, "texts")
+    found = Gateway().read(SiteTexts, "sites", site, "texts")
     live = {f"{one.kind}/{one.name}": one for one in found.changed}
     filed = {f"prompts/{one.name}": "file" if one.own else "ours" for one in found.prompts}
     listed = [_listed(name, live.get(name), filed.get(name, "")) for name in {**filed, **live}]
@@ -75,9 +74,8 @@ def show(
 
     Example: pagewire prompts show town answer --version 3 > answer.yaml
     """
-    with explained():
-        found = Gateway().read(TextHistory, *_path(site, text))
-        said = found.text if version is None else _words(found, version)
+    found = Gateway().read(TextHistory, *_path(site, text))
+    said = found.text if version is None else _words(found, version)
     if json:
         print_json(found if version is None else {"version": version, "text": said})
         return
@@ -105,9 +103,8 @@ def propose(
 
     Example: pagewire prompts propose town glossary.yaml glossary/terms
     """
-    with explained():
-        new = {"text": _read(file), "note": note}
-        made = Gateway().send(TextVersion, "POST", *_path(site, text), "candidates", body=new)
+    new = {"text": _read(file), "note": note}
+    made = Gateway().send(TextVersion, "POST", *_path(site, text), "candidates", body=new)
     print_json(made) if json else out.print(f"kept as version {made.version}, not live", markup=False)
 
 
@@ -150,29 +147,28 @@ def promote(
 
     Example: pagewire prompts promote town glossary/terms --without-gate
     """
-    with explained():
-        path = _path(site, text)
-        name = "/".join(path[-2:])
-        if without_gate == (dataset is not None):
-            raise WrongUse("name a --dataset for the gate, or say --without-gate: one of them")
-        if dataset is not None and name not in (*PROMPTS, SETTINGS):
-            known = ", ".join((*PROMPTS.values(), SETTINGS))
-            raise WrongUse(f"{name}: only {known} can be tried beside the live one; say --without-gate")
-        measures = known_measures(measure)
-        gateway, gate = Gateway(url, key), None
-        if dataset is not None:
-            gate = PromptGate(
-                load_dataset(dataset),
-                site,
-                gateway.url,
-                gateway.key,
-                gateway.settings.home / "evaluations" / "prompts",
-                margin,
-                measures,
-                at_once,
-                lambda text: _trial(name, text),
-            )
-        told = _promote(gateway, path, version, gate, note)
+    path = _path(site, text)
+    name = "/".join(path[-2:])
+    if without_gate == (dataset is not None):
+        raise WrongUse("name a --dataset for the gate, or say --without-gate: one of them")
+    if dataset is not None and name not in (*PROMPTS, SETTINGS):
+        known = ", ".join((*PROMPTS.values(), SETTINGS))
+        raise WrongUse(f"{name}: only {known} can be tried beside the live one; say --without-gate")
+    measures = known_measures(measure)
+    gateway, gate = Gateway(url, key), None
+    if dataset is not None:
+        gate = PromptGate(
+            load_dataset(dataset),
+            site,
+            gateway.url,
+            gateway.key,
+            gateway.settings.home / "evaluations" / "prompts",
+            margin,
+            measures,
+            at_once,
+            lambda text: _trial(name, text),
+        )
+    told = _promote(gateway, path, version, gate, note)
     report, comparison = told.pop("evaluation"), told.pop("comparison")
     if json:
         print_json(
@@ -195,8 +191,7 @@ def rollback(site: Site, text: Text = "answer", note: Note = "", json: Json = Fa
 
     Example: pagewire prompts rollback town answer --note "too long"
     """
-    with explained():
-        made = Gateway().send(TextVersion, "POST", *_path(site, text), "rollback", body={"note": note})
+    made = Gateway().send(TextVersion, "POST", *_path(site, text), "rollback", body={"note": note})
     if json:
         print_json(made)
     else:

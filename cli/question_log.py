@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from cli.admin_client import Gateway
-from cli.output import Json, Site, explained, out, print_json, table
+from cli.output import Json, Site, out, print_json, table
 from cli.wired import point
 from pipelines.query.log.gaps import KEPT, trend
 from pipelines.query.log.readable import csv_lines, ndjson_lines
@@ -51,30 +51,29 @@ def questions(
 
     Example: pagewire questions town --disliked --csv > disliked.csv
     """
-    with explained():
-        if json + csv + ndjson > 1:
-            raise WrongUse("--json, --csv, --ndjson: choose one")
-        if refused and outcome not in (None, "refused"):
-            raise WrongUse(f"--refused and --outcome {outcome}: choose one")
-        gateway, where = Gateway(), ("sites", site, "questions")
-        if id is not None:
-            print_json(gateway.read(LoggedQuestion, *where, id))
-            return
-        lists = gateway.pages(
-            QuestionList,
-            *where,
-            limit=limit or (None if csv or ndjson else SHOWN),
-            **{"from": point("--since", since), "to": point("--until", until)},
-            outcome="refused" if refused else outcome,
-            feedback="down" if disliked else None,
-            lang=lang,
-            page=page,
-            text=text,
-        )
-        if csv or ndjson:
-            _write(lists, csv=csv)
-            return
-        every = list(lists)
+    if json + csv + ndjson > 1:
+        raise WrongUse("--json, --csv, --ndjson: choose one")
+    if refused and outcome not in (None, "refused"):
+        raise WrongUse(f"--refused and --outcome {outcome}: choose one")
+    gateway, where = Gateway(), ("sites", site, "questions")
+    if id is not None:
+        print_json(gateway.read(LoggedQuestion, *where, id))
+        return
+    lists = gateway.pages(
+        QuestionList,
+        *where,
+        limit=limit or (None if csv or ndjson else SHOWN),
+        **{"from": point("--since", since), "to": point("--until", until)},
+        outcome="refused" if refused else outcome,
+        feedback="down" if disliked else None,
+        lang=lang,
+        page=page,
+        text=text,
+    )
+    if csv or ndjson:
+        _write(lists, csv=csv)
+        return
+    every = list(lists)
     found = QuestionList(
         counts=every[0].counts, questions=tuple(row for one in every for row in one.questions), next=every[-1].next
     )
@@ -142,13 +141,12 @@ def gaps(
 
     Example: pagewire eval gaps town --all --json
     """
-    with explained():
-        begin, end = point("--since", since), point("--until", until)
-        assert begin is not None
-        days = round(((end or datetime.now(UTC)) - begin).total_seconds() / DAY, 5)
-        if days <= 0:
-            raise WrongUse("--since must be before --until")
-        shown = Gateway().read(GapReport, "sites", site, "gaps", days=days, to=end, all=every, limit=limit, wait=WAIT)
+    begin, end = point("--since", since), point("--until", until)
+    assert begin is not None
+    days = round(((end or datetime.now(UTC)) - begin).total_seconds() / DAY, 5)
+    if days <= 0:
+        raise WrongUse("--since must be before --until")
+    shown = Gateway().read(GapReport, "sites", site, "gaps", days=days, to=end, all=every, limit=limit, wait=WAIT)
     print_json(shown) if json else _print_gaps(shown, every=every)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from cli.output import NOT_SO, Json, Site, err, explained, out, print_json, table
+from cli.output import NOT_SO, Json, Site, err, out, print_json, table
 from cli.wired import configure_logs, connected, load
 from infra.running import running_gateway
 from pipelines.runtime.errors import Retryable, WrongUse
@@ -45,10 +45,9 @@ def ask(
 
     Example: pagewire ask demo "What does a library card cost?"
     """
-    with explained():
-        _must_say_something("question", question)
-        settings, labels = load(), _labels(label)
-        answer = asyncio.run(ask_once(settings, site, question, lang, labels, quiet=json))
+    _must_say_something("question", question)
+    settings, labels = load(), _labels(label)
+    answer = asyncio.run(ask_once(settings, site, question, lang, labels, quiet=json))
     if json and answer:
         print_json(answer)
     if answer is None or not any(source.cited for source in answer.sources):
@@ -181,11 +180,10 @@ def search(
     kinds: dict[str, SearchKind] = {"hybrid": "hybrid", "vector": "vector", "keyword": "keyword"}
     if mode not in kinds:
         raise typer.BadParameter(f"{mode!r}: hybrid, vector or keyword", param_hint="--mode")
-    with explained():
-        _must_say_something("query", query)
-        settings, labels = load(), _labels(label)
-        settings.site(site)
-        hits = asyncio.run(_search(settings, site, query, kinds[mode], size, labels))
+    _must_say_something("query", query)
+    settings, labels = load(), _labels(label)
+    settings.site(site)
+    hits = asyncio.run(_search(settings, site, query, kinds[mode], size, labels))
     if json:
         print_json({"hits": [hit.model_dump(mode="json") for hit in hits]})
     else:

@@ -17,7 +17,7 @@ from rich.markup import escape
 from typer import Argument, Option
 
 from adapters.extraction.reader import DocumentReader
-from cli.output import explained, out, print_json
+from cli.output import out, print_json
 from cli.wired import load
 from connectors.cms.documents import HTML, lang_tag, text_in
 from connectors.cms.documents import html_of as as_html
@@ -75,8 +75,7 @@ def read(
 
     Example: pagewire read https://www.town.example/fees
     """
-    with explained():
-        readings = [_reading(source, kind) for source in sources]
+    readings = [_reading(source, kind) for source in sources]
     if json:
         made = [_as_json(reading) for reading in readings]
         print_json(made[0] if len(made) == 1 else made)

@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from cli.output import NO_SERVICE, NOT_SO, Json, explained, out, print_json, table
+from cli.output import NO_SERVICE, NOT_SO, Json, out, print_json, table
 from cli.wired import load, logged, sites_called
 from schemas.http import SystemStatus
 from schemas.ingest import ReceiptEvent
@@ -43,10 +43,9 @@ def status(
 
     Example: pagewire status --watch
     """
-    with explained():
-        settings = load()
-        names = None if glob is None else sites_called(glob, settings)
-        found = asyncio.run(_status(settings, names, json, watch))
+    settings = load()
+    names = None if glob is None else sites_called(glob, settings)
+    found = asyncio.run(_status(settings, names, json, watch))
     if not (found.kafka and found.elasticsearch):
         raise typer.Exit(NO_SERVICE)
     if found.problems or any(site.problem for site in found.sites):
@@ -206,11 +205,10 @@ def embedder(
 
     Example: pagewire doctor embedder bge-m3 --json
     """
-    with explained():
-        settings = logged()
-        from wiring.embedder_check import check_embedder
+    settings = logged()
+    from wiring.embedder_check import check_embedder
 
-        report = asyncio.run(check_embedder(settings, name or settings.embedder))
+    report = asyncio.run(check_embedder(settings, name or settings.embedder))
     if json:
         print_json({**asdict(report), "fine": report.fine})
     else:

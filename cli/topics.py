@@ -23,7 +23,7 @@ from adapters.kafka import (
     repair_topics,
 )
 from adapters.kafka.topics import KafkaRight, kafka_rights
-from cli.output import Bars, Json, err, explained, out, print_json, table
+from cli.output import Bars, Json, err, out, print_json, table
 from cli.wired import load
 from schemas.topics import all_topics
 
@@ -75,27 +75,24 @@ def topics(
     Example: pagewire topics --partitions query.retrieved=24
     """
     if acls:
-        with explained():
-            _print_rights(list(kafka_rights(load())), json)
+        _print_rights(list(kafka_rights(load())), json)
         return
     if partitions:
-        with explained():
-            _grow(partitions, yes, json)
+        _grow(partitions, yes, json)
         return
-    with explained():
-        settings = _addressed()
-        bootstrap = bootstrap_servers(settings)
-        created = set(asyncio.run(ensure_topics(bootstrap, settings)))
-        if repair:
-            with Bars() as bars:
+    settings = _addressed()
+    bootstrap = bootstrap_servers(settings)
+    created = set(asyncio.run(ensure_topics(bootstrap, settings)))
+    if repair:
+        with Bars() as bars:
 
-                def report(copying: Copying) -> None:
-                    bars.step(copying.topic, copying.done, copying.partitions)
+            def report(copying: Copying) -> None:
+                bars.step(copying.topic, copying.done, copying.partitions)
 
-                repaired = asyncio.run(repair_topics(bootstrap, settings, report))
-            _print_repaired(repaired, settings, json)
-            return
-        counts = asyncio.run(_partitions(settings))
+            repaired = asyncio.run(repair_topics(bootstrap, settings, report))
+        _print_repaired(repaired, settings, json)
+        return
+    counts = asyncio.run(_partitions(settings))
     lines = [
         {
             "topic": prefixed(settings, topic),

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.engine import engine_settings
-from cli.output import complain, err, explained, out
+from cli.output import complain, err, out
 from cli.wired import at_stop, configure_logs, load
 from infra.supervise import Child, ChildFailed, preload
 from pipelines.runtime.niceness import NICEST
@@ -36,12 +36,11 @@ def up(
 
     Example: pagewire up --port 8080
     """
-    with explained():
-        settings = load()
-        if port is not None:
-            settings = settings.model_copy(update={"port": port})
-        configure_logs(settings)
-        code = asyncio.run(_up(settings))
+    settings = load()
+    if port is not None:
+        settings = settings.model_copy(update={"port": port})
+    configure_logs(settings)
+    code = asyncio.run(_up(settings))
     raise typer.Exit(code)
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cli.output import explained
 from cli.wired import logged
 from pipelines.runtime.record import LANES, Lane
 
@@ -43,13 +42,12 @@ def worker(
     from wiring import preflight
     from wiring.stages import in_lanes, stage_names, work  # loads Faust, which only a worker needs
 
-    with explained():
-        settings = started(follow_parent)
-        lanes: tuple[Lane, ...] = LANES if lane == "both" else (lane,)
-        names = in_lanes(stage_names(stages), lanes)
-        preflight.stages(settings, names)
-        with traced(f"pagewire-{names[0]}" if len(names) == 1 else "pagewire-worker"):
-            code = asyncio.run(work(names, settings, lambda: ready(*names), lanes))
+    settings = started(follow_parent)
+    lanes: tuple[Lane, ...] = LANES if lane == "both" else (lane,)
+    names = in_lanes(stage_names(stages), lanes)
+    preflight.stages(settings, names)
+    with traced(f"pagewire-{names[0]}" if len(names) == 1 else "pagewire-worker"):
+        code = asyncio.run(work(names, settings, lambda: ready(*names), lanes))
     raise typer.Exit(code)
 
 
@@ -67,11 +65,10 @@ def gateway(
     from adapters.telemetry import traced
     from gateway.main import run_gateway
 
-    with explained():
-        settings = started(follow_parent)
-        given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
-        with traced("pagewire-gateway"):
-            asyncio.run(run_gateway(settings.model_copy(update=given), ready))
+    settings = started(follow_parent)
+    given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+    with traced("pagewire-gateway"):
+        asyncio.run(run_gateway(settings.model_copy(update=given), ready))
 
 
 def started(follow_parent: bool) -> Settings:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
 
-from adapters.elastic.settings import ElasticSettings, Placement, SiteIndex
+from adapters.elastic.settings import ElasticSettings, SiteIndex
 from adapters.llm.settings import EmbedderSettings, ModelSettings
 from connectors.cms.settings import ConnectedSite, ConnectorsSettings
 from connectors.settings import HandoverSettings, SiteTool
@@ -163,25 +163,10 @@ _HEAP = r"^[1-9]\d*[mMgG]$"
 
 
 class EngineSettings(SettingsGroup):
-    """The local engine: Kafka and Elasticsearch for development."""
+    """The local engine: Kafka and Elasticsearch for development, at the ports 19092 and 19200, or at free ones."""
 
-    engine_kafka_port: int = Field(
-        default=19092, ge=1, le=65535, description="Preferred port; a free one is taken when it is busy."
-    )
-    engine_es_port: int = Field(
-        default=19200, ge=1, le=65535, description="Preferred port; a free one is taken when it is busy."
-    )
     engine_kafka_heap: str = Field(default="320m", pattern=_HEAP, description="Java heap of Kafka.")
     engine_es_heap: str = Field(default="640m", pattern=_HEAP, description="Java heap of Elasticsearch.")
-
-    @model_validator(mode="after")
-    def _a_port_each(self) -> Self:
-        if self.engine_kafka_port == self.engine_es_port:
-            raise ValueError(
-                f"engine_es_port (PAGEWIRE_ENGINE_ES_PORT): {self.engine_es_port} is Kafka's, engine_kafka_port; for "
-                "example 19200"
-            )
-        return self
 
 
 class EdgeSettings(HomeSettings, ListenSettings):
@@ -370,13 +355,10 @@ class Settings(
         found = {name: site.attachment_folder for name, site in self.sites.items()}
         return {name: folder for name, folder in found.items() if folder is not None}
 
-    def placement(self, site: str) -> Placement:
-        """The kind of new indexes of the site; for a site that is not configured, the default."""
-        general = super().placement(site)
-        if (own := self.sites.get(site)) is None:
-            return general
-        shared = general.shared if own.index is None else own.index == "shared"
-        return Placement(shared, general.shards)
+    def shares_index(self, site: str) -> bool:
+        """As the site says; for one that says nothing, or is not configured, the default."""
+        own = self.sites.get(site)
+        return super().shares_index(site) if own is None or own.index is None else own.index == "shared"
 
     @property
     def judge_of_answers(self) -> str | None:

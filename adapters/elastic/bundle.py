@@ -128,7 +128,7 @@ class Elastic:
         self.writer = Writer(self.es, lane)
         tenancy = Tenancy(self.es, self.writer)
         self.indexes = ElasticIndexes(
-            self.es, settings.placement, tenancy, shards=settings.shards, replicas=settings.replicas
+            self.es, settings.shares_index, tenancy, shards=settings.shards, replicas=settings.replicas
         )
         self.pages = ElasticPages(self.es, self.indexes, self.writer)
         self.rebuilds = ElasticRebuilds(self.es, self.indexes)

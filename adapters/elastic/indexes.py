@@ -29,7 +29,6 @@ from elasticsearch import AsyncElasticsearch, BadRequestError, NotFoundError
 
 from adapters.elastic.client import explained
 from adapters.elastic.reading import Shared
-from adapters.elastic.settings import Placement
 from adapters.elastic.tenancy import PREFIX, PROPERTIES, Tenancy, held_until, is_shared, only
 from pipelines.runtime.embedder import is_sparse
 from pipelines.runtime.indexes import WRITE_SUFFIX, IndexGone, IndexInfo, IndexUnfit, alias, index_name
@@ -121,7 +120,7 @@ class ElasticIndexes:
     def __init__(
         self,
         es: AsyncElasticsearch,
-        placement: Callable[[str], Placement],
+        shares: Callable[[str], bool],
         tenancy: Tenancy,
         *,
         shards: int,
@@ -129,11 +128,11 @@ class ElasticIndexes:
     ) -> None:
         """
         Args:
-            placement: of a site.
-            shards: of the indexes for all sites.
+            shares: whether new generations of a site go into an index of many sites.
+            shards: of an index of one site, and of those for all sites.
         """
         self._es = es
-        self._placement = placement
+        self.shares = shares
         self._tenancy = tenancy
         self._size = {"number_of_shards": shards, "number_of_replicas": replicas}
         self._known: TTLCache[str, IndexInfo] = TTLCache(inf, INFO_TTL)
@@ -187,10 +186,6 @@ class ElasticIndexes:
         else:
             self._known[site] = self._recent[site] = info
         return info
-
-    def shares(self, site: str) -> bool:
-        """Whether new generations of the site go into an index of many sites."""
-        return self._placement(site).shared
 
     async def _read(self, site: str) -> IndexInfo | None:
         with explained(f"looking up the index of site {site}"):
@@ -320,7 +315,7 @@ class ElasticIndexes:
             await self._tenancy.admit(site, name, concrete, live=live)
             return
         aliases: dict[str, Any] = {name + WRITE_SUFFIX: {}} | ({alias(site): {}} if live else {})
-        refresh = {"refresh_interval": REFRESH if live else "-1", "number_of_shards": self._placement(site).shards}
+        refresh = {"refresh_interval": REFRESH if live else "-1"}
         await self._create(
             name,
             settings={"index": settings | refresh},

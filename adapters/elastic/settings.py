@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, Final, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
@@ -15,14 +14,6 @@ _NODE = r"https?://[^/@,\s]+:\d+(/[^,\s]*)?"
 _PORT = re.compile(r":(\d+)(?=/|,|\s|$)")
 
 SiteIndex = Literal["own", "shared"]
-
-
-@dataclass(frozen=True)
-class Placement:
-    """The index for new generations of a site."""
-
-    shared: bool  # with other sites
-    shards: int  # of the site's own index
 
 
 class ElasticSettings(SettingsGroup):
@@ -39,9 +30,6 @@ class ElasticSettings(SettingsGroup):
         default=None,
         description="PEM file of the authority that signed the nodes' certificates; default: those of the system.",
     )
-    elasticsearch_check_hostname: bool = Field(
-        default=True, description="Whether a node's certificate must match its host name."
-    )
     shards: int = Field(default=1, ge=1, description="Primary shards of new indexes.")
     site_index: SiteIndex = Field(
         default="own",
@@ -55,9 +43,9 @@ class ElasticSettings(SettingsGroup):
     elasticsearch_user: str | None = Field(default=None, description="User of Elasticsearch; needs the password too.")
     elasticsearch_password: SecretStr | None = Field(default=None, description="Password of that user.")
 
-    def placement(self, site: str) -> Placement:
-        """The placement of new generations of the site."""
-        return Placement(self.site_index == "shared", self.shards)
+    def shares_index(self, site: str) -> bool:
+        """Whether new generations of the site go into an index of many sites."""
+        return self.site_index == "shared"
 
     @property
     def elasticsearch_nodes(self) -> list[str]:
@@ -67,7 +55,7 @@ class ElasticSettings(SettingsGroup):
     @property
     def elasticsearch_tls(self) -> TlsFiles:
         """The TLS files, for nodes with https URLs."""
-        return TlsFiles("elasticsearch", self.elasticsearch_ca, check_hostname=self.elasticsearch_check_hostname)
+        return TlsFiles("elasticsearch", self.elasticsearch_ca)
 
     @field_validator("elasticsearch")
     @classmethod

@@ -40,9 +40,6 @@ class KafkaSettings(SettingsGroup):
         default=None, description="PEM file of its key; default: in the same file."
     )
     kafka_certificate_password: SecretStr | None = Field(default=None, description="Password of that key.")
-    kafka_check_hostname: bool = Field(
-        default=True, description="Whether a broker's certificate must match its host name."
-    )
     kafka_sasl_mechanism: SaslMechanism | None = Field(
         default=None, description="How we log in, with `SASL_SSL` and `SASL_PLAINTEXT`."
     )
@@ -94,7 +91,6 @@ class KafkaSettings(SettingsGroup):
             self.kafka_certificate,
             self.kafka_certificate_key,
             password.get_secret_value() if password else None,
-            self.kafka_check_hostname,
         )
 
     @model_validator(mode="after")

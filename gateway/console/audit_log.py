@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Query, Response
 from pydantic import TypeAdapter, ValidationError
 
-from gateway.console.questions import day_of, midnight
+from gateway.console.questions import days_of
 from gateway.console.view import ConsoleRoute, Operator
 from gateway.edge.problems import invalid
 from schemas.audit_log import Action, AuditFilter, EntryId
@@ -38,17 +38,11 @@ async def list_entries(
     """One page of the list. `from` and `to` are whole days in UTC."""
     given = {"from": since, "to": until, "who": who.strip(), "action": action, "of": of}
     wrong: list[str] = []
-    days = {name: day_of(given[name], name, wrong) for name in ("from", "to")}
+    days = days_of(since, until, UTC, wrong)
     if wrong:
         found = None
     else:
-        wanted = AuditFilter(
-            since=midnight(days["from"], UTC),
-            until=midnight(days["to"], UTC, days=1),
-            who=given["who"] or None,
-            action=action or None,
-            site=of or None,
-        )
+        wanted = AuditFilter(**days, who=given["who"] or None, action=action or None, site=of or None)
         try:
             last = _ENTRY.validate_python(after) if after else None
         except ValidationError:

@@ -7,14 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import ValidationError
 
 from gateway.console.evaluations import pages_of
-from gateway.console.view import ConsoleRoute, Editor, OnSite, View, confirmed, form_of, wrong_fields
+from gateway.console.view import ConsoleRoute, Editor, OnSite, View, confirmed, form_of, mark_of, wrong_fields
 from gateway.edge.problems import Problem
 from gateway.operators.corrections import corrections
 from pipelines.query.live.correction_changes import BadCorrection
@@ -128,11 +127,12 @@ async def _change(view: View, kind: CorrectionKind, id: str | None) -> Response:
     except ValidationError as err:
         return await _form_page(view, kind, form, 422, wrong=wrong_fields(err), id=id)
     try:
-        if form.get("sure") != "yes" or form.get("shown") != _mark(new):
+        mark = mark_of(new.model_dump_json(exclude={"note", "over"}))
+        seen = form.get("shown") == mark
+        if form.get("sure") != "yes" or not seen:
             trial = await service.tried(view.site, new, groups, id)
             status = 422 if trial.refused else 200
-            seen = form.get("shown") == _mark(new)
-            return await _form_page(view, kind, form, status, trial=trial, mark=_mark(new), seen=seen, id=id)
+            return await _form_page(view, kind, form, status, trial=trial, mark=mark, seen=seen, id=id)
         async with view.act("corrections.put", id or "") as act:
             made = await service.put(view.site, new, view.caller.name, groups, id)
             act.target = made.id
@@ -173,11 +173,6 @@ def _fields_of(correction: Correction) -> dict[str, str]:
         "all_languages": "yes" if correction.all_languages else "",
         "reach": correction.reach,
     }
-
-
-def _mark(new: NewCorrection) -> str:
-    """A checksum by which the second POST proves that the editor saw the preview of this very correction."""
-    return sha256(new.model_dump_json(exclude={"note", "over"}).encode()).hexdigest()[:16]
 
 
 def _lang(view: View, lang: str) -> str:

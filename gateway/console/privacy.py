@@ -12,8 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 from fastapi import APIRouter, Path, Response
 from pydantic import ValidationError
 
-from gateway.console.view import Administrator, ConsoleRoute, View, confirmed, form_of, wrong_fields
-from gateway.edge.problems import Problem
+from gateway.console.view import Administrator, ConsoleRoute, View, confirmed, form_of, version_shown, wrong_fields
 from gateway.operators.privacy import privacy
 from pipelines.query.live.text_changes import TextChanged
 from schemas.privacy import MAX_DAYS, PrivacyChange, PrivacyOrder, PrivacyRules, QuestionLogging
@@ -74,10 +73,7 @@ async def restore_privacy(view: Administrator, version: Number) -> Response:
 
 def _change(form: Mapping[str, str]) -> PrivacyChange:
     """A change of the shown version; the form has listed what it deletes. Raises: Problem: 422."""
-    shown = form.get("over", "")
-    if not shown.isdecimal():
-        raise Problem(422, "invalid", "over: the version that was in force when the form was shown")
-    return PrivacyChange(over=int(shown), sure=True)
+    return PrivacyChange(over=version_shown(form), sure=True)
 
 
 async def _page(

@@ -55,30 +55,13 @@ async def list_questions(
     """One page of the list; with `format=csv` the whole list."""
     questions = view.edge.questions(view.caller)
     settings = view.edge.settings.site(view.site)
-    given = {
-        "from": since,
-        "to": until,
-        "lang": lang,
-        "outcome": outcome,
-        "feedback": feedback,
-        "page": page,
-        "text": text,
-    }
+    asked = {"lang": lang, "became": outcome, "feedback": feedback, "page": page, "text": text}
+    given = {"from": since, "to": until, "outcome": outcome} | asked
     wrong: list[str] = []
-    days = {name: day_of(given[name], name, wrong) for name in ("from", "to")}
+    days = days_of(since, until, settings.zone, wrong)
     wanted = QuestionFilter()
     try:
-        wanted = QuestionFilter.model_validate(
-            {
-                "since": midnight(days["from"], settings.zone),
-                "until": midnight(days["to"], settings.zone, days=1),
-                "lang": lang or None,
-                "became": outcome or None,
-                "feedback": feedback or None,
-                "page": page or None,
-                "text": text or None,
-            }
-        )
+        wanted = QuestionFilter.model_validate(days | {name: said or None for name, said in asked.items()})
     except ValidationError as err:
         names = {"became": "outcome"}
         wrong += [names.get(str(each["loc"][0]), str(each["loc"][0])) for each in err.errors()]
@@ -120,16 +103,21 @@ async def erase_conversation(view: Administrator, request_id: Annotated[RequestI
     return view.to(f"questions/{request_id}")
 
 
-def day_of(given: str, name: str, wrong: list[str]) -> date | None:
-    """The date in a form's field, None for an empty one. The name of a field without a date is appended to `wrong`."""
-    try:
-        return date.fromisoformat(given) if given else None
-    except ValueError:
-        wrong.append(name)
-        return None
+def days_of(since: str, until: str, zone: ZoneInfo, wrong: list[str]) -> dict[str, datetime | None]:
+    """`since` and `until` of a filter: from the beginning of one day to the end of the other, None for an empty field.
+
+    The name of a field without a date is appended to `wrong`.
+    """
+    found: dict[str, datetime | None] = {}
+    for into, name, day, more in (("since", "from", since, 0), ("until", "to", until, 1)):
+        try:
+            found[into] = _midnight(date.fromisoformat(day) if day else None, zone, days=more)
+        except ValueError:
+            wrong.append(name)
+    return found
 
 
-def midnight(day: date | None, zone: ZoneInfo, *, days: int = 0) -> datetime | None:
+def _midnight(day: date | None, zone: ZoneInfo, *, days: int = 0) -> datetime | None:
     """The time, in UTC, at which this day (or the one `days` later) begins in a time zone."""
     if day is None or day.year in (1, 9999):  # at the ends of the calendar, a day more or a zone overflows
         return None

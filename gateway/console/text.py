@@ -13,14 +13,22 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import ValidationError
 
-from gateway.console.view import ConsoleRoute, Editor, OnSite, View, confirmed, form_of, wrong_fields
-from gateway.edge.problems import Problem
+from gateway.console.view import (
+    ConsoleRoute,
+    Editor,
+    OnSite,
+    View,
+    confirmed,
+    form_of,
+    mark_of,
+    version_shown,
+    wrong_fields,
+)
 from gateway.operators.texts import Kind, Name, changes
 from pipelines.query.live.glossary import Glossary, read_glossary, widened
 from pipelines.query.live.site_texts import site_texts
@@ -98,7 +106,7 @@ async def change_text(view: Editor, kind: Kind, name: Name) -> Response:
         return await _again(view, place, form, 422, wrong_fields(err))
     try:
         await changes(view.edge).check(place, text)
-        if form.get("sure") != "yes" or form.get("shown") != _mark(text):
+        if form.get("sure") != "yes" or form.get("shown") != mark_of(text):
             return await _again(view, place, form, 200)
         async with view.act("texts.put", str(place)):
             await changes(view.edge).put(place, new, view.caller.name)
@@ -114,7 +122,7 @@ async def remove_text(view: Editor, kind: Kind, name: Name) -> Response:
     """Put the text of the files in force again."""
     form, place = await confirmed(view, "to go back to the files"), Place(view.site, kind, name)
     async with view.act("texts.remove", str(place)):
-        await changes(view.edge).remove(place, _change(form), view.caller.name)
+        await changes(view.edge).remove(place, TextChange(over=version_shown(form)), view.caller.name)
     return view.to(f"texts/{kind}/{name}", done="removed")
 
 
@@ -123,21 +131,8 @@ async def restore_text(view: Editor, kind: Kind, name: Name, version: Number) ->
     """Put an earlier version in force again."""
     form, place = await confirmed(view, "to restore the version"), Place(view.site, kind, name)
     async with view.act("texts.restore", str(place)):
-        await changes(view.edge).restore(place, version, _change(form), view.caller.name)
+        await changes(view.edge).restore(place, version, TextChange(over=version_shown(form)), view.caller.name)
     return view.to(f"texts/{kind}/{name}", done="restored")
-
-
-def _change(form: Mapping[str, str]) -> TextChange:
-    """A change of the shown version. Raises: Problem: 422."""
-    shown = form.get("over", "")
-    if not shown.isdecimal():
-        raise Problem(422, "invalid", "over: the version that was live when the form was shown")
-    return TextChange(over=int(shown))
-
-
-def _mark(text: str) -> str:
-    """A checksum by which the second POST proves that the editor saw the differences of this very text."""
-    return sha256(text.encode()).hexdigest()[:16]
 
 
 async def _again(
@@ -145,15 +140,8 @@ async def _again(
 ) -> Response:
     """The form with the typed text, and the text in force."""
     found = await changes(view.edge).history(place)
-    return await _page(
-        view,
-        found,
-        form.get("text", "").strip(),
-        status,
-        form,
-        wrong=wrong,
-        compared=status != 422,
-    )
+    text = form.get("text", "").strip()
+    return await _page(view, found, text, status, form, wrong=wrong, compared=status != 422)
 
 
 async def _page(
@@ -190,7 +178,7 @@ async def _page(
         spoken=view.edge.settings.site(view.site).languages,
         wrong=wrong or [],
         compared=compared,
-        mark=_mark(text),
+        mark=mark_of(text),
         diff=diff,
         shown=shown,
         skip=skip,

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
+from hashlib import sha256
 from typing import Annotated, Any, cast
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
@@ -332,6 +333,18 @@ async def confirmed(view: View, what: str) -> Mapping[str, str]:
     if form.get("sure") != "yes":
         raise Problem(422, "not-confirmed", f"sure: tick the box {what}")
     return form
+
+
+def version_shown(form: Mapping[str, str]) -> int:
+    """The version that was in force when the form was shown. Raises: Problem: 422."""
+    if not form.get("over", "").isdecimal():
+        raise Problem(422, "invalid", "over: the version that was in force when the form was shown")
+    return int(form["over"])
+
+
+def mark_of(text: str) -> str:
+    """A checksum by which the second POST proves that the editor saw the preview of this very text."""
+    return sha256(text.encode()).hexdigest()[:16]
 
 
 def wrong_fields(err: ValidationError) -> list[str]:

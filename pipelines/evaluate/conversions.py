@@ -1,53 +1,18 @@
-"""Datasets out of what there is: files in SQuAD's format, and the question log."""
+"""Datasets out of the question log."""
 
 from __future__ import annotations
 
-import html
-import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
 
 from pydantic import ValidationError
 
 from pipelines.evaluate.dataset import BadDataset, Case, text_of
 from schemas.base import problems
 from schemas.outcome import QuestionList, QuestionRow
-from schemas.page import PageDocument
 
 SEED = 7  # of a sample: the same questions every time
-
-
-def squad(path: Path, lang: str) -> tuple[list[Case], list[PageDocument]]:
-    """Questions in the format of SQuAD 1.1 and 2.0 (also XQuAD, MLQA, GermanQuAD), and their articles as pages.
-
-    A question's page is its article, and its reference answers are the marked ones; `is_impossible` cannot be answered.
-
-    Raises: BadDataset: it is in another format.
-    """
-    cases, pages = [], []
-    try:
-        for number, article in enumerate(_json(path)["data"]):
-            title = str(article.get("title") or f"article {number}")
-            paragraphs: list[dict[str, Any]] = article["paragraphs"]
-            content = "\n".join(f"<p>{html.escape(paragraph['context'])}</p>" for paragraph in paragraphs)
-            pages.append(_page(title, lang, content))
-            for asked in (asked for paragraph in paragraphs for asked in paragraph["qas"]):
-                answers = tuple(dict.fromkeys(answer["text"] for answer in asked.get("answers") or ()))
-                wanted = (
-                    {"expect": "refuse"}
-                    if asked.get("is_impossible")
-                    else {"expect": "answer", "pages": (title,), "page_lang": lang, "answers": answers}
-                )
-                told = {"id": str(asked["id"]), "question": asked["question"], "lang": lang}
-                cases.append(Case.model_validate(told | wanted))
-    except ValidationError as err:
-        raise BadDataset(f"{path}: {problems(err)}") from err
-    except (KeyError, TypeError, AttributeError) as err:
-        raise BadDataset(f"{path}: not in SQuAD's format: {type(err).__name__} {err}") from err
-    return cases, pages
 
 
 def question_log(path: Path, per_stratum: int | None = None) -> list[Case]:
@@ -97,15 +62,3 @@ def _logged(row: QuestionRow, rows: Sequence[QuestionRow]) -> Case:
         tags=(row.became, *rated),
         note=row.comment or "",
     )
-
-
-def _page(title: str, lang: str, content: str) -> PageDocument:
-    url = f"https://dataset.example/{lang}/{quote(title)}"
-    return PageDocument(id=title, lang=lang, url=url, title=title.replace("_", " "), content=content)
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(text_of(path))
-    except ValueError as err:
-        raise BadDataset(f"{path}: no JSON: {err}") from err

@@ -1,7 +1,7 @@
-"""Datasets out of files in the formats of question sets: question-answer pairs, HotpotQA, OpenBookQA.
+"""Datasets out of files in the formats of question sets: SQuAD, question-answer pairs, HotpotQA, OpenBookQA.
 
-Each may be a JSON list or a JSON object a line; the first entry shows which of them it is. Other fields of an entry are
-ignored; a missing one is an error that names its place.
+The last three may be a JSON list or a JSON object a line; the first entry shows which of them it is. Other fields of an
+entry are ignored; a missing one is an error that names its place.
 """
 
 from __future__ import annotations
@@ -113,6 +113,36 @@ class _OpenBook(Frozen):
         if labels.count(self.answer) != 1:
             raise ValueError(f"answerKey {self.answer!r} must be one of the labels {', '.join(labels)}")
         return self
+
+
+def squad(path: Path, lang: str) -> tuple[list[Case], list[PageDocument]]:
+    """Questions in the format of SQuAD 1.1 and 2.0 (also XQuAD, MLQA, GermanQuAD), and their articles as pages.
+
+    A question's page is its article, and its reference answers are the marked ones; `is_impossible` cannot be answered.
+
+    Raises: BadDataset: it is in another format.
+    """
+    cases, pages = [], _Pages(lang)
+    try:
+        for number, article in enumerate(_document(path)["data"]):
+            title = str(article.get("title") or f"article {number}")
+            paragraphs: list[dict[str, Any]] = article["paragraphs"]
+            passages = [paragraph["context"] for paragraph in paragraphs]
+            pages.add(f"{path}, article {number}", title, passages, title.replace("_", " "))
+            for asked in (asked for paragraph in paragraphs for asked in paragraph["qas"]):
+                answers = tuple(dict.fromkeys(answer["text"] for answer in asked.get("answers") or ()))
+                wanted = (
+                    {"expect": "refuse"}
+                    if asked.get("is_impossible")
+                    else {"expect": "answer", "pages": (title,), "page_lang": lang, "answers": answers}
+                )
+                told = {"id": str(asked["id"]), "question": asked["question"], "lang": lang}
+                cases.append(Case.model_validate(told | wanted))
+    except ValidationError as err:
+        raise BadDataset(f"{path}: {problems(err)}") from err
+    except (KeyError, TypeError, AttributeError) as err:
+        raise BadDataset(f"{path}: not in SQuAD's format: {type(err).__name__} {err}") from err
+    return cases, pages.made()
 
 
 def pairs(path: Path, lang: str) -> tuple[list[Case], list[PageDocument]]:

@@ -158,7 +158,6 @@ async def test_every_way_to_log_in(managed: Managed, token_endpoint: str) -> Non
         managed.settings(kafka_sasl_mechanism="PLAIN"),
         managed.settings(kafka_sasl_mechanism="OAUTHBEARER", **oauth),
         managed.settings(kafka=f"127.0.0.1:9,{managed.kafka.login}"),  # the first one is away
-        managed.settings(kafka=managed.kafka.misnamed, kafka_check_hostname=False),
         managed.mutual(),
         managed.mutual(**locked),
     ):

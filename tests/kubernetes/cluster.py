@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from sites.render import page_documents
+from sites.content import page_documents
 from tests.elsewhere import PREFIX, Elsewhere
 from tests.helm.chart import CHART, HELM, ROOT
 from tests.secure_kafka import PASSWORD, USER

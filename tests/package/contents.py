@@ -54,6 +54,7 @@ MUST = (
     "wiring/example.yaml",
     "sites/demo/assets/site.css",
     "sites/demo/pages/en/library.html",
+    "sites/templates/frame.html",
 )
 MUST_NOT = (
     "bench/",

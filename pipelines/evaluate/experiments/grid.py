@@ -220,9 +220,3 @@ def _shown(value: Any) -> str:
             return "on" if value else "off"
         case _:
             return str(value)
-
-
-def numbers(arms_: Sequence[Arm], setting: str) -> dict[str, float]:
-    """The arms that have a number for a setting, by name."""
-    found = {arm.name: arm.varied.get(setting) for arm in arms_}
-    return {name: float(value) for name, value in found.items() if isinstance(value, int | float)}

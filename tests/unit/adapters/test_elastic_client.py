@@ -160,8 +160,6 @@ def test_an_authority_must_be_there_and_have_something_to_vouch_for(tmp_path: Pa
     trustme.CA().cert_pem.write_to_path(ca)
     with pytest.raises(ValidationError, match="PAGEWIRE_ELASTICSEARCH is no https"):
         ElasticSettings(elasticsearch="https://one:9200,http://two:9200", elasticsearch_ca=ca)
-    settings = ElasticSettings(
-        elasticsearch="https://one:9200", elasticsearch_ca=ca, elasticsearch_check_hostname=False
-    )
+    settings = ElasticSettings(elasticsearch="https://one:9200", elasticsearch_ca=ca)
     context = settings.elasticsearch_tls.context()
-    assert (len(context.get_ca_certs()), context.check_hostname) == (1, False)
+    assert (len(context.get_ca_certs()), context.check_hostname) == (1, True)

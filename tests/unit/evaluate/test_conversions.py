@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from pipelines.evaluate.conversions import question_log, squad
+from pipelines.evaluate.conversions import question_log
 from pipelines.evaluate.dataset import BadDataset
+from pipelines.evaluate.question_sets import squad
 from schemas.outcome import QuestionCounts, QuestionList, QuestionRow
 
 AT = datetime(2026, 11, 23, tzinfo=UTC)

@@ -1,6 +1,5 @@
 """The rendered town: valid, linked, accessible HTML with the chat at its end and nothing inline."""
 
-import dataclasses
 import re
 from functools import cache
 from html.parser import HTMLParser
@@ -10,7 +9,7 @@ from urllib.parse import urldefrag, urljoin
 import pytest
 from bs4 import BeautifulSoup
 
-from sites.content import DEMO, load_site
+from sites.content import DEMO, Contact, Labels, load_site
 from sites.render import render_index, render_page, render_path
 
 SITE = load_site(DEMO)
@@ -169,18 +168,21 @@ def test_unknown_path_is_none(path):
 
 def test_everything_from_front_matter_and_settings_is_escaped():
     evil = '"><script>alert(1)</script>&'
-    page = dataclasses.replace(SITE.page("en", "library"), name=evil, title=evil, description=evil)
+    page = SITE.page("en", "library").model_copy(update={"name": evil, "title": evil, "description": evil})
     texts = {"en": evil, "de": evil}
-    site = dataclasses.replace(
-        SITE,
-        town=evil,
-        name=texts,
-        tagline=texts,
-        intro=texts,
-        contact=dataclasses.replace(SITE.contact, address=evil, phone=evil, email=evil),
-        groups=tuple(dataclasses.replace(group, title=texts) for group in SITE.groups),
-        labels={lang: dict.fromkeys(labels, evil) | {"months": "x " * 12} for lang, labels in SITE.labels.items()},
-        pages=(page, *(other for other in SITE.pages if (other.lang, other.id) != ("en", "library"))),
+    labels = Labels.model_construct(**dict.fromkeys(Labels.model_fields, evil) | {"months": "x " * 12})
+    others = (other for other in SITE.pages if (other.lang, other.id) != ("en", "library"))
+    site = SITE.model_copy(
+        update={
+            "town": evil,
+            "name": texts,
+            "tagline": texts,
+            "intro": texts,
+            "contact": Contact(address=evil, phone=evil, email=evil),
+            "groups": tuple(group.model_copy(update={"title": texts}) for group in SITE.groups),
+            "labels": dict.fromkeys(SITE.labels, labels),
+            "pages": (page, *others),
+        }
     )
     for html in (render_page(page, site, evil), render_index(site, "en", evil)):
         assert "<script>" not in html

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import yaml
 
-from adapters.elastic.settings import Placement
 from pipelines.runtime.errors import SettingsError, UnknownSite
 from pipelines.runtime.settings import StepSettings
 from schemas.ingest import Chunker
@@ -355,14 +354,14 @@ def test_a_step_is_set_for_a_site_then_for_all() -> None:
 
 
 def test_a_site_says_where_its_index_is_to_be_else_all_do(file: Path) -> None:
-    file.write_text("site_index: shared\nshards: 2\nsites: {shop: {}, portal: {index: own}}")
+    file.write_text("site_index: shared\nsites: {shop: {}, portal: {index: own}}")
     settings = load({})
-    assert {site: settings.placement(site) for site in [*settings.sites, "not yet"]} == {
-        "shop": Placement(shared=True, shards=2),
-        "portal": Placement(shared=False, shards=2),
-        "not yet": Placement(shared=True, shards=2),
+    assert {site: settings.shares_index(site) for site in [*settings.sites, "not yet"]} == {
+        "shop": True,
+        "portal": False,
+        "not yet": True,
     }
-    assert load({"PAGEWIRE_SITE_INDEX": "own"}).placement("shop") == Placement(shared=False, shards=2)
+    assert not load({"PAGEWIRE_SITE_INDEX": "own"}).shares_index("shop")
 
 
 def test_a_retired_setting_is_left_out_with_a_warning(file: Path, caplog: pytest.LogCaptureFixture) -> None:
