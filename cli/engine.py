@@ -29,6 +29,8 @@ def engine_settings(settings: Settings) -> LocalEngineSettings:
 
     return LocalEngineSettings(
         home=settings.home,
+        kafka_port=settings.engine_kafka_port,
+        es_port=settings.engine_es_port,
         kafka_heap=settings.engine_kafka_heap,
         es_heap=settings.engine_es_heap,
     )

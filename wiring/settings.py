@@ -163,10 +163,25 @@ _HEAP = r"^[1-9]\d*[mMgG]$"
 
 
 class EngineSettings(SettingsGroup):
-    """The local engine: Kafka and Elasticsearch for development, at the ports 19092 and 19200, or at free ones."""
+    """The local engine: Kafka and Elasticsearch for development."""
 
+    engine_kafka_port: int = Field(
+        default=19092, ge=1, le=65535, description="Preferred port; a free one is taken when it is busy."
+    )
+    engine_es_port: int = Field(
+        default=19200, ge=1, le=65535, description="Preferred port; a free one is taken when it is busy."
+    )
     engine_kafka_heap: str = Field(default="320m", pattern=_HEAP, description="Java heap of Kafka.")
     engine_es_heap: str = Field(default="640m", pattern=_HEAP, description="Java heap of Elasticsearch.")
+
+    @model_validator(mode="after")
+    def _a_port_each(self) -> Self:
+        if self.engine_kafka_port == self.engine_es_port:
+            raise ValueError(
+                f"engine_es_port (PAGEWIRE_ENGINE_ES_PORT): {self.engine_es_port} is Kafka's, engine_kafka_port; for "
+                "example 19200"
+            )
+        return self
 
 
 class EdgeSettings(HomeSettings, ListenSettings):

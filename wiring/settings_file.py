@@ -30,7 +30,6 @@ log = logging.getLogger(__name__)  # at a start nothing is configured yet: Pytho
 
 _FIXED = "it is no setting any more"
 _CHECKED = f"{_FIXED}; a certificate must name the host"
-_PORTS = f"{_FIXED}; where the port is busy, a free one is taken"
 # The place in pagewire.yaml (`*`: any name), and what to set instead.
 SUCCESSORS: Mapping[str, str] = {
     "answer_tokens": "steps.answer.max_tokens",
@@ -61,8 +60,6 @@ RETIRED: Mapping[str, str] = {
     "drain_timeout": _FIXED,
     "history_messages": _FIXED,
     "elasticsearch_check_hostname": _CHECKED,
-    "engine_es_port": _PORTS,
-    "engine_kafka_port": _PORTS,
     "in_flight_bytes": f"{_FIXED}; limit the memory of the container",
     "in_flight_records": _FIXED,
     "judge_seconds": _FIXED,

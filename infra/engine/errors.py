@@ -58,7 +58,7 @@ class PortTaken(EngineError):
     def __init__(self, server: str, port: int) -> None:
         super().__init__(
             f"{server} could not listen on port {port}: another program has just taken it. Start again and "
-            "a free port is chosen."
+            "a free port is chosen, or set PAGEWIRE_ENGINE_KAFKA_PORT / PAGEWIRE_ENGINE_ES_PORT."
         )
 
 

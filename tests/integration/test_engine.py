@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from subprocess import PIPE
 from uuid import uuid4
@@ -39,10 +39,11 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "cli.main", "engine", *arguments]
 
 
-def of(home: Path) -> dict[str, str]:
+def of(home: Path, kafka_port: int = 19092, es_port: int = 19200) -> dict[str, str]:
     """The environment of commands for this home."""
+    own = {"HOME": home, "ENGINE_KAFKA_PORT": kafka_port, "ENGINE_ES_PORT": es_port}
     others = {name: value for name, value in os.environ.items() if not name.startswith("PAGEWIRE_")}
-    return others | {"PAGEWIRE_HOME": str(home)}
+    return others | {f"PAGEWIRE_{name}": str(value) for name, value in own.items()}
 
 
 @pytest.fixture(scope="module")
@@ -52,26 +53,24 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wanted() -> Iterator[tuple[int, int]]:
-    """The two ports that an engine tries first, busy all the while: if nobody has them, we do."""
-    ports = LocalEngineSettings.kafka_port, LocalEngineSettings.es_port
-    with ExitStack() as stack:
-        for port in ports:
-            with suppress(OSError):
-                stack.enter_context(socket.create_server(("127.0.0.1", port)))
-        yield ports
+    """Two ports that are busy all the while: the engine is told to take them."""
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        yield one.getsockname()[1], other.getsockname()[1]
 
 
 @pytest.fixture(scope="module")
 def started(home: Path, wanted: tuple[int, int]) -> Iterator[subprocess.CompletedProcess[str]]:
     """`start --detach`, finished; the engine runs until the module's end."""
-    yield subprocess.run(command("start", "--detach"), env=of(home), capture_output=True, text=True, check=False)
+    yield subprocess.run(
+        command("start", "--detach"), env=of(home, *wanted), capture_output=True, text=True, check=False
+    )
     subprocess.run(command("stop"), env=of(home), check=False)
     assert living(LocalEngineSettings(home).root) == {}
 
 
 @pytest.fixture
-def settings(home: Path, started: object) -> LocalEngineSettings:
-    return LocalEngineSettings(home)
+def settings(home: Path, wanted: tuple[int, int], started: object) -> LocalEngineSettings:
+    return LocalEngineSettings(home, kafka_port=wanted[0], es_port=wanted[1])
 
 
 async def gone(processes: list[psutil.Process]) -> bool:
@@ -172,7 +171,9 @@ async def test_data_written_before_a_sigkill_of_both_is_there_after_a_restart(se
 @pytest.fixture
 def starter(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """A `start` in the foreground, which serves."""
-    with subprocess.Popen(command("start"), env=of(tmp_path), stdout=PIPE, text=True) as process:
+    port = any_free(set())
+    environment = of(tmp_path, port, any_free({port}))
+    with subprocess.Popen(command("start"), env=environment, stdout=PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline().split()[0] == "kafka"
         assert process.stdout.readline().split()[0] == "elasticsearch"

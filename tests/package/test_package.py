@@ -10,6 +10,7 @@ from zipfile import ZipFile
 
 import pytest
 
+from infra.engine.state import any_free
 from tests.package.contents import FOLDERS, ROOT, faults_of_source, faults_of_wheel, known_files, names_of
 from tests.package.outside import PYTHON, UVX, Outside
 from tests.package.release import project_version
@@ -65,6 +66,7 @@ def test_the_demo_answers_from_an_empty_home(wheel: Path, outside: Outside, tmp_
     for folder in FOLDERS:  # a user's folders may be called as our packages are
         (outside.here / folder).mkdir()
         (outside.here / folder / "__init__.py").write_text("raise ImportError('this is not ours')\n")
+    kafka = any_free(set())
 
     done = outside.run(
         UVX,
@@ -78,6 +80,8 @@ def test_the_demo_answers_from_an_empty_home(wheel: Path, outside: Outside, tmp_
         WATCH_LOG=str(watched / "opened"),
         PAGEWIRE_PORT="0",
         PAGEWIRE_NICE="0",  # else bulk work waits for the other tests
+        PAGEWIRE_ENGINE_KAFKA_PORT=str(kafka),
+        PAGEWIRE_ENGINE_ES_PORT=str(any_free({kafka})),
     )
 
     assert done.returncode == 0, done.stdout + done.stderr

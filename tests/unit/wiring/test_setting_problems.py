@@ -112,6 +112,7 @@ MISTAKES = {
     "(pagewire.yaml): is not a valid IPv4 or IPv6 network (it is 'proxy.internal'); for example 10.0.3.7",
     "visitor_rate: 20 per minute": "has the wrong form (it is '20 per minute'); for example 20/minute",
     "engine_kafka_heap: 320": "needs quotes (it is 320); for example 320m",
+    "engine_es_port: 19092": "engine_es_port (PAGEWIRE_ENGINE_ES_PORT): 19092 is Kafka's",
     "home: ''": "home (pagewire.yaml): is empty (it is ''); for example .pagewire",
     "llm_model: ''": "is empty (it is ''); for example gpt-4.1-mini",
     # names that there are not

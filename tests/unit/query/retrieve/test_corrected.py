@@ -12,7 +12,7 @@ import pytest
 
 from pipelines.query.extractive.follow_ups import signs
 from pipelines.query.live.corrections import SiteCorrections, page_content, written_correction
-from pipelines.query.retrieve.alike import AskedQuestion, alike
+from pipelines.query.retrieve.alike import LEAST, AskedQuestion, alike
 from pipelines.query.retrieve.corrected import Corrector
 from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.search.ports import Candidates, Hit, HitUnit
@@ -226,6 +226,27 @@ def test_alike_is_what_wants_the_same_of_the_same_thing() -> None:
     assert like(CARD, "Where do I get a library card?", "wide") > 0.9
     assert like("When does bus 12 go?", "When does bus 21 go?") == 0.0
     assert like("How do I register my car?", "How do I register my dog?") < 0.75  # "car" is a word, if not in French
+
+
+@pytest.mark.parametrize(
+    ("asked", "corrected", "lang", "expected"),
+    [
+        ("when does the cafe close on friday", "When does the cafe close on Fridays?", "en", True),
+        ("when does the cafe close on sunday", "When does the cafe close on Fridays?", "en", False),
+        ("when does the cafe close today", "When does the cafe close on Fridays?", "en", False),
+        ("when does the cafe close", "When does the cafe close on Fridays?", "en", False),
+        ("when does the cafe close on fridays", "When does the cafe close?", "en", True),  # every day
+        ("when does the cafe open on fridays", "When does the cafe close on Fridays?", "en", False),
+        ("wann schließt das café", "Wann öffnet das Café?", "de", False),
+        ("when is the museum open", "When is the museum open at Christmas?", "en", False),
+        ("what is a yearly card for adults", "What is a monthly card for adults?", "en", False),
+    ],
+)
+def test_a_correction_is_for_its_days_and_for_no_wider_question(
+    asked: str, corrected: str, lang: str, expected: bool
+) -> None:
+    like = alike(AskedQuestion(asked, lang), AskedQuestion(corrected, lang), 0.95)
+    assert (like >= LEAST["alike"]) is expected
 
 
 async def test_500_corrections_cost_no_more_than_a_product_of_matrices() -> None:
