@@ -35,10 +35,12 @@ from pipelines.query.extractive.day_words import (
     words_or_english,
 )
 from text.language import spoken
+from text.words import stems
 
 ALL = frozenset(range(7))  # Monday is 0
 WORKING, WEEKEND = frozenset(range(5)), frozenset({5, 6})
 LONGEST_SPAN = timedelta(days=62)  # a longer one is a season, or how long prices are valid
+RELATIVE = ("today", "tomorrow", "after-tomorrow")  # lists of days.yaml
 SHORT_QUESTION = 4  # words, at most, of one that means now when it ends with "open", and Saturday by "sat"
 
 # Feasts in the order of their names in days.yaml: a day and a month, or days after Easter Sunday.
@@ -164,6 +166,14 @@ def says_closed(text: str, lang: str) -> bool:
     return words_or_english(lang).has("closed", folded_text(text))
 
 
+@cache
+def closing_stems(lang: str) -> frozenset[str]:
+    """The stems of the words by which a language says that something is closed, or closes; none if it is unknown."""
+    words = day_words(lang)
+    names = [name for name in words.listed["closed"] if " " not in name] if words else []
+    return frozenset(stem for name in names for stem in stems(name, lang))
+
+
 def closed_on(text: str, day: date, lang: str) -> bool:
     """Whether a text says that something is closed on a date, or for now; a weekday alone is no date."""
     words, folded = words_or_english(lang), folded_text(text)
@@ -185,6 +195,16 @@ def said_days(text: str, lang: str) -> NamedDays:
     nth = frozenset(_nth(folded, words)) if weekdays else frozenset()
     spans = frozenset(_spans(folded, words))
     return NamedDays(frozenset(weekdays), nth, months, dates, frozenset(_feasts(folded, words)), spans)
+
+
+def weekdays_in(question: str, langs: Iterable[str]) -> frozenset[int | str]:
+    """The weekdays that a question names in any of these languages; "today" is one, too, whenever it is asked."""
+    found: set[int | str] = set()
+    for lang in langs:
+        if words := day_words(lang):
+            found |= said_days(question, lang).weekdays
+            found.update(name for name in RELATIVE if words.has(name, folded_text(question)))
+    return frozenset(found)
 
 
 def _asked(question: str, today: date, words: DayWords) -> date | None:
