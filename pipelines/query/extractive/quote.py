@@ -33,6 +33,7 @@ from pipelines.query.extractive.quotation import (
     unread,
 )
 from pipelines.query.extractive.replies import candidates
+from pipelines.query.extractive.wanted import priced
 from pipelines.query.search.fuse import idf
 from schemas.query import Evidence, Part, Retrieved, Source, Sure
 from text.markdown import escaped, plain
@@ -76,6 +77,7 @@ def quote(retrieved: Retrieved, now: datetime, own: OwnWords) -> Quotation:
     if not evidence:
         return Quotation(())
     questions, words = dict.fromkeys((request.question, retrieved.question)), own  # the visitor's own words first
+    evidence = priced(evidence, retrieved.sources, request.question, retrieved.question, request.lang)
     if day := next((day for each in questions if (day := asked_day(each, now, request.lang))), None):
         evidence, found = on_day(evidence, day, _language(evidence, retrieved), _on_page(evidence, retrieved))
         words = own.on(day, request.lang) if found else own
