@@ -347,7 +347,7 @@ class Answering:
 
     async def _own_words(self, request: Question) -> OwnWords:
         phrases, lang = self._phrases(request), request.lang
-        ours = (phrases.say("lead-in", lang), phrases.say("closest", lang), phrases.say("missing", lang))
+        ours = [phrases.say(name, lang) for name in ("lead-in", "closest", "missing", "no-row")]
         return OwnWords(*[await self._translated(text, request) for text in ours])
 
     async def _translated(self, text: str, request: Question) -> str:
