@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from pipelines.query.extractive.certainty import READ, asked, holds, itself, languages, unnamed
+from pipelines.query.extractive.certainty import asked, holds, itself, languages, unnamed
 from schemas.query import Evidence, Source
 from text.likeness import Likeness
 from text.markdown import cells, plain
@@ -18,6 +18,7 @@ from text.words import words
 
 NAMED = 4.0  # bonus of a unit with a price that itself names the whole subject
 LISTED = 2.0  # bonus of a price in a table
+READ = 500  # characters of a unit to search for prices
 FORM = 0.9  # likeness of two forms of a word; a compound has less
 
 
