@@ -54,6 +54,7 @@ from pipelines.query.extractive import certainty, confidence, follow_ups, quotat
 from pipelines.query.extractive.card import card
 from pipelines.query.extractive.quote import by_words
 from pipelines.query.extractive.ranking import weigh
+from pipelines.query.extractive.wanted import lacks_price, priced
 from pipelines.query.live.corrections import CorrectionSet, SiteCorrections, StoredCorrection
 from pipelines.query.log.frequent import MOST_KEPT, AnsweredQuestion, beginning, following, frequent
 from pipelines.query.masks import Masks
@@ -374,6 +375,12 @@ CALLS: Mapping[str, Call] = {
     "pipelines.query.extractive.certainty.covered": lambda text: certainty.covered([text], _evidence(text)[0], text),
     "pipelines.query.extractive.certainty.is_named": lambda text: certainty.is_named(
         _evidence(text)[0].model_copy(update={"kind": "row"}), text.split()[:64]
+    ),
+    "pipelines.query.extractive.wanted.priced": lambda text: priced(
+        _evidence(text), [source(1, text)], f"What does {text} cost?", text, "en"
+    ),
+    "pipelines.query.extractive.wanted.lacks_price": lambda text: lacks_price(
+        _evidence(text), [source(1, text)], f"What does {text} cost?", "en"
     ),
     "pipelines.query.extractive.certainty.holds": lambda text: certainty.holds("price", text[: certainty.READ], "de"),
     "pipelines.query.extractive.card.card": lambda text: card(

@@ -34,7 +34,7 @@ from pipelines.query.answer.strategies.base import (
     shortened,
     step,
 )
-from pipelines.query.extractive.confidence import graded
+from pipelines.query.extractive.confidence import graded, least_for_card
 from pipelines.query.extractive.quote import OwnWords, quote
 from pipelines.query.extractive.replies import narrower, refused, reply
 from pipelines.query.live.glossary import terms
@@ -264,6 +264,7 @@ class Answering:
             strategy = None
             if flow.gate and retrieved.sure is not None:
                 least = retrieved.request.under.sure_threshold
+                least = least_for_card(retrieved.gate) if least is None else least
                 grade = graded(retrieved.grade, retrieved.sure, writes=False, least=least)
                 retrieved = retrieved.model_copy(update={"grade": grade})
                 task = replace(task, retrieved=retrieved)
@@ -347,7 +348,7 @@ class Answering:
 
     async def _own_words(self, request: Question) -> OwnWords:
         phrases, lang = self._phrases(request), request.lang
-        ours = (phrases.say("lead-in", lang), phrases.say("closest", lang), phrases.say("missing", lang))
+        ours = [phrases.say(name, lang) for name in ("lead-in", "closest", "missing", "no-row")]
         return OwnWords(*[await self._translated(text, request) for text in ours])
 
     async def _translated(self, text: str, request: Question) -> str:

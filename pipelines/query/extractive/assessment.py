@@ -19,6 +19,7 @@ from pipelines.query.extractive.confidence import (
     graded,
     in_another_language,
     judge,
+    least_for_card,
     outside,
     sureness,
 )
@@ -199,7 +200,7 @@ async def answerable(
     if flow.gate and sure is not None and weighed.hits:
         if far and not writes:
             return max(grade, NOT_SAID), gate, sure.model_copy(update={"of": "nothing"})
-        grade = graded(grade, sure, writes, least)
+        grade = graded(grade, sure, writes, least_for_card(gate) if least is None else least)
         if any(part.answered for part in weighed.parts):
             grade = FINE  # what is missing of the rest is named
     return grade, gate, sure

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from pipelines.query.extractive.quotation import Quotation
 from schemas.answer import Citation, Token, WholeTable
@@ -21,6 +22,7 @@ from text.sentences import cut
 
 ROOM = 900  # characters of the card, unless the best block alone is longer
 BLOCK = 600  # characters of a block; of a longer one, some lines are shown
+CUT = 180  # of a block that does not fit otherwise
 MOST = 4  # blocks
 NEAR = 4.0  # a unit may answer too if its score is at most so much below the best
 SHORT_TABLE = 2  # lines: the only row below a header needs no mark
@@ -70,10 +72,11 @@ def card(
     by_n = {each.n: each for each in sources}
     events: list[Token | Citation | WholeTable] = []
     taken: dict[tuple[int, int], _Piece] = {}
-    for unit in evidence:
+    for unit, room in product(evidence, (BLOCK, CUT)):
         if unit.score < evidence[0].score - NEAR or len(taken) >= MOST:
             break
-        more = taken | {place: piece for place, piece in _pieces(unit, by_n, meant) if place not in taken}
+        pieces = _pieces(unit, by_n, meant, room)
+        more = taken | {place: piece for place, piece in pieces if place not in taken}
         if len(more) == len(taken) or by_n[unit.n].url != by_n[evidence[0].n].url:
             continue
         ordered = sorted(more.values(), key=lambda piece: piece.start)
@@ -86,7 +89,7 @@ def card(
 
 
 def _pieces(
-    unit: Evidence, sources: dict[int, Source], meant: Callable[[Evidence], bool]
+    unit: Evidence, sources: dict[int, Source], meant: Callable[[Evidence], bool], room: int
 ) -> Iterator[tuple[tuple[int, int], _Piece]]:
     """The unit's block, the sentence that introduces it, and the block that it introduces."""
     source = sources.get(unit.n)
@@ -96,11 +99,11 @@ def _pieces(
     blocks = _blocks(source.text)
     i = next(n for n, (_, end) in enumerate(blocks) if at < end)
     whole = source.text[slice(*blocks[i])]
-    shown = _shown(whole, unit, BLOCK, source.lang, meant)
+    shown = _shown(whole, unit, room, source.lang, meant)
     intro = source.text[slice(*blocks[i - 1])] if i and unit.kind != "prose" else ""
-    intro = "" if _HEADING.match(intro) or len(intro) + len(shown) > BLOCK else intro
+    intro = "" if _HEADING.match(intro) or len(intro) + len(shown) > room else intro
     below = source.text[slice(*blocks[i + 1])] if whole.endswith(":") and i + 1 < len(blocks) else ""
-    below = "" if _HEADING.match(below) or len(below) + len(shown) > BLOCK else below
+    below = "" if _HEADING.match(below) or len(below) + len(shown) > room else below
     for n, text in ((i, shown), (i - 1, intro), (i + 1, below)):
         if not text:
             continue
@@ -205,7 +208,7 @@ def _written(
     yield Token(text=lead_in)
     at = len(lead_in)
     for last, piece in zip([None, *pieces], pieces, strict=False):
-        skipped = last is not None and piece.start > last.end + 2
+        skipped = last is not None and piece.start > last.end + 2 and not last.text.endswith(GAP)
         joint = "\n\n> " if last is None else "\n>\n> "
         joint += f"{GAP}\n>\n> " if skipped else ""
         if piece.headings and piece.headings != above:

@@ -20,7 +20,7 @@ from prompts.loader import sentences, table
 from schemas.query import Evidence, Source, Sure
 from text.figures import figures
 from text.language import spoken, stopwords
-from text.likeness import Likeness
+from text.likeness import ENDING, Likeness
 from text.markdown import cells, plain
 from text.measures import measures
 from text.words import stems, words
@@ -48,7 +48,7 @@ def certain(question: str, lang: str, best: Evidence, source: Source, sure: Sure
         return False
     langs = languages(question, lang, source.lang)
     wants, subject = asked(question, langs)
-    named = set(subject) - _unnamed(langs)
+    named = set(subject) - unnamed(langs)
     if not wants or not named or len(subject) > LONGEST or (best.kind == "prose" and not _begins(best, source)):
         return False
     own = plain(best.text[:READ])
@@ -80,7 +80,7 @@ def names_nothing(question: str, langs: Iterable[str]) -> bool:
     """Whether a question asks for a figure without naming a subject: "what does it cost"."""
     langs = tuple(langs)
     wants, subject = asked(question, langs)
-    return bool(wants) and _unnamed(langs).issuperset(subject)
+    return bool(wants) and unnamed(langs).issuperset(subject)
 
 
 def _whole_price(best: Evidence, text: str, question: str, langs: Sequence[str]) -> bool:
@@ -108,8 +108,22 @@ def is_named(best: Evidence, subject: Iterable[str]) -> bool:
     Args:
         subject: words of the question's subject (`asked`).
     """
-    called = Likeness(words(plain((_name(best) or best.text)[:READ])))
-    return any(max(called.of(word).values(), default=0.0) >= _alike(word) for word in subject)
+    called = Likeness(words(plain(itself(best)[:READ])))
+    return any(
+        like >= _alike(word) and not _is_of_it(other, word)
+        for word in subject
+        for other, like in called.of(word).items()
+    )
+
+
+def _is_of_it(other: str, word: str) -> bool:
+    """Whether a compound begins with the word, so that it names something else: "Urnenwahlgrab" is no "Urne"."""
+    return other.startswith(word) and len(other) > len(word) + ENDING
+
+
+def itself(unit: Evidence) -> str:
+    """The text by which a unit names its subject: the name of a row or an item, or else all of it."""
+    return _name(unit) or unit.text
 
 
 def _name(best: Evidence) -> str:
@@ -128,7 +142,7 @@ def _is_narrower(best: Evidence, question: str) -> bool:
     return 2 * sum(bool(asked.of(word)) for word in called) < len(called)
 
 
-def _unnamed(langs: Iterable[str]) -> set[str]:
+def unnamed(langs: Iterable[str]) -> set[str]:
     """Words of questions that name no subject."""
     return {phrase for tag in langs for phrase in _phrases("unnamed").get(tag, ())}
 

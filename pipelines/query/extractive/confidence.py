@@ -42,7 +42,10 @@ FINE: Grade = 0
 UNCLEAR: Grade = 2  # the lowest grade without an answer
 NOT_SAID: Grade = 4
 NOTHING: Grade = 5
-PLACE = 0.45  # least chance of a page for a card, which asserts nothing
+# Least chance of a page for a card, which asserts nothing: usually; where the gate's score is low, or there is none (a
+# question of a word or two); where it is high. No doubted card below it had the answer to a tuned everyday question.
+PLACE, PLACE_DOUBTED, PLACE_LIKELY = 0.45, 0.55, 0.4
+DOUBTED, LIKELY = 0.03, 0.5  # the gate's scores
 # Below these scores of the gate a question may be outside of the site's subjects.
 FAR, FARTHEST = 0.5, 0.1
 NONE_SHARED, MOST_KNOWN = 0.05, 0.7
@@ -274,16 +277,25 @@ def sureness(found: Findings, profile: SurenessProfile | None, *, foreign: bool 
     return Sure(of=of, unit=unit, page=page, signals=signals)
 
 
-def graded(grade: Grade, sure: Sure, writes: bool, least: float | None = None) -> Grade:
+def least_for_card(gate: Gate | None) -> float:
+    """The least chance of a page for a card, by the gate's score."""
+    if gate is None:
+        return PLACE_DOUBTED
+    if gate.score is None:
+        return PLACE
+    return PLACE_DOUBTED if gate.score < DOUBTED else PLACE_LIKELY if gate.score >= LIKELY else PLACE
+
+
+def graded(grade: Grade, sure: Sure, writes: bool, least: float = PLACE) -> Grade:
     """The gate's grade, corrected by the chances of unit and page.
 
     Args:
         writes: whether a model writes the answer. It may combine sources, so low chances do not worsen the grade.
-        least: least chance of a page for a card, without a model; default: PLACE.
+        least: least chance of a page for a card, without a model.
     """
     if sure.page is None:
         return grade
-    if sure.of != "nothing" if writes else sure.page >= (PLACE if least is None else least):
+    if sure.of != "nothing" if writes else sure.page >= least:
         return grade if grade < UNCLEAR else FINE
     if writes:
         return grade

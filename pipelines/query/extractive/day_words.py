@@ -20,7 +20,7 @@ LAST = -1  # of a month
 # The lists of days.yaml that each language has.
 LISTS = (
     "today", "tomorrow", "after-tomorrow", "open", "when", "daily", "weekend", "working", "except", "to", "closed",
-    "from", "for-now",
+    "from", "for-now", "holidays",
 )  # fmt: skip
 UNSPACED = frozenset({"zh", "ja", "th", "lo", "my", "km"})
 

@@ -41,6 +41,7 @@ ALL = frozenset(range(7))  # Monday is 0
 WORKING, WEEKEND = frozenset(range(5)), frozenset({5, 6})
 LONGEST_SPAN = timedelta(days=62)  # a longer one is a season, or how long prices are valid
 RELATIVE = ("today", "tomorrow", "after-tomorrow")  # lists of days.yaml
+SEVERAL = 3  # weekdays of a table of opening hours
 SHORT_QUESTION = 4  # words, at most, of one that means now when it ends with "open", and Saturday by "sat"
 
 # Feasts in the order of their names in days.yaml: a day and a month, or days after Easter Sunday.
@@ -50,6 +51,9 @@ FEASTS: tuple[tuple[int, int] | int, ...] = (
 
 _DASH = r"[-‐‑–—]|bis|to"
 _NUMERIC = re.compile(r"(?<![\d.:])(\d{1,2})\.\s?(\d{1,2})\.(?:\s?(\d{4}))?(?!\d)|(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
+# "24.12?": on pages this may be a number, and in questions with a currency or a time behind it, too.
+_UNFINISHED = re.compile(r"(?<![\d.:])\d{1,2}\.\d{2}(?=\s{0,3}(?:[?!,;]|$))")
+_DOTTED = frozenset({"de", "pl", "ro", "tr", "uk", "ru"})  # languages whose dates are written so
 _ARTICLE = "zum|den|dem|einschließlich|the|al|alla|el|le|il|lo"
 _NEAR = 60  # characters before a date that are searched for what it begins or ends
 _AND = "und|and|et|e|y|i|en|ve|și|si|és|es|та|и"
@@ -134,9 +138,17 @@ def asked_day(question: str, now: datetime, lang: str) -> date | None:
         lang: the visitor's language; the question may be in another.
     """
     for each in dict.fromkeys((lang.partition("-")[0], *sorted(spoken(question)))):
-        if (words := day_words(each)) and (day := _asked(question, now.date(), words)):
+        said = _UNFINISHED.sub(r"\g<0>.", question) if each in _DOTTED else question
+        if (words := day_words(each)) and (day := _asked(said, now.date(), words)):
             return day
     return None
+
+
+def asks_every(question: str, lang: str) -> bool:
+    """Whether a question names a weekday as one of many: "on Fridays", "freitags"."""
+    said = frozenset(re.findall(r"\w+", folded_text(question)))
+    languages = filter(None, map(day_words, {lang.partition("-")[0], *spoken(question)}))
+    return any(f"{name}s" in said for words in languages for name in words.weekdays)
 
 
 def with_feasts_dates(question: str, today: date, lang: str) -> str:
@@ -152,13 +164,25 @@ def with_feasts_dates(question: str, today: date, lang: str) -> str:
 def matching_rows(rows: Sequence[str], day: date, lang: str) -> list[int]:
     """The indexes of the rows, list items or sentences about a day. If some name its date, only those.
 
+    The opening hours of a weekday are not those of a feast: of one, rows that name holidays count.
+
     Args:
         rows: plain text.
         lang: the page's language.
     """
     said = [said_days(row, lang) for row in rows]
     dated = [n for n, each in enumerate(said) if each.on(day)]
+    if not dated and any(_feast(feast, day.year) == day for feast in range(len(FEASTS))):
+        words = words_or_english(lang)
+        return [n for n, row in enumerate(rows) if words.has("holidays", folded_text(row))]
     return dated or [n for n, each in enumerate(said) if each.holds(day)]
+
+
+def lacks_day(rows: Sequence[str], day: date, lang: str) -> bool:
+    """Whether the rows are those of several weekdays, and this day is not among them."""
+    named = [said_days(row, lang) for row in rows]
+    weekdays = frozenset[int]().union(*(each.weekdays for each in named))
+    return len(weekdays) >= SEVERAL and not any(each.holds(day) or day.weekday() in each.weekdays for each in named)
 
 
 def says_closed(text: str, lang: str) -> bool:

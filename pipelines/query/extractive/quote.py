@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import islice
 
@@ -20,7 +20,7 @@ from babel.dates import format_date
 
 from pipelines.query.extractive.card import card
 from pipelines.query.extractive.certainty import asked, certain, covered, is_named, languages
-from pipelines.query.extractive.days import asked_day, matching_rows
+from pipelines.query.extractive.days import asked_day, asks_every, lacks_day, matching_rows
 from pipelines.query.extractive.follow_ups import signs
 from pipelines.query.extractive.quotation import (
     DATED,
@@ -33,6 +33,7 @@ from pipelines.query.extractive.quotation import (
     unread,
 )
 from pipelines.query.extractive.replies import candidates
+from pipelines.query.extractive.wanted import priced
 from pipelines.query.search.fuse import idf
 from schemas.query import Evidence, Part, Retrieved, Source, Sure
 from text.markdown import escaped, plain
@@ -53,16 +54,22 @@ class OwnWords:
         lead_in: before a quotation.
         closest: before a card, with the page's title.
         missing: before a part of a question without an answer.
+        no_row: before a table of weekdays without the question's day.
     """
 
     lead_in: str
     closest: str
     missing: str
+    no_row: str
 
     def on(self, day: date, lang: str) -> OwnWords:
         """These words below the name of the question's day."""
         written = f"**{_written(day, lang)}**\n\n"
-        return OwnWords(written + self.lead_in, written + self.closest, self.missing)
+        return replace(self, lead_in=written + self.lead_in, closest=written + self.closest)
+
+    def without(self, day: date, lang: str) -> OwnWords:
+        """These words below the name of a day that the table does not have."""
+        return replace(self, closest=f"**{_written(day, lang)}**\n\n{self.no_row}\n\n{self.closest}")
 
 
 def quote(retrieved: Retrieved, now: datetime, own: OwnWords) -> Quotation:
@@ -76,12 +83,17 @@ def quote(retrieved: Retrieved, now: datetime, own: OwnWords) -> Quotation:
     if not evidence:
         return Quotation(())
     questions, words = dict.fromkeys((request.question, retrieved.question)), own  # the visitor's own words first
-    if day := next((day for each in questions if (day := asked_day(each, now, request.lang))), None):
+    evidence = priced(evidence, retrieved.sources, request.question, retrieved.question, request.lang)
+    missed = False  # whether the table has no row for the day
+    day, by = next(((day, each) for each in questions if (day := asked_day(each, now, request.lang))), (None, ""))
+    if day is not None:
         evidence, found = on_day(evidence, day, _language(evidence, retrieved), _on_page(evidence, retrieved))
-        words = own.on(day, request.lang) if found else own
+        missed = not found and _lacks_row(evidence, day, request.question, retrieved)
+        dated = found and not asks_every(by, request.lang)
+        words = own.without(day, request.lang) if missed else own.on(day, request.lang) if dated else own
     goes_on = retrieved.question not in request.question
     leans = goes_on or (bool(request.history) and signs(retrieved.question).refers)
-    sure = not leans and _certain(retrieved.question, evidence, retrieved.sure, retrieved)
+    sure = not leans and not missed and _certain(retrieved.question, evidence, retrieved.sure, retrieved)
     if request.replaced and (others := unread(evidence, request.replaced)):
         evidence, sure = others, False  # the visitor asks again, so the former answer was not the wanted one
     elif request.history and goes_on:
@@ -93,13 +105,21 @@ def quote(retrieved: Retrieved, now: datetime, own: OwnWords) -> Quotation:
     if not sure or parts:
         about = _subjects(evidence, questions, retrieved)
         # Prose that names a weekday is seldom about this day.
-        dated = words if evidence[0].kind in ("row", "item") and about(evidence[0]) is not None else own
-        lead_in, path = _linked(dated.closest, evidence[0], retrieved)
+        lists = evidence[0].kind in ("row", "item") and about(evidence[0]) is not None
+        lead_in, path = _linked((words if lists else own).closest, evidence[0], retrieved)
         meant = _meant(evidence, day, about, retrieved)
         return card(evidence, retrieved.sources, lead_in, retrieved.tables, meant, path)
     best = evidence[0]
     alike = [each for each in evidence if (each.n, each.block) == (best.n, best.block)]
     return answering(alike, words.lead_in, retrieved.tables)
+
+
+def _lacks_row(evidence: Sequence[Evidence], day: date, question: str, retrieved: Retrieved) -> bool:
+    """Whether the best unit is a row of opening hours by weekday, and no row of its table is about the day."""
+    best, lang = evidence[0], _language(evidence, retrieved)
+    rows = [plain(each.text[:DATED]) for each in evidence if (each.n, each.block) == (best.n, best.block)]
+    wants, _ = asked(question, languages(question, retrieved.request.lang, lang))
+    return "opening" in wants and best.kind == "row" and len(rows) == best.of and lacks_day(rows, day, lang)
 
 
 def _subjects(

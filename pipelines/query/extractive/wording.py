@@ -8,8 +8,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 
 from prompts.loader import table
 from text.dictionary import DICTIONARIES
@@ -38,9 +40,12 @@ def with_whole_verb(question: str) -> str:
     """The question with a separable verb's last part as pages write the whole (prompts/separable-verbs.yaml)."""
     spans = list(word_spans(question))
     said = [question[start:end].lower() for start, end in spans]
-    for verbs, last, whole in _separable():
-        if said and said[-1] == last and not verbs.isdisjoint(said):
-            start, end = spans[-1]
+    for verbs, last, adjoining, whole in _separable():
+        ends = said[-1:] == [last] and not verbs.isdisjoint(said)
+        behind = (n for n, pair in enumerate(pairwise(said), 1) if adjoining and pair[0] in verbs and pair[1] == last)
+        at = len(said) - 1 if ends else next(behind, None)
+        if at is not None:
+            start, end = spans[at]
             return question[:start] + whole + question[end:]
     return question
 
@@ -97,9 +102,10 @@ def _particles(lang: str) -> frozenset[str]:
 
 
 @cache
-def _separable() -> list[tuple[frozenset[str], str, str]]:
-    listed = ((*verb.split(" ... "), whole) for verb, whole in table("separable-verbs").items())
-    return [(frozenset(verbs.split()), last, whole) for verbs, last, whole in listed]
+def _separable() -> list[tuple[frozenset[str], str, bool, str]]:
+    """(verbs, last part, whether it counts right behind the verb as well, what is searched) of each row."""
+    rows = ((*re.split(r" (\.\.\.|\+) ", verb), whole) for verb, whole in table("separable-verbs").items())
+    return [(frozenset(verbs.split()), last, mark == "+", whole) for verbs, mark, last, whole in rows]
 
 
 @cache

@@ -15,8 +15,9 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 from pipelines.query.extractive.assessment import Assessment, Find, Look, answerable, assess, look_up, same_revision
-from pipelines.query.extractive.confidence import FINE, UNCLEAR
+from pipelines.query.extractive.confidence import FINE, NOT_SAID, UNCLEAR
 from pipelines.query.extractive.tables import whole_tables
+from pipelines.query.extractive.wanted import lacks_price
 from pipelines.query.flow import Flow
 from pipelines.query.live.glossary import Glossary
 from pipelines.query.retrieve.corrected import Corrector, MatchedCorrection, corrected
@@ -113,6 +114,8 @@ async def retrieve(
     whole = grade < UNCLEAR and not writes
     sources, tables = await timings.of("widen", _read(best, look, chunks, flow, settings.chunker.size, whole=whole))
     evidence = best.findings.cited(sources)
+    if whole and correction is None and lacks_price(evidence, sources, request.question, request.lang):
+        grade = NOT_SAID
     alone = look.found.vector if look.named == look.asked.question and look.followed is None else None
     return _retrieved(
         look.asked.model_copy(update={"request": _spoken_to(request, sources, evidence)}),

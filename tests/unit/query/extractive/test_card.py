@@ -96,6 +96,17 @@ def test_of_a_long_table_the_rows_around_the_one_that_fits_are_shown(row: int, a
     assert len(text) < ROOM + 100
 
 
+def test_of_a_block_that_does_not_fit_any_more_the_lines_around_the_unit_are_shown() -> None:
+    long, items = "Whoever is late pays. " * 25, "\n".join(f"- Thing {n} is nothing special" for n in range(20))
+    page = f"## Late\n\n{long.strip()}\n\nMore.\n\n## Things\n\n{items}\n\nThe end.\n"
+    text, _ = shown(("Whoever is late pays.", "prose", LATE), ("- Thing 7", "item", ("Things",)), page=page)
+    assert long.strip() in text
+    assert "- Thing 7 is" in text
+    assert "- Thing 0 is" not in text
+    text, _ = shown(("- Thing 7", "item", ("Things",)), ("The end.", "prose", ("Things",)), page=f"{page}{long}")
+    assert "…\n\n…" not in text  # one mark is enough
+
+
 def test_of_a_long_paragraph_the_sentence_is_shown_as_one_of_more() -> None:
     assert shown(("Whoever is late pays.", "prose", LATE))[0] == "Whoever is late pays. …"
 

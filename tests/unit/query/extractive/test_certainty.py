@@ -91,6 +91,12 @@ def test_a_price_is_told_of_what_is_named_alone_and_whole(question: str, kind: A
     assert not (kind == "row" and certain(question, "en", parts, source(1, text, title="Wedding"), SURE))
 
 
+def test_a_compound_is_not_named_by_its_first_part() -> None:
+    for text, told in (("| Urnenwahlgrab | 1.240 Euro |", False), ("| Urnen | 1.240 Euro |", True)):
+        unit = Evidence(n=1, start=0, text=text, kind="row", header="| Grab | Preis |", block=0, score=1)
+        assert certain("Was kostet eine Urne?", "de", unit, source(1, text, title="Gräber"), SURE) is told
+
+
 def test_a_page_s_title_alone_names_no_price_in_a_sentence() -> None:
     text = "Front crawl for adults runs over eight evenings and costs 88 euros."
     unit = Evidence(n=1, start=0, text=text, kind="prose", headings=("Courses",), block=0, score=1)

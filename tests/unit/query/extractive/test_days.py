@@ -34,6 +34,7 @@ MONDAY, SATURDAY, SUNDAY = date(2026, 11, 23), date(2026, 12, 5), date(2026, 11,
         ("am 31.12. noch was zu erledigen?", "de", "2026-12-31"),
         ("offen am 3. Januar?", "de", "2027-01-03"),
         ("am 24.12.2027", "de", "2027-12-24"),
+        ("sauna offen 24.12?", "de", "2026-12-24"),
         ("Was ist heute los?", "en", "2026-11-25"),  # asked in German on the English page
         ("ma nyitva van?", "hu", "2026-11-25"),
         ("czy urząd dziś przyjmuje?", "pl", "2026-11-25"),
@@ -61,6 +62,8 @@ def test_the_day_that_is_asked_about(question: str, lang: str, day: str) -> None
         ("So teuer?", "de"),
         ("Montage einer Wärmepumpe", "de"),
         ("room 3.4", "en"),
+        ("release 8.12?", "en"),
+        ("Kostet das 12.10 Euro?", "de"),
         ("call 030 23125-100", "en"),
         ("When is it open?", "xx"),
     ],
@@ -174,6 +177,7 @@ def test_rows_that_name_a_feast_or_its_date_are_that_days() -> None:
     rows = ["Monday to Sunday 9 to 17", "24 and 31 December: closed", "Good Friday: closed", "25 December: closed"]
     assert matching_rows(rows, date(2026, 12, 24), "en") == [1]
     assert matching_rows(rows, date(2027, 3, 26), "en") == [2]
+    assert matching_rows(["Friday 9 to 17", "Closed on public holidays"], date(2026, 12, 25), "en") == [1]
     assert matching_rows(["Täglich 9–17", "Heiligabend und Silvester geschlossen"], date(2026, 12, 31), "de") == [1]
 
 

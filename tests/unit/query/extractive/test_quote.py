@@ -31,7 +31,7 @@ def found(of: SureOf | None = None, evidence: tuple[Evidence, ...] = EVIDENCE, t
 
 def quoted(question: Retrieved) -> Quotation:
     now = datetime(2026, 11, 23, 12, tzinfo=UTC)  # a Monday
-    return quote(question, now, OwnWords("It says:", "On:", "Nothing about:"))
+    return quote(question, now, OwnWords("It says:", "On:", "Nothing about:", "No row:"))
 
 
 def said(question: Retrieved) -> tuple[str, list[int]]:
@@ -131,9 +131,29 @@ def test_no_day_is_written_above_prose_that_names_a_weekday() -> None:
 
 
 def test_the_day_that_a_follow_up_names_counts_before_that_of_the_question_it_leans_on() -> None:
-    question = hours("And on Sundays?", (30, "| Monday | 9–18 |", 6.0), (49, "| Sunday | 10–16 |", 5.0))
-    text, _ = said(question.model_copy(update={"question": "Pool open on Mondays? And on Sundays?"}))
+    question = hours("And on Sunday?", (30, "| Monday | 9–18 |", 6.0), (49, "| Sunday | 10–16 |", 5.0))
+    text, _ = said(question.model_copy(update={"question": "Pool open on Mondays? And on Sunday?"}))
     assert text.startswith("**Sunday, November 29, 2026**")
+
+
+@pytest.mark.parametrize("text", ["Is the pool open on Sundays?", "Ist der Pool sonntags offen?"])
+def test_every_sunday_is_no_date(text: str) -> None:
+    told, _ = said(hours(text, (30, "| Monday | 9–18 |", 5.0), (49, "| Sunday | 10–16 |", 6.0)))
+    assert "November" not in told
+    assert "10–16" in told
+
+
+def test_a_table_without_the_day_s_row_is_shown_and_that_is_said() -> None:
+    days = ("Monday", "Tuesday", "Friday")
+    rows = [(n, f"| {day} | 9–18 |", 6.0 - n) for n, day in enumerate(days)]
+    question = hours("Is the pool open on Sunday?", *rows)
+    table = "\n".join(("| Day | Hours |", "| --- | --- |", *(row for _, row, _ in rows)))
+    evidence = tuple(each.model_copy(update={"of": len(days)}) for each in question.evidence)
+    question = question.model_copy(update={"sources": (source(1, table, title="Pool"),), "evidence": evidence})
+    assert said(question)[0].startswith("**Sunday, November 29, 2026**\n\nNo row:\n\nOn: [Pool](</p1>)\n\n> | Day |")
+    assert quoted(question).certainty == "place"
+    more = question.model_copy(update={"evidence": tuple(each.model_copy(update={"of": 7}) for each in evidence)})
+    assert "No row" not in said(more)[0]  # not all of the table was read
 
 
 def test_who_asks_again_is_shown_something_else() -> None:

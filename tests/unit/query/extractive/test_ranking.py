@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.query.extractive.confidence import PLACE, graded, sureness
+from pipelines.query.extractive.confidence import PLACE, graded, least_for_card, sureness
 from pipelines.query.extractive.ranking import KEPT, REREAD, Findings, apart, weigh
 from pipelines.query.search.ports import Background, Calibration, Hit, HitUnit, SurenessProfile
 from schemas.compact import compact
-from schemas.query import Source, Sure, SureOf
+from schemas.query import Gate, Source, Sure, SureOf
 from tests.asking import source as cited_source
 
 QUESTION = np.array([1.0, 0.0], np.float32)
@@ -248,6 +248,14 @@ def test_the_gate_is_corrected_by_what_the_units_say(grade: int, of: SureOf, wri
 def test_a_page_is_shown_from_a_chance_on_that_an_operator_may_raise() -> None:
     assert graded(0, Sure(of="unit", unit=0.9, page=PLACE - 0.01), writes=False) == 4
     assert graded(0, Sure(of="unit", unit=0.9, page=0.5), writes=False, least=0.6) == 4
+
+
+def test_a_card_needs_a_likelier_page_where_the_gate_doubts_or_was_not_asked() -> None:
+    gate = Gate(distance=0.2, entropy=0.5, subject=0.5, by_figures=0)
+    least = [least_for_card(gate.model_copy(update={"score": score})) for score in (0.9, 0.2, 0.01)]
+    assert least == sorted(least)
+    assert (least[1], least_for_card(None)) == (PLACE, least[2])
+    assert least_for_card(gate) == PLACE  # of an embedder that nobody has calibrated
 
 
 @pytest.mark.parametrize(("grade", "writes", "expected"), [(0, False, 5), (3, False, 5), (0, True, 0), (3, True, 3)])

@@ -233,6 +233,17 @@ async def test_a_question_that_asks_two_things_is_handed_on_by_part_and_rows_wit
     assert [(table.sources, table.text) for table in retrieved.tables] == [((1,), SEATS)]
 
 
+async def test_a_price_that_no_unit_of_the_page_has_is_not_found_without_a_model() -> None:
+    unit = HitUnit(start=0, text="Open daily.", kind="prose", vector=await Models.model.query("Open daily."))
+    index = FakeIndex([hit(0, "Open daily.", cosine=0.9, score=0.9, units=(unit,))])
+    for text, writes, answered in (("Cost?", False, False), ("Cost?", True, True), ("Open?", False, True)):
+        request = question().model_copy(update={"question": text})
+        told = await retrieve(
+            asked().model_copy(update={"request": request}), searcher(index), index, SETTINGS, writes=writes
+        )
+        assert (told.grade < UNCLEAR) is answered
+
+
 async def test_a_question_together_with_those_before_it_and_one_that_a_model_answers_have_no_parts() -> None:
     assert (await in_parts(question_asked="and where do I get a towel?")).parts == ()
     retrieved = await in_parts(writes=True)
