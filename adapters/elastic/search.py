@@ -24,7 +24,7 @@ from schemas.keys import chunk_id
 from schemas.labels import NO_LABELS, label_tokens
 from schemas.page import FIELDS, FieldName, PageStamp
 from text.language import identified
-from text.spelling import LONGEST, SHORTEST
+from text.spelling import LONGEST, SHORTEST_ACCENTED
 from text.words import readings, words
 
 SHORT_FIELDS: tuple[FieldName, ...] = tuple(f for f in FIELDS if f != "content")
@@ -350,10 +350,11 @@ def _counts(stems: Sequence[str]) -> dict[str, Any]:
 
 def _similar_words(text: str) -> dict[str, Any]:
     """A look-up of similar words for those that the index does not have, in all its chunks, hidden ones too."""
-    long = [word for word in dict.fromkeys(words(text)) if SHORTEST <= len(word) <= LONGEST and word.isalpha()]
+    shortest = SHORTEST_ACCENTED
+    long = [word for word in dict.fromkeys(words(text)) if shortest <= len(word) <= LONGEST and word.isalpha()]
     if not long:
         return {}
-    look_up = {"field": "text", "suggest_mode": "missing", "prefix_length": 1, "min_word_length": SHORTEST, "size": 3}
+    look_up = {"field": "text", "suggest_mode": "missing", "prefix_length": 1, "min_word_length": shortest, "size": 5}
     return {"suggest": {"similar": {"text": " ".join(long[:MAX_LOOKED_UP]), "term": look_up}}}
 
 

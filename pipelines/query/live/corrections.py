@@ -22,6 +22,7 @@ from prompts.loader import PromptError
 from schemas.base import problems
 from schemas.correction import Correction
 from schemas.text_version import TextVersion
+from text.folding import fold
 from text.language import stopwords
 from text.words import words
 
@@ -137,8 +138,8 @@ def correction_id(correction: Correction, known: CorrectionSet) -> str:
 
 
 def asked_words(question: str) -> tuple[str, ...]:
-    """What makes two questions the same, whatever their case and marks."""
-    return tuple(words(question)) or (question.strip(),)
+    """What makes two questions the same, whatever their case, accents and marks."""
+    return tuple(map(fold, words(question))) or (question.strip(),)
 
 
 def telling(question: str, langs: Iterable[str] | None = None) -> list[str]:

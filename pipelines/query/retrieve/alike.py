@@ -18,6 +18,7 @@ from pipelines.query.extractive.certainty import asked as wanted
 from pipelines.query.extractive.days import closing_stems, weekdays_in
 from pipelines.query.live.corrections import asked_words, telling
 from schemas.correction import Reach
+from text.folding import fold
 from text.language import spoken
 from text.likeness import Likeness
 from text.words import stems
@@ -47,10 +48,10 @@ class AskedQuestion:
 
     @cached_property
     def subject(self) -> Sequence[str]:
-        """The words that name the subject. "car" is one, although it is a stop word in French."""
+        """The words that name the subject, folded. "car" is one, although it is a stop word in French."""
         said = telling(self.text, self._langs)
         foreign = [word for word in said if word not in telling(self.text) and len(word) > 1]
-        return ([*self._asked[1], *foreign] or said)[:ASKED]
+        return list(map(fold, ([*self._asked[1], *foreign] or said)[:ASKED]))
 
     @cached_property
     def numbers(self) -> frozenset[str]:

@@ -23,6 +23,9 @@ from text.spelling import LONGEST, respelled
         ("abmelden", ["anmelden"], ""),
         ("Passbildautomat", ["passbildautomaten"], ""),  # a compound
         ("heut", ["heute"], ""),  # short
+        ("cafe", ["cage", "café"], "café"),  # a word, but the pages have it with its accent alone
+        ("resume", ["résumé"], "résumé"),
+        ("fur", ["für"], ""),
         ("plzen", ["pilze"], ""),
         ("kurche", ["lurche"], ""),  # another first letter
         ("x" * (LONGEST + 1), ["x" * LONGEST], ""),

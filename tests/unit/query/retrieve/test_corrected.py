@@ -237,6 +237,7 @@ def test_alike_is_what_wants_the_same_of_the_same_thing() -> None:
         ("when does the cafe close", "When does the cafe close on Fridays?", "en", False),
         ("when does the cafe close on fridays", "When does the cafe close?", "en", True),  # every day
         ("when does the cafe open on fridays", "When does the cafe close on Fridays?", "en", False),
+        ("what does a coffee in the café cost", "price of a coffee in the cafe", "en", True),
         ("wann schließt das café", "Wann öffnet das Café?", "de", False),
         ("when is the museum open", "When is the museum open at Christmas?", "en", False),
         ("what is a yearly card for adults", "What is a monthly card for adults?", "en", False),
