@@ -34,6 +34,7 @@ READ = 2_000  # characters of a unit to search for figures
 Want = Literal["price", "opening", "when", "duration", "contact"]
 WANTS: tuple[Want, ...] = ("duration", "contact", "price", "opening", "when")
 LENGTHS = frozenset({"minute", "month"})
+QUESTION_MARKS = ("?", "？", "؟")
 
 
 def certain(question: str, lang: str, best: Evidence, source: Source, sure: Sure | None) -> bool:
@@ -65,6 +66,9 @@ def certain(question: str, lang: str, best: Evidence, source: Source, sure: Sure
     ):
         return False
     if "opening" not in wants and "when" not in wants and not is_named(best, named):
+        return False
+    # Below "Are there showers?", "Yes, free; or hire a towel for 2 pounds" is no price of a towel.
+    if _is_question(above := best.headings[-1] if best.headings else "") and not _names(above, named):
         return False
     # On the page "Swimming", "Front crawl for adults costs 88 euros" is no price of swimming for adults.
     title = "" if "price" in wants and not _name(best) else source.title
@@ -108,7 +112,15 @@ def is_named(best: Evidence, subject: Iterable[str]) -> bool:
     Args:
         subject: words of the question's subject (`asked`).
     """
-    called = Likeness(words(plain(itself(best)[:READ])))
+    return _names(plain(itself(best)[:READ]), subject)
+
+
+def _is_question(heading: str) -> bool:
+    return plain(heading[:READ]).rstrip().endswith(QUESTION_MARKS)
+
+
+def _names(text: str, subject: Iterable[str]) -> bool:
+    called = Likeness(words(text))
     return any(
         like >= _alike(word) and not _is_of_it(other, word)
         for word in subject

@@ -19,7 +19,7 @@ from babel import Locale, UnknownLocaleError
 from babel.dates import format_date
 
 from pipelines.query.extractive.card import card
-from pipelines.query.extractive.certainty import asked, certain, covered, is_named, languages
+from pipelines.query.extractive.certainty import asked, certain, covered, is_named, itself, languages
 from pipelines.query.extractive.days import asked_day, asks_every, lacks_day, matching_rows
 from pipelines.query.extractive.follow_ups import signs
 from pipelines.query.extractive.quotation import (
@@ -109,9 +109,17 @@ def quote(retrieved: Retrieved, now: datetime, own: OwnWords) -> Quotation:
         lead_in, path = _linked((words if lists else own).closest, evidence[0], retrieved)
         meant = _meant(evidence, day, about, retrieved)
         return card(evidence, retrieved.sources, lead_in, retrieved.tables, meant, path)
+    return answering(_with_siblings(evidence, day, retrieved), words.lead_in, retrieved.tables)
+
+
+def _with_siblings(evidence: Sequence[Evidence], day: date | None, retrieved: Retrieved) -> list[Evidence]:
+    """The best unit and the others of its block; where it is a row about the asked day, those about the day alone."""
     best = evidence[0]
-    alike = [each for each in evidence if (each.n, each.block) == (best.n, best.block)]
-    return answering(alike, words.lead_in, retrieved.tables)
+    block = [each for each in evidence if (each.n, each.block) == (best.n, best.block)]
+    if day is None or best.kind not in ("row", "item"):
+        return block
+    of_day = matching_rows([plain(each.text[:DATED]) for each in block], day, _language(evidence, retrieved))
+    return [block[n] for n in of_day] if 0 in of_day else block
 
 
 def _lacks_row(evidence: Sequence[Evidence], day: date, question: str, retrieved: Retrieved) -> bool:
@@ -145,10 +153,13 @@ def _meant(
     page = _language(evidence, retrieved)
     of_day = matching_rows([plain(each.text[:DATED]) for each in evidence], day, page) if day is not None else ()
     days = {(evidence[n].n, evidence[n].start) for n in of_day}
+    names = Counter((n, block, name) for n, block, _, name in {(e.n, e.block, e.start, itself(e)) for e in evidence})
 
     def meant(row: Evidence) -> bool:
         subject = about(row)
-        return subject is not None and ((row.n, row.start) in days or is_named(row, subject))
+        # Of two rows "Adult tennis", for two ages, neither is meant by its name.
+        alone = names[row.n, row.block, itself(row)] == 1
+        return subject is not None and ((row.n, row.start) in days or (alone and is_named(row, subject)))
 
     return meant
 

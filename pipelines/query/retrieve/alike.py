@@ -26,6 +26,7 @@ from text.words import stems
 # Reach of a correction -> least likeness of a question that it answers: docs/decisions/040-corrections.md.
 LEAST: Mapping[Reach, float] = {"same": 1.0, "alike": 0.77, "wide": 0.62}
 ASKED = 64  # words that are compared; a question says what it is about in fewer
+DATED = 400  # characters that are searched for days, and for what closes
 MEANING = 0.5  # of the likeness; the rest are the words
 NAMED = 0.9  # least share of the corrected subject's words that are in the question, in any form
 
@@ -59,12 +60,12 @@ class AskedQuestion:
 
     @cached_property
     def weekdays(self) -> frozenset[int | str]:
-        return weekdays_in(self.text, self._langs)
+        return weekdays_in(self.text[:DATED], self._langs)
 
     @cached_property
     def closing(self) -> bool:
         """Whether the question asks when something closes, or whether it is closed."""
-        return any(not closing_stems(lang).isdisjoint(stems(self.text, lang)) for lang in self._langs)
+        return any(not closing_stems(lang).isdisjoint(stems(self.text[:DATED], lang)) for lang in self._langs)
 
     @cached_property
     def likeness(self) -> Likeness:

@@ -102,3 +102,13 @@ def test_a_page_s_title_alone_names_no_price_in_a_sentence() -> None:
     unit = Evidence(n=1, start=0, text=text, kind="prose", headings=("Courses",), block=0, score=1)
     assert not certain("How much is swimming for adults?", "en", unit, source(1, text, title="Swimming"), SURE)
     assert certain("How much is front crawl for adults?", "en", unit, source(1, text, title="Swimming"), SURE)
+
+
+@pytest.mark.parametrize(
+    ("heading", "told"),
+    [("Are there showers?", False), ("What does a towel cost?", True), ("Showers and towels", True)],
+)
+def test_an_answer_to_another_question_of_the_page_is_only_shown(heading: str, told: bool) -> None:
+    text = "Yes, free of charge; bring your own towel, or hire one for 2 pounds."
+    unit = Evidence(n=1, start=0, text=text, kind="prose", headings=(heading,), block=0, score=1)
+    assert certain("How much is a towel?", "en", unit, source(1, text, title="Questions"), SURE) is told

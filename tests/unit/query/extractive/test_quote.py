@@ -95,7 +95,8 @@ def test_a_question_about_a_day_is_told_which_one_and_that_days_row_first() -> N
     rows = (30, "| Monday | 9–18 |", 5.0), (49, "| Sunday | 10–16 |", 6.0)
     text, _ = said(hours("Is the pool open today?", *rows))
     assert text.startswith("**Monday, November 23, 2026**\n\nIt says:")
-    assert "Sunday" not in text.partition("| Monday")[0]
+    assert "| Monday | 9–18 |" in text
+    assert "Sunday" not in text  # the whole table opens below it
 
 
 def test_a_closing_on_the_day_comes_before_its_hours_and_nothing_is_said() -> None:
@@ -244,3 +245,28 @@ def test_the_row_that_is_meant_is_marked_and_no_other(text: str, marked: str | N
     request = made.request.model_copy(update={"question": text})
     shown = quoted(made.model_copy(update={"request": request, "question": text, "evidence": evidence})).text
     assert [name for name in ("Old mill", "Thursday") if f"**{name}**" in shown] == ([marked] if marked else [])
+
+
+def test_of_two_rows_of_the_same_name_none_is_marked() -> None:
+    rows = [
+        "| Adult | 26 – 64 | 39.50 |",
+        "| Adult | 65 and over | 31.00 |",
+        "| Junior | 5 – 17 | 9.50 |",
+        "| Guest | – | 12 |",
+    ]
+    page = "\n".join(("| For | Age | Monthly |", "| --- | --- | --- |", *rows))
+    header = "| For | Age | Monthly |"
+
+    def shown(best: str) -> str:
+        ordered = sorted(rows, key=lambda row: row != best)
+        evidence = tuple(
+            Evidence(n=1, start=page.index(row), text=row, kind="row", header=header, block=0, of=4, score=9.0 - n)
+            for n, row in enumerate(ordered)
+        )
+        text = f"{best.split()[1].lower()} membership"
+        made = retrieved(source(1, page, title="Membership"), text=text)
+        request = made.request.model_copy(update={"question": text})
+        return quoted(made.model_copy(update={"request": request, "question": text, "evidence": evidence})).text
+
+    assert "**" not in shown(rows[1])
+    assert "**Junior**" in shown(rows[2])
