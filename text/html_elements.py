@@ -9,6 +9,7 @@ from typing import Any, cast
 from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString, PageElement
 
+from text.html_sections import control_title
 from text.html_tree import shows_deleted
 from text.html_walk import TreeConverter
 from text.markdown import escaped, escaped_line
@@ -198,7 +199,7 @@ class _ToMarkdown(TreeConverter):
 
     def convert_summary(self, el: Tag, text: str, parent_tags: frozenset[str]) -> str:
         """A heading for its section, unless later content would fall under the heading as well."""
-        title = " ".join(_HEADING_MARK.sub("", text).split())
+        title = control_title(_HEADING_MARK.sub("", text))
         if not title or "_inline" in parent_tags:
             return f" {title} "
         inside = sum(parent.name == "details" for parent in el.parents)

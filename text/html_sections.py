@@ -5,6 +5,7 @@ A control is what `text.html_tree` keeps as a `button`: a button, a tab, the lab
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from bs4 import BeautifulSoup, Tag
@@ -12,6 +13,9 @@ from bs4.element import NavigableString
 
 MAX_MOVED = 500  # moved headings of a page; each may cost a scan of its siblings
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
+# What turns when a section opens: "+ Prices", "Prices ▾".
+_TURNED = "[+＋➕−–➖▲△▴▵▶▷▸▹►▼▽▾▿◀◂◄∨∧⌄⌃˅˄›»⊕⊖]"
+_TURNED_AT_ENDS = re.compile(rf"^{_TURNED} | {_TURNED}$")
 _SECTIONS = frozenset(("article", "div", "ol", "p", "section", "ul"))
 
 
@@ -40,7 +44,7 @@ def name_sections(soup: BeautifulSoup) -> None:
         opened = by_name.get(str(tag["opens"])) or by_name.get(str(tag["known_as"])) or by_place.get(id(tag))
         if opened is None and not tag["opens"] and tag["tab"] != "True":
             opened = behind
-        title = " ".join(tag.get_text(" ").split())
+        title = control_title(tag.get_text(" "))
         tag.clear()
         tag.name = "span"
         if not title or opened is None or opened.name == "button" or id(opened) in named:
@@ -93,11 +97,11 @@ def _name_by_labels(soup: BeautifulSoup, label: Tag, name: str) -> int:
     sections = _behind(last, len(labels))
     for one in labels:
         one.name = "span"
-    if not sections or not all(map(_title, labels)) or any(one.find("h1") for one in sections):
+    if not sections or not all(one.get_text(strip=True) for one in labels) or any(one.find("h1") for one in sections):
         return 0
     for one, section in zip(labels, sections, strict=True):
         heading = soup.new_tag(name)
-        heading.string = _title(one)
+        heading.string = control_title(one.get_text(" "))
         section.insert_before(heading) if section.name == "p" else section.insert(0, heading)
         one.clear()
     return len(labels)
@@ -143,5 +147,6 @@ def _next(element: Tag) -> Tag | None:
     return behind if isinstance(behind, Tag) else None
 
 
-def _title(label: Tag) -> str:
-    return " ".join(label.get_text(" ").split())
+def control_title(text: str) -> str:
+    """The title of the section that a control opens: its text without the mark that shows whether it is open."""
+    return _TURNED_AT_ENDS.sub("", " ".join(text.split()))

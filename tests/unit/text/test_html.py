@@ -89,6 +89,8 @@ KEPT += [
         "## How much is parking?\n\n2 euros an hour",
     ),
     ('<button class="accordion">Q</button><div style="display:none">A</div>', "## Q\n\nA"),
+    ('<button class="accordion"><i>+</i> Q+</button><div style="display:none">A</div>', "## Q+\n\nA"),
+    ("<h1>F</h1><details><summary>Q <span>▾</span></summary><p>A</p></details>", "# F\n\n## Q\n\nA"),
     (
         '<h2>FAQ</h2><button data-bs-target="#c">Q</button><p>b</p><div id="c" hidden>A</div>',
         "## FAQ\n\nb\n\n### Q\n\nA",
