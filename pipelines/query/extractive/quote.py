@@ -20,7 +20,14 @@ from babel.dates import format_date
 
 from pipelines.query.extractive.card import card
 from pipelines.query.extractive.certainty import asked, certain, covered, is_named, itself, languages
-from pipelines.query.extractive.days import asked_day, asks_every, lacks_day, matching_rows
+from pipelines.query.extractive.days import (
+    asked_day,
+    asks_every,
+    lacks_day,
+    matching_rows,
+    said_days,
+    weekdays_in,
+)
 from pipelines.query.extractive.follow_ups import signs
 from pipelines.query.extractive.quotation import (
     DATED,
@@ -113,13 +120,18 @@ def quote(retrieved: Retrieved, now: datetime, own: OwnWords) -> Quotation:
 
 
 def _with_siblings(evidence: Sequence[Evidence], day: date | None, retrieved: Retrieved) -> list[Evidence]:
-    """The best unit and the others of its block; where it is a row about the asked day, those about the day alone."""
-    best = evidence[0]
+    """The best unit and the others of its block; of rows, those about the asked day or weekday, if there are any."""
+    best, lang = evidence[0], _language(evidence, retrieved)
     block = [each for each in evidence if (each.n, each.block) == (best.n, best.block)]
-    if day is None or best.kind not in ("row", "item"):
+    if best.kind not in ("row", "item"):
         return block
-    of_day = matching_rows([plain(each.text[:DATED]) for each in block], day, _language(evidence, retrieved))
-    return [block[n] for n in of_day] if 0 in of_day else block
+    rows = [plain(each.text[:DATED]) for each in block]
+    if day is not None:
+        about = matching_rows(rows, day, lang)
+    else:
+        asked_for = weekdays_in(retrieved.question, languages(retrieved.question, retrieved.request.lang, lang))
+        about = [n for n, row in enumerate(rows) if not asked_for.isdisjoint(said_days(row, lang).weekdays)]
+    return [block[n] for n in about] or block
 
 
 def _lacks_row(evidence: Sequence[Evidence], day: date, question: str, retrieved: Retrieved) -> bool:

@@ -99,6 +99,13 @@ def test_a_question_about_a_day_is_told_which_one_and_that_days_row_first() -> N
     assert "Sunday" not in text  # the whole table opens below it
 
 
+def test_a_question_about_a_weekday_is_told_its_row_alone() -> None:
+    rows = (49, "| Sunday | 10–16 |", 6.0), (30, "| Monday | 9–18 |", 5.0)
+    text, _ = said(hours("When is the pool open on Sundays?", *rows))
+    assert "| Sunday | 10–16 |" in text
+    assert "Monday" not in text
+
+
 def test_a_closing_on_the_day_comes_before_its_hours_and_nothing_is_said() -> None:
     question = hours(
         "When is the pool open on Sunday?", (49, "| Sunday | 10–16 |", 9.0), (30, "| Monday | 9–18 |", 8.0)
