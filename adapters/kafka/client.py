@@ -99,10 +99,24 @@ async def from_broker(question: Awaitable[Value], what: str) -> Value:
 
 async def close(closing: Awaitable[None]) -> None:
     """Wait for a client to close, within a limit. Errors are only logged."""
+    task = asyncio.current_task()
+    assert task, "awaited"
+    before = task.cancelling()
     try:
         await _within(CLOSE_TIMEOUT, closing)
-    except (KafkaError, TimeoutError, OSError) as err:
+    except (KafkaError, TimeoutError, OSError, asyncio.CancelledError) as err:
+        if task.cancelling() > before:
+            raise
         log.warning("Kafka client did not stop cleanly", error=repr(err))
+
+
+async def stop(consumer: AIOKafkaConsumer) -> None:
+    """Stop a consumer. Errors are only logged.
+
+    Where its broker is away, aiokafka raises the cancellation of its own fetches, and leaves the connections open.
+    """
+    await close(consumer.stop())
+    await close(consumer._client.close())
 
 
 async def _within(seconds: float, work: Awaitable[Value]) -> Value:

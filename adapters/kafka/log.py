@@ -23,7 +23,7 @@ from aiokafka.errors import KafkaError
 
 from adapters.kafka import partition_of, prefixed
 from adapters.kafka.access import KafkaDenied, KafkaDown, forbidden, started
-from adapters.kafka.client import METADATA_AGE, new_consumer
+from adapters.kafka.client import METADATA_AGE, new_consumer, stop
 from adapters.kafka.lookups import Lookup, Lookups
 from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.errors import Retryable
@@ -133,8 +133,8 @@ class KafkaLogTail:
                 _assign_paused(consumer, *assigned)
                 ends = await consumer.end_offsets(assigned)
         except (KafkaError, KafkaDenied, KafkaDown, TimeoutError) as err:
-            await asking.stop()
-            await consumer.stop()
+            await stop(asking)
+            await stop(consumer)
             raise read_error(f"following {self._topic}", err) from err
         for tp, end in ends.items():
             consumer.seek(tp, end)
@@ -185,7 +185,7 @@ class KafkaLogTail:
             await asyncio.gather(self._task, return_exceptions=True)
         for consumer in (self._consumer, self._asking):
             if consumer is not None:
-                await consumer.stop()
+                await stop(consumer)
 
 
 class _Stretch(NamedTuple):
@@ -330,7 +330,7 @@ class KafkaLogReader:
             try:
                 await started(consumer.start(), self._settings)
             except BaseException:
-                await consumer.stop()
+                await stop(consumer)
                 raise
             self._consumer = consumer
         return self._consumer
@@ -365,4 +365,4 @@ class KafkaLogReader:
     async def _disconnect(self) -> None:
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
-            await consumer.stop()
+            await stop(consumer)

@@ -13,7 +13,7 @@ from typing import Self
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from adapters.kafka.access import started
-from adapters.kafka.client import close, from_broker, new_consumer, prefixed
+from adapters.kafka.client import from_broker, new_consumer, prefixed, stop
 from adapters.kafka.log import record_of
 from adapters.kafka.settings import KafkaSettings
 from adapters.kafka.topic_id import topic_id
@@ -45,7 +45,7 @@ class KafkaLogScan:
 
     async def __aenter__(self) -> Self:
         """Raises: Retryable: no broker, or no such topic."""
-        self._stack.push_async_callback(_close, self._consumer)
+        self._stack.push_async_callback(stop, self._consumer)
         try:
             await started(from_broker(self._consumer.start(), "connect"), self._settings)
             first = TopicPartition(self._topic, 0)
@@ -151,14 +151,10 @@ class KafkaLogScan:
     async def _picker(self) -> AIOKafkaConsumer:
         if self._picking is None:
             consumer = _scan_consumer(self._settings, ONE_BATCH)
-            self._stack.push_async_callback(_close, consumer)
+            self._stack.push_async_callback(stop, consumer)
             await started(from_broker(consumer.start(), "connect"), self._settings)
             self._picking = consumer
         return self._picking
-
-
-async def _close(consumer: AIOKafkaConsumer) -> None:
-    await close(consumer.stop())
 
 
 def _scan_consumer(settings: KafkaSettings, partition_bytes: int) -> AIOKafkaConsumer:

@@ -22,7 +22,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.errors import KafkaError
 
 from adapters.kafka.access import KafkaDenied, KafkaDown, forbidden, started
-from adapters.kafka.client import METADATA_AGE, close, from_broker, new_consumer, partition_of, prefixed
+from adapters.kafka.client import METADATA_AGE, from_broker, new_consumer, partition_of, prefixed, stop
 from adapters.kafka.log import READ_TIMEOUT, SETTLED_MS, KafkaLogTail, read_error
 from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.errors import Retryable
@@ -239,7 +239,7 @@ class PartitionShare:
             while True:
                 await consumer.getmany(timeout_ms=POLL_MS)  # all partitions are paused; the poll keeps the membership
         finally:
-            await close(consumer.stop())
+            await stop(consumer)
 
 
 class _AssignmentListener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has no types

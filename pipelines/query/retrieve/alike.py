@@ -50,8 +50,8 @@ class AskedQuestion:
     @cached_property
     def subject(self) -> Sequence[str]:
         """The words that name the subject, folded. "car" is one, although it is a stop word in French."""
-        said = telling(self.text, self._langs)
-        foreign = [word for word in said if word not in telling(self.text) and len(word) > 1]
+        said, anywhere = telling(self.text, self._langs), frozenset(telling(self.text))
+        foreign = [word for word in said if word not in anywhere and len(word) > 1]
         return list(map(fold, ([*self._asked[1], *foreign] or said)[:ASKED]))
 
     @cached_property
@@ -89,8 +89,10 @@ def alike(asked: AskedQuestion, corrected: AskedQuestion, cosine: float, reach: 
     """
     if asked.words == corrected.words:
         return 1.0
+    if reach != "wide" and not _same_thing(asked, corrected):
+        return 0.0
     named = _share(corrected.subject, asked.likeness)
-    if reach != "wide" and (named < NAMED or not _same_thing(asked, corrected)):
+    if reach != "wide" and named < NAMED:
         return 0.0
     shared = (_share(asked.subject, corrected.likeness) + named) / 2
     return min(MEANING * max(cosine, 0.0) + (1 - MEANING) * shared, 0.99)

@@ -8,7 +8,7 @@ import pytest
 from aiokafka.errors import KafkaConnectionError
 
 from adapters.kafka import client as kafka_client
-from adapters.kafka.client import close, from_broker
+from adapters.kafka.client import close, from_broker, stop
 from pipelines.runtime.errors import Retryable
 
 
@@ -47,3 +47,22 @@ async def test_no_answer_in_time_and_an_error_are_said_in_our_words(monkeypatch:
         await from_broker(asyncio.sleep(60), "ask")
     monkeypatch.setattr(kafka_client, "CLOSE_TIMEOUT", 0.01)
     await close(asyncio.sleep(60))
+
+
+async def test_a_consumer_that_raises_the_cancellation_of_its_own_fetches_is_stopped_all_the_same() -> None:
+    closed: list[str] = []
+
+    class Connections:
+        async def close(self) -> None:
+            closed.append("connections")
+
+    class Consumer:
+        _client = Connections()
+
+        async def stop(self) -> None:
+            fetching = asyncio.create_task(asyncio.sleep(60))
+            fetching.cancel()
+            await fetching  # as aiokafka's fetcher does it
+
+    await stop(Consumer())  # type: ignore[arg-type]
+    assert closed == ["connections"]
