@@ -1,4 +1,4 @@
-"""`pagewire audit`: does the index hold what the change log says? And `--repair`."""
+"""`pagewire index audit`: does the index hold what the change log says? And `--repair`."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def _print_restored(done: dict[PartName, Restored], notes: list[str]) -> None:
     if CHANGES in done and done[CHANGES].restored:
         out.print(
             "the pages become searchable as `pagewire worker ingest` gets to them: `pagewire status` shows how far it "
-            "is, `pagewire audit SITE` that all are there",
+            "is, `pagewire index audit SITE` that all are there",
             markup=False,
             soft_wrap=True,
         )

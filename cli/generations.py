@@ -148,7 +148,9 @@ async def has_previous(clients: Clients, site: str) -> bool:
 
 def way_back(site: str, previous: bool) -> str:
     """The end of the line that says what is live now."""
-    return f"; back with `pagewire rollback {site}`" if previous else "; there is no index before it to roll back to"
+    if not previous:
+        return "; there is no index before it to roll back to"
+    return f"; back with `pagewire index rollback {site}`"
 
 
 def _print_live(live: Rebuild, previous: bool, *, json: bool) -> None:

@@ -140,7 +140,7 @@ def audit_log(
     json: Json = False,
 ) -> None:
     """Who changed what, when and with what outcome: keys, dead letters, examples, rebuilds, repairs, erasures. To
-    compare an index with the change log: `pagewire audit`.
+    compare an index with the change log: `pagewire index audit`.
 
     Example: pagewire audit-log --since 7d --action keys.revoke
     """

@@ -1,4 +1,4 @@
-"""`pagewire rebuild`: a new index of a site, filled, audited, compared and promoted while the old one goes on."""
+"""`pagewire index rebuild`: a new index of a site, filled, audited, compared and promoted while the old one goes on."""
 
 from __future__ import annotations
 
@@ -136,9 +136,9 @@ def _print(done: RebuildSteps) -> None:
     if made.state == "live":
         out.print(f"live{way_back(made.site, done.previous)}")
     elif done.gate is not None and not done.gate.passed:
-        out.print(f"not promoted; `pagewire promote {made.site}` does it all the same")
+        out.print(f"not promoted; `pagewire index promote {made.site}` does it all the same")
     else:
-        out.print(f"next: `pagewire promote {made.site}`")
+        out.print(f"next: `pagewire index promote {made.site}`")
 
 
 def _print_gate(gate: GateReport) -> None:

@@ -130,7 +130,8 @@ def _outdated(found: SystemStatus) -> list[Text]:
     said = f"pages of {several if outdated[1:] else one} that another version has read, perhaps otherwise than this one"
     again = "--all" if outdated[1:] else outdated[0].site
     count = sum(site.outdated for site in outdated)
-    return [Text(f"{said}: {count:,}; `pagewire rebuild {again} --from changes --promote` reads them anew", "yellow")]
+    command = f"`pagewire index rebuild {again} --from changes --promote`"
+    return [Text(f"{said}: {count:,}; {command} reads them anew", "yellow")]
 
 
 def changes(newest: Sequence[ReceiptEvent]) -> RenderableType:

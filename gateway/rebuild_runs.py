@@ -1,6 +1,6 @@
-"""Rebuilds started over HTTP: `pagewire rebuild` and similar commands, each in a process of its own.
+"""Rebuilds started over HTTP: `pagewire index rebuild` and similar commands, each in a process of its own.
 
-POST .../rebuilds ─▶ pagewire rebuild SITE ... (low priority) ─▶ ready, or its error
+POST .../rebuilds ─▶ pagewire index rebuild SITE ... (low priority) ─▶ ready, or its error
                      its end of the pipe to stdin closes when the gateway dies: it stops, and can be resumed
 """
 
@@ -148,7 +148,7 @@ class RebuildRuns:
     def _running(self, site: str) -> str | None:
         """The command that this gateway has started and that has not ended."""
         run = self._runs.get(site)
-        return f"`pagewire {run.command}`" if run is not None and run.alive else None
+        return f"`pagewire index {run.command}`" if run is not None and run.alive else None
 
 
 class _Run:
@@ -200,7 +200,7 @@ class _Run:
             async with asyncio.timeout(timeout):
                 return await asyncio.shield(self._said)
         except TimeoutError:
-            raise Retryable(f"`pagewire {self.command}` has not begun yet; see {self._file.name}") from None
+            raise Retryable(f"`pagewire index {self.command}` has not begun yet; see {self._file.name}") from None
 
     async def ended(self, timeout: float) -> int | None:
         """Its exit code; None when it has not ended."""
@@ -217,7 +217,7 @@ class _Run:
             log_file.seek(max(self._began, self._file.stat().st_size - SAID))
             lines = log_file.read().decode(errors="replace").splitlines()
         told = [line.removeprefix("error ") for line in lines if line.startswith("error ")]
-        return told[-1] if told else f"`pagewire {self.command}` failed; see {self._file.name}"
+        return told[-1] if told else f"`pagewire index {self.command}` failed; see {self._file.name}"
 
     async def stop(self) -> None:
         process = self._process

@@ -105,7 +105,7 @@ class Rebuild(Wire):
     updated_at: AwareDatetime
     promoted_at: AwareDatetime | None = None
     gate: KeptGateReport | None = optional(  # so versions that do not know it read the others as before
-        description="What the quality gate found, by `pagewire rebuild --gate`; absent: it was not asked."
+        description="What the quality gate found, by `pagewire index rebuild --gate`; absent: it was not asked."
     )
 
 
@@ -129,7 +129,7 @@ class RebuildOrder(Wire):
     """The body of `POST .../rebuilds`."""
 
     source: RebuildSource = Field(alias="from")
-    embedder: str | None = Field(default=None, description="As PAGEWIRE_EMBEDDER; default: as `pagewire rebuild`.")
+    embedder: str | None = Field(default=None, description="As PAGEWIRE_EMBEDDER; default: as `index rebuild`.")
     chunk_size: int | None = Field(default=None, ge=32, le=20_000)
     chunk_mode: Literal["content", "fixed"] | None = None
     by: RebuildBy = Field(

@@ -69,7 +69,7 @@ async def differences(clients: Clients, manifest: Manifest, sites: Collection[st
         if was is not None and was != now:
             said.append(
                 f"the index of site {site} was made with embedder {was.embedder} and chunker {was.chunker}; the one "
-                f"here is by {now.embedder}, {now.chunker}: `pagewire rebuild {site}` makes another"
+                f"here is by {now.embedder}, {now.chunker}: `pagewire index rebuild {site}` makes another"
             )
     return said
 

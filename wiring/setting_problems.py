@@ -51,7 +51,7 @@ CODES = "languages are named by their codes"
 FORMS = {
     "elasticsearch": "must be a URL with its port, without user and password",
     "openai_base_url": "must be a URL",
-    "url": "must be a URL, without user and password",
+    "url": "must be a URL with its scheme, without user and password",
     "sha256": "must be the key's SHA-256 in hex, `printf %s KEY | sha256sum`",
     "languages": CODES,
     "lang": CODES,

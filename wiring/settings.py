@@ -117,7 +117,7 @@ class SiteSettings(ConnectedSite):
     index: SiteIndex | None = Field(
         default=None,
         description="`shared`: new indexes of this small site are parts of those of many; `own`: they are its own. "
-        "Default: as PAGEWIRE_SITE_INDEX says. `pagewire rebuild SITE --from embeddings --promote` moves it.",
+        "Default: as PAGEWIRE_SITE_INDEX says. `pagewire index rebuild SITE --from embeddings --promote` moves it.",
     )
     attachment_folder: LocalPath | None = Field(
         default=None,

@@ -421,7 +421,7 @@ def not_live(site: str, others: Sequence[str]) -> IndexUnfit:
     """The error for a site with indexes of which none is live."""
     return IndexUnfit(
         f"site {site} has {', '.join(others)}, but its alias {alias(site)} points nowhere; "
-        f"`pagewire rebuild {site} --from changes --promote` makes a live one"
+        f"`pagewire index rebuild {site} --from changes --promote` makes a live one"
     )
 
 
@@ -429,7 +429,7 @@ def is_gone(site: str, searchable: int) -> IndexGone:
     """The error for a site without an index that had so many searchable pages."""
     return IndexGone(
         f"the index of site {site} is gone, {searchable:,} pages were in it; the log still has them: "
-        f"`pagewire rebuild {site} --from embeddings --promote`"
+        f"`pagewire index rebuild {site} --from embeddings --promote`"
     )
 
 

@@ -97,7 +97,7 @@ def require_same(model: Embedder, live: IndexInfo) -> None:
     if model.fingerprint != live.model:
         raise ModelMismatch(
             f"index {live.name} was built with {live.model}, but {live.embedder} is {model.fingerprint} here; "
-            f"their vectors cannot be compared: `pagewire rebuild {live.site} --from chunks --promote`"
+            f"their vectors cannot be compared: `pagewire index rebuild {live.site} --from chunks --promote`"
         )
 
 

@@ -36,7 +36,7 @@ SAVE_AGAIN = (
     "what was saved then is not searchable, its receipts stay queued: `pagewire reconcile SITE` for every connector, "
     "`pagewire import` for what has none"
 )
-REPAIR = "`pagewire audit SITE --repair` sends what is missing through the stages again"
+REPAIR = "`pagewire index audit SITE --repair` sends what is missing through the stages again"
 
 
 def what_to_do(topic: Topic) -> str:

@@ -1,4 +1,4 @@
-"""`pagewire audit` as an operator and a script use it, on a running system."""
+"""`pagewire index audit` as an operator and a script use it, on a running system."""
 
 from __future__ import annotations
 

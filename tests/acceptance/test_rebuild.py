@@ -297,7 +297,7 @@ def test_an_index_that_is_deleted_comes_back_and_the_saves_with_it(full: Town) -
             with full.client() as visitor:
                 refused = visitor.get("/search", params={"q": "museum", "mode": "keyword"})
             assert refused.status_code == 503, refused.text
-            assert f"pagewire rebuild {full.site} --from embeddings --promote" in refused.json()["detail"]
+            assert f"pagewire index rebuild {full.site} --from embeddings --promote" in refused.json()["detail"]
             report = full.rebuild("--from", "embeddings", "--promote")
             assert report["rebuild"]["embedded"] == 0
         finally:

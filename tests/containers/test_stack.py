@@ -225,5 +225,5 @@ def test_everything_is_lost_and_comes_back(stack: Stack) -> None:
     stack.wait_for(pages)
     with stack.client(token) as visitor:
         eventually(lambda: visitor.get(path).json() == conversation)
-    stack.run("docker compose exec gateway pagewire audit demo")  # exit code 0: clean
+    stack.run("docker compose exec gateway pagewire index audit demo")  # exit code 0: clean
     assert_answers(stack)

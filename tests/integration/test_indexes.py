@@ -136,7 +136,7 @@ async def test_a_site_whose_pages_were_searchable_gets_no_new_empty_index(bench:
     await bench.pages.put_receipt(receipt)
     await bench.elastic.es.indices.delete(index=index.info.name)
     async with Elastic(engine.elasticsearch, Settings()) as worker:  # a fresh process
-        missing = f"site {bench.site} is gone, 1 pages were in it.*pagewire rebuild {bench.site} --from"
+        missing = f"site {bench.site} is gone, 1 pages were in it.*pagewire index rebuild {bench.site} --from"
         with pytest.raises(IndexGone, match=missing):
             await worker.pages.live(bench.site, embedder="fake", model="fake-4", dims=DIMS, chunker=CHUNKER)
         with pytest.raises(IndexGone, match=missing):
@@ -178,9 +178,8 @@ async def test_an_alias_that_points_nowhere_is_explained(bench: Bench, engine: S
     await bench.generation(2)
     await bench.move_alias(("remove", bench.name(1)))
     async with Elastic(engine.elasticsearch, Settings()) as worker:
-        missing = (
-            f"{bench.name(1)}, {bench.name(2)}, but its alias {alias(bench.site)} points nowhere.*pagewire rebuild"
-        )
+        nowhere = f"its alias {alias(bench.site)} points nowhere"
+        missing = f"{bench.name(1)}, {bench.name(2)}, but {nowhere}.*pagewire index rebuild"
         with pytest.raises(IndexUnfit, match=missing):
             await worker.pages.live(bench.site, embedder="fake", model="fake-4", dims=DIMS, chunker=CHUNKER)
         with pytest.raises(IndexUnfit, match=missing):

@@ -158,7 +158,7 @@ async def test_an_index_by_workers_of_whom_one_is_killed_is_the_one_that_a_singl
                 first.cancel()  # and so is whoever ordered them
                 await asyncio.gather(first, return_exceptions=True)
             receipts = await town.receipts([page_key(town.site, "en", f"page{n}") for n in range(PAGES)])
-            # Who goes on is the command `pagewire rebuild --sites SITE --by workers`.
+            # Who goes on is the command `pagewire index rebuild --sites SITE --by workers`.
             came = await rebuild_fleet(settings, Fleet(town.site, 1, again=True), BY_WORKERS)
             assert [(one.outcome, one.why) for one in came] == [("live", "")]
             by_workers = next(one for one in await clients.elastic.rebuilds.of_site(town.site) if one.generation == 2)

@@ -60,7 +60,7 @@ async def test_a_deleted_index_is_no_quiet_site(engine: Servers) -> None:
         await clients.elastic.indexes.ensure_system(RECEIPTS)
         await clients.elastic.pages.put_receipt(event)
         [found] = (await clients.status().status()).sites
-        assert f"pagewire rebuild {site} --from embeddings --promote" in (found.problem or "")
+        assert f"pagewire index rebuild {site} --from embeddings --promote" in (found.problem or "")
 
 
 async def test_many_sites_are_looked_at_together_and_told_apart(

@@ -88,7 +88,7 @@ def test_an_upgrade_that_cannot_work_changes_no_pod(cluster: Cluster) -> None:
 
 def test_workers_rebuild_an_index(cluster: Cluster) -> None:
     cluster.install(rebuild={"sites": ["demo"], "from": "changes", "by": "workers"})
-    assert "\nlive; back with `pagewire rollback demo`" in cluster.ended(cluster.job("rebuild"))
+    assert "\nlive; back with `pagewire index rollback demo`" in cluster.ended(cluster.job("rebuild"))
     cluster.pagewire("audit", "demo")  # exit code 0: clean
     cluster.install()
     assert_answers(cluster)

@@ -51,9 +51,9 @@ OF_A_MODEL = (
 )
 # What a question cannot bring along, and the command that makes an index of it.
 IN_AN_INDEX = {
-    "chunk_size": "pagewire rebuild SITE --from changes --chunk-size 800",
-    "chunk_mode": "pagewire rebuild SITE --from changes --chunk-mode fixed",
-    "embedder": "pagewire rebuild SITE --from chunks --embedder NAME",
+    "chunk_size": "pagewire index rebuild SITE --from changes --chunk-size 800",
+    "chunk_mode": "pagewire index rebuild SITE --from changes --chunk-mode fixed",
+    "embedder": "pagewire index rebuild SITE --from chunks --embedder NAME",
 }
 
 Rule = Mapping[str, Any]
@@ -172,7 +172,7 @@ def can_be_tried(arms_: Sequence[Arm], choices: TrialChoices) -> None:
             there = ", ".join(choices.indexes) or "(none)"
             raise WrongUse(
                 f"{arm.name}: site {choices.site} has no index {wanted.index}; there are: {there}. "
-                f"`pagewire rebuild {choices.site}` makes one, with --chunk-size or --embedder"
+                f"`pagewire index rebuild {choices.site}` makes one, with --chunk-size or --embedder"
             )
 
 

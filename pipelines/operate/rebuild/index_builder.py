@@ -229,7 +229,7 @@ class IndexBuilder:
             self.tally.fail(
                 key,
                 f"visitors see revision {winner.revision}, and the change log has only an older one: save the page "
-                f"again, or show the older one with `pagewire audit {winner.site} --repair --force`",
+                f"again, or show the older one with `pagewire index audit {winner.site} --repair --force`",
             )
         return []
 

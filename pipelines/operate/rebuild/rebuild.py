@@ -222,7 +222,7 @@ class Rebuilder:
         rebuild = self._promotable(known, generation)
         if rebuild.state == "building":
             raise NotVerified(
-                f"{rebuild.index} was not verified; `pagewire rebuild {self.site} --from {rebuild.source}` "
+                f"{rebuild.index} was not verified; `pagewire index rebuild {self.site} --from {rebuild.source}` "
                 "with the options it was begun with goes on"
             )
         return await self._make_live(rebuild, await self.store.indexes.now(self.site))
@@ -263,7 +263,7 @@ class Rebuilder:
         there = ", ".join(f"{rebuild.generation} ({rebuild.state})" for rebuild in known.rebuilds) or "none"
         raise NothingThere(
             f"site {self.site} has no candidate; generations: {there}. "
-            f"`pagewire rebuild {self.site} --from changes` makes one"
+            f"`pagewire index rebuild {self.site} --from changes` makes one"
         )
 
     def _numbered(self, known: History, generation: int) -> Rebuild:
@@ -389,7 +389,7 @@ class Rebuilder:
         for info in await self.store.indexes.generations(self.site):
             if info.name == rebuild.index:
                 return info
-        raise NothingThere(f"index {rebuild.index} is gone; `pagewire discard {self.site} {rebuild.generation}`")
+        raise NothingThere(f"index {rebuild.index} is gone; `pagewire index discard {self.site} {rebuild.generation}`")
 
     @asynccontextmanager
     async def _following(self, rebuild: Rebuild, orders: WorkerOrders | None = None) -> AsyncIterator[CatchUp]:

@@ -346,7 +346,7 @@ class ChunksDeleted(ClusterFault):
         async def repaired() -> bool:
             ended = await pagewire(world, "audit", world.site, "--repair", limit=REPAIR_LIMIT)
             assert ended is not None
-            world.note(f"pagewire audit --repair: exit code {ended.code}")
+            world.note(f"pagewire index audit --repair: exit code {ended.code}")
             return ended.code == 0
 
         await until("an audit finds nothing more to repair", repaired, REPAIR_LIMIT)

@@ -8,11 +8,11 @@ from tests.faults.storm.world import World
 
 
 async def product_audit(world: World, *, clean: bool) -> list[Finding]:
-    """A finding when `pagewire audit` calls clean what is not, or finds drift where there is none."""
+    """A finding when `pagewire index audit` calls clean what is not, or finds drift where there is none."""
     ended = await pagewire(world, "audit", world.site)
     if ended is None:
         return []
-    world.note(f"pagewire audit: exit code {ended.code}")
+    world.note(f"pagewire index audit: exit code {ended.code}")
     if ended.code == (0 if clean else 1):
         return []
     return [

@@ -1,4 +1,4 @@
-"""`pagewire audit` before it comes to any server: wrong use, missing services; and its tables."""
+"""`pagewire index audit` before it comes to any server: wrong use, missing services; and its tables."""
 
 from __future__ import annotations
 

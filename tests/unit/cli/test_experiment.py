@@ -144,7 +144,7 @@ def test_who_is_away_is_told_and_nothing_is_lost(town: type[Town]) -> None:
         ({"vary": {"strategy": ["plain"]}}, "strategy plain: no model is configured there"),
         ({"vary": {"rerank": [True]}}, "rerank on: no reranker is configured there"),
         ({"vary": {"index": ["pagewire-town-000009"]}}, "has no index pagewire-town-000009; there are: (none)"),
-        ({"vary": {"chunk_size": [400]}}, "pagewire rebuild SITE --from changes --chunk-size 800"),
+        ({"vary": {"chunk_size": [400]}}, "pagewire index rebuild SITE --from changes --chunk-size 800"),
         ({"site": "other", "dataset": "none.yaml"}, "none.yaml"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`pagewire rebuild` and its like: what is refused before anything is done."""
+"""`pagewire index rebuild` and its like: what is refused before anything is done."""
 
 from __future__ import annotations
 

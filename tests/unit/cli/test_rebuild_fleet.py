@@ -1,4 +1,4 @@
-"""`pagewire rebuild --all`, `--sites`: which sites, how many at once, and what is told of each."""
+"""`pagewire index rebuild --all`, `--sites`: which sites, how many at once, and what is told of each."""
 
 from __future__ import annotations
 

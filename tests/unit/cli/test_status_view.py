@@ -60,11 +60,11 @@ def test_pages_that_another_version_has_read_are_told_with_what_reads_them_anew(
     one = shown(StatusView(), status().model_copy(update={"sites": tuple(sites[:2])}))
     assert "pages of site town" in one
     assert "this one: 5;" in " ".join(one.split())
-    assert "`pagewire rebuild town --from changes --promote`" in " ".join(one.split())
+    assert "`pagewire index rebuild town --from changes --promote`" in " ".join(one.split())
     fleet = shown(StatusView(), status().model_copy(update={"sites": tuple(sites)}))
     assert "pages of 2 sites" in fleet
     assert "this one: 7;" in " ".join(fleet.split())
-    assert "`pagewire rebuild --all --from changes --promote`" in " ".join(fleet.split())
+    assert "`pagewire index rebuild --all --from changes --promote`" in " ".join(fleet.split())
 
 
 def test_problems_without_an_end_leave_room_for_the_rest() -> None:

@@ -57,7 +57,7 @@ async def test_generations_are_shown_the_newest_first(webmaster: httpx.AsyncClie
         ["Roll back to this index", "Delete this index"],
         ["Delete this index"],
     ]
-    assert "pagewire rebuild town --from changes --gate" in page.get_text()
+    assert "pagewire index rebuild town --from changes --gate" in page.get_text()
 
 
 async def test_what_the_gate_found_stands_with_its_losers_beside_the_button(webmaster: httpx.AsyncClient) -> None:

@@ -25,7 +25,7 @@ from wiring.settings import Settings
 SITE = "town"
 ORDER = RebuildOrder.model_validate({"from": "changes"})
 
-# `pagewire rebuild` that goes on until it is told to end, without a lease; all else ends at once.
+# `pagewire index rebuild` that goes on until it is told to end, without a lease; all else ends at once.
 COMMAND = """#!/bin/sh
 [ "$3" = rebuild ] || exit 0
 echo ready 2
@@ -90,7 +90,7 @@ async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 async def test_while_a_command_has_not_ended_it_is_at_work_with_or_without_the_lease(bench: Bench) -> None:
     assert await bench.running() is None
     assert (await bench.runs.start(SITE, ORDER)).generation == 2
-    assert await bench.running() == "`pagewire rebuild town --from changes`"
+    assert await bench.running() == "`pagewire index rebuild town --from changes`"
     with pytest.raises(RebuildRunning):
         await bench.runs.promote(SITE, 2)
     bench.end()
@@ -103,7 +103,9 @@ async def test_while_a_command_has_not_ended_it_is_at_work_with_or_without_the_l
 async def test_the_command_has_what_the_order_says(bench: Bench) -> None:
     said = {"from": "changes", "chunk_size": 800, "by": "workers", "promote": True}
     await bench.runs.start(SITE, RebuildOrder.model_validate(said))
-    assert await bench.running() == "`pagewire rebuild town --from changes --chunk-size=800 --by workers --promote`"
+    assert (
+        await bench.running() == "`pagewire index rebuild town --from changes --chunk-size=800 --by workers --promote`"
+    )
 
 
 async def test_of_two_that_come_together_one_begins(bench: Bench) -> None:

@@ -115,7 +115,7 @@ def test_live_indexes_are_compared_with_the_embedder() -> None:
     report.sites.clear()
     compare(report, FakeEmbedder(version="2"), there)
     assert not report.fine
-    assert "`pagewire rebuild same --from chunks --promote`" in report.checks[-1].said
+    assert "`pagewire index rebuild same --from chunks --promote`" in report.checks[-1].said
     assert [each.site for each in report.sites if each.problem] == ["same"]
 
 

@@ -84,8 +84,9 @@ MISTAKES = {
     "forwarded_allow_ips: [10.0.0.1/8]": "10.0.0.1/8 is an address in a network: write 10.0.0.1 or 10.0.0.0/8 (it is",
     "fetch_allow: 'http://cms.internal'": "'http://cms.internal' is no host, address or network",
     "fetch_allow: 10.0.0.0/33": "for example [cms.internal, 10.1.0.0/16]",
-    BLOG % "kind: wordpress, url: www.a.example": "sites.town.connectors.blog.url (pagewire.yaml): must be a URL, "
-    "without user and password (it is 'www.a.example'); for example https://www.example.org",
+    BLOG
+    % "kind: wordpress, url: www.a.example": "sites.town.connectors.blog.url (pagewire.yaml): must be a URL with its "
+    "scheme, without user and password (it is 'www.a.example'); for example https://www.example.org",
     # languages, places, names
     SITE % "languages: [English]": "languages are named by their codes (it is 'English'); did you mean en?",
     SITE % "languages: [deutsch]": "(it is 'deutsch'); for example de",
