@@ -81,13 +81,18 @@ class _Sum:
         return self._sum.hexdigest()
 
 
+def _new_file(path: Path) -> int:
+    """Open a new file for writing that its owner alone may read: it holds visitors' words."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+
+
 class PartWriter:
     """One file that is being written."""
 
     def __init__(self, folder: Path, name: PartName) -> None:
         self._name = name
         self._path = folder / f"{name}.ndjson.gz"
-        self._file = self._path.open("xb")
+        self._file = os.fdopen(_new_file(self._path), "wb")
         self._sum = _Sum(self._file)
         # No name and no time in the gzip header, so the same records give the same file.
         self._gzip = gzip.GzipFile("", "wb", LEVEL, self._sum, mtime=0)
@@ -146,7 +151,7 @@ class NewFolder:
 
     def finish(self, manifest: Manifest) -> None:
         """Write the manifest and give the folder its name. Raises: BackupThere."""
-        with (self.draft / MANIFEST).open("x", encoding="utf-8") as file:
+        with os.fdopen(_new_file(self.draft / MANIFEST), "w", encoding="utf-8") as file:
             file.write(manifest.model_dump_json(indent=2) + "\n")
             file.flush()
             os.fsync(file.fileno())

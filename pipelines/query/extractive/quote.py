@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import islice
 
 from babel import Locale, UnknownLocaleError
+from babel.core import get_global
 from babel.dates import format_date
 
 from pipelines.query.extractive.card import card
@@ -69,14 +71,14 @@ class OwnWords:
     missing: str
     no_row: str
 
-    def on(self, day: date, lang: str) -> OwnWords:
+    def on(self, day: str) -> OwnWords:
         """These words below the name of the question's day."""
-        written = f"**{_written(day, lang)}**\n\n"
+        written = f"**{day}**\n\n"
         return replace(self, lead_in=written + self.lead_in, closest=written + self.closest)
 
-    def without(self, day: date, lang: str) -> OwnWords:
+    def without(self, day: str) -> OwnWords:
         """These words below the name of a day that the table does not have."""
-        return replace(self, closest=f"**{_written(day, lang)}**\n\n{self.no_row}\n\n{self.closest}")
+        return replace(self, closest=f"**{day}**\n\n{self.no_row}\n\n{self.closest}")
 
 
 def quote(retrieved: Retrieved, now: datetime, own: OwnWords) -> Quotation:
@@ -97,7 +99,8 @@ def quote(retrieved: Retrieved, now: datetime, own: OwnWords) -> Quotation:
         evidence, found = on_day(evidence, day, _language(evidence, retrieved), _on_page(evidence, retrieved))
         missed = not found and _lacks_row(evidence, day, request.question, retrieved)
         dated = found and not asks_every(by, request.lang)
-        words = own.without(day, request.lang) if missed else own.on(day, request.lang) if dated else own
+        named = _written(day, request.lang, now)
+        words = own.without(named) if missed else own.on(named) if dated else own
     goes_on = retrieved.question not in request.question
     leans = goes_on or (bool(request.history) and signs(retrieved.question).refers)
     sure = not leans and not missed and _certain(retrieved.question, evidence, retrieved.sure, retrieved)
@@ -251,9 +254,10 @@ def _language(evidence: Sequence[Evidence], retrieved: Retrieved) -> str:
     return next(source.lang for source in retrieved.sources if source.n == evidence[0].n)
 
 
-def _written(day: date, lang: str) -> str:
-    """The day in the visitor's language: "Monday, 23 November 2026"."""
-    try:
-        return str(format_date(day, "full", locale=Locale.parse(lang, sep="-")))
-    except (UnknownLocaleError, ValueError):
-        return day.isoformat()
+def _written(day: date, lang: str, now: datetime) -> str:
+    """The day in the visitor's language, as in the country of the site's time zone: "Monday, 23 November 2026"."""
+    country = get_global("zone_territories").get(str(now.tzinfo), "")
+    for tag in (f"{lang}-{country}", lang):
+        with suppress(UnknownLocaleError, ValueError):
+            return str(format_date(day, "full", locale=Locale.parse(tag, sep="-")))
+    return day.isoformat()

@@ -294,7 +294,8 @@ def covered(missed: Iterable[GroupableQuestion]) -> Covered | None:
             got["near"] += 1
         elif one.became == "refused":
             got["nothing"] += 1
-    return max(got, key=lambda each: (got[each], each), default=None)
+    # "Nothing" beside questions that were shown a page would not be so.
+    return max(got, key=lambda each: (got[each], each != "nothing", each), default=None)
 
 
 def pages(asked: Iterable[GroupableQuestion]) -> tuple[GapPage, ...]:

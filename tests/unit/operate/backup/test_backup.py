@@ -251,6 +251,7 @@ async def test_files_are_readable_by_their_owner_alone_and_checked_by_sha256(tmp
     town.save(*(changed(f"page{n}", n) for n in range(20)))
     made = await town.back_up(tmp_path / "b")
     assert (tmp_path / "b").stat().st_mode & 0o077 == 0
+    assert {file.stat().st_mode & 0o077 for file in (tmp_path / "b").iterdir()} == {0}
     seen: list[tuple[int, int]] = []
     BackupFolder(tmp_path / "b").check(lambda done, total: seen.append((done, total)))
     total = sum(part.bytes for part in made.parts)

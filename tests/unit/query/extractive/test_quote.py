@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -97,6 +98,22 @@ def test_a_question_about_a_day_is_told_which_one_and_that_days_row_first() -> N
     assert text.startswith("**Monday, November 23, 2026**\n\nIt says:")
     assert "| Monday | 9–18 |" in text
     assert "Sunday" not in text  # the whole table opens below it
+
+
+@pytest.mark.parametrize(
+    ("zone", "written"),
+    [
+        ("Europe/London", "Monday, 23 November 2026"),
+        ("America/New_York", "Monday, November 23, 2026"),
+        ("Etc/UTC", "Monday, November 23, 2026"),
+    ],
+)
+def test_a_day_is_written_as_in_the_sites_country(zone: str, written: str) -> None:
+    question = hours("Is the pool open today?", (30, "| Monday | 9–18 |", 5.0), (49, "| Sunday | 10–16 |", 6.0))
+    now = datetime(2026, 11, 23, 15, tzinfo=ZoneInfo(zone))
+    assert quote(question, now, OwnWords("It says:", "On:", "Nothing about:", "No row:")).text.startswith(
+        f"**{written}**"
+    )
 
 
 def test_a_question_about_a_weekday_is_told_its_row_alone() -> None:

@@ -194,6 +194,7 @@ def test_pages_and_cover_are_those_of_what_was_missed() -> None:
     [
         ([("refused", 5), ("refused", None), ("page", 0)], "nothing"),
         ([("refused", 4), ("page", 0), ("answered", 0)], "near"),
+        ([("refused", 5), ("page", 0)], "near"),
         ([("answered", 0), ("answered", 5)], "there"),
         ([("failed", None)], None),
         ([], None),
