@@ -19,7 +19,7 @@ from typer import Argument, Option
 from adapters.extraction.reader import DocumentReader
 from cli.output import out, print_json
 from cli.wired import load
-from connectors.cms.documents import HTML, lang_tag, text_in
+from connectors.cms.documents import HTML, lang_tag, text_in, whole_page
 from connectors.cms.documents import html_of as as_html
 from connectors.cms.fetching import SafeFetch
 from connectors.cms.front_matter import split
@@ -121,6 +121,8 @@ def _of_html(source: str, data: bytes, charset: str | None) -> InputReading:
     path = Path("page.html" if source == STDIN or is_address(source) else source)
     fields, body = split(text_in(path, data) if charset is None else decoded(data, charset, page=True))
     lang = fields.get("lang") or lang_tag(path, body)
+    if page := whole_page(path, body):
+        return _content(source, page.title, str(lang) if lang else None, page.content, page.left_out, page.metadata)
     return _content(source, str(fields.get("title", "")), str(lang) if lang else None, as_html(path, body))
 
 

@@ -1,4 +1,4 @@
-"""Page documents on disk: NDJSON, and a folder of HTML, Markdown or office files; titles of pages that name none."""
+"""Page documents on disk: NDJSON, and a folder of HTML, Markdown or office files."""
 
 from __future__ import annotations
 
@@ -10,72 +10,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lxml import etree, html
 from pydantic import ValidationError
 
 from connectors.cms.front_matter import DRAFT, FIELDS, is_draft, known_fields, split
+from connectors.cms.page_fields import OFFICE, language_of, title_in
+from connectors.cms.sitemap.page import WebPage, read_page
 from pipelines.runtime.errors import WrongUse, nearest
 from pipelines.runtime.folder import Folder, FolderEntry, reason
 from schemas.base import problems
 from schemas.page import Attachment, PageDocument
 from text.encodings import decoded
+from text.loss import counted
 from text.markdown import to_html
-
-FIELD = 20_000  # characters of a short field
-_SEPARATOR = " ?(?:[|·•»«–—]| - |::) ?"  # between a page's title and its site's name, both in single spaces
-
-
-def title_of(tree: Any) -> str:
-    """The title of an HTML document: its heading if the title contains it (`Library - Town of X`), else its title
-    without the site's name, else its first heading, else empty.
-    """
-    site = _meta(tree, "og:site_name")
-    title = _cut(_spaced(next(iter(tree.xpath("//head/title/text()")), "")) or _meta(tree, "og:title"), site)
-    headings = [found for found in (_spaced(heading.text_content()) for heading in tree.xpath("//h1")) if found]
-    if not title:
-        return headings[0] if headings else ""
-    return headings[0] if len(headings) == 1 and headings[0] in title else title
-
-
-def title_in(content: str) -> str:
-    """The same for HTML text. Empty if it cannot be parsed."""
-    try:
-        return title_of(html.document_fromstring(content, parser=html.HTMLParser(no_network=True, huge_tree=False)))
-    except (etree.ParserError, etree.XMLSyntaxError, ValueError):
-        return ""
-
-
-def _cut(title: str, site: str) -> str:
-    if not site:
-        return title
-    name = re.escape(site)
-    return re.sub(rf"{_SEPARATOR}{name}$|^{name}{_SEPARATOR}", "", title) or title
-
-
-def _meta(tree: Any, name: str) -> str:
-    return _spaced(next(iter(tree.xpath("//meta[@property=$name or @name=$name]/@content", name=name)), ""))
-
-
-def _spaced(value: object) -> str:
-    return " ".join(str(value).split())[:FIELD]
-
 
 HTML = {".html", ".htm"}
 SUFFIXES = HTML | {".md", ".markdown"}
-LANG = re.compile(r"([a-zA-Z]{2,3})((?:[-_][A-Za-z0-9]{2,8})*)")
 HEAD = 10_000  # characters of a page in which `<html>` is looked for
+# What stands around the content of a website's page.
+_FRAME = re.compile(r"<(?:aside|footer|header|nav)\b|\brole=[\"']?(?:banner|contentinfo|navigation)\b", re.IGNORECASE)
+_BODY = re.compile(r"<body\b", re.IGNORECASE)
 _HTML_LANG = re.compile(r"<html\b[^>]{0,1000}?\slang\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
-# Not read here: the page gets the file as an attachment, which the ingest workers read.
-OFFICE = {
-    ".pdf": "application/pdf",
-    ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    ".odt": "application/vnd.oasis.opendocument.text",
-    ".eml": "message/rfc822",
-    ".txt": "text/plain",
-    ".csv": "text/csv",
-}
 LARGEST_FILE = 5 * 1024 * 1024  # bytes: the change contains the file and must fit into one message
 LARGEST_TEXT = 32 * 1024 * 1024  # bytes of a text file; the intake's own limit is lower
 
@@ -183,13 +137,12 @@ def _text(folder: Folder, path: Path, stat: os.stat_result, languages: tuple[str
     if is_draft(fields):
         return None
     fields = {name: value for name, value in fields.items() if name in {*FIELDS, "attachments"}}
-    content = html_of(path, body)
     tagged = language_of(lang_tag(path, body), languages)
     named = {"lang": tagged} if tagged in languages else {}
-    page = {"id": relative.as_posix(), "revision": _changed(stat), **named} | fields
-    if "title" not in fields:
-        page["title"] = title_in(content) or relative.name
-    return PageDocument.model_validate(page | {"content": content})
+    read = fields_of(path, body)
+    page = {"id": relative.as_posix(), "revision": _changed(stat), **named, **read} | fields
+    page["title"] = page.get("title") or relative.name
+    return PageDocument.model_validate(page)
 
 
 def _office(folder: Folder, path: Path, stat: os.stat_result) -> PageDocument:
@@ -225,21 +178,34 @@ def lang_tag(path: Path, text: str) -> str | None:
     return found[1] if found else None
 
 
-def language_of(tag: str | None, languages: tuple[str, ...]) -> str | None:
-    """The site's language for a tag such as `de-AT`, else the normalized tag; None: it is no language."""
-    match = LANG.fullmatch((tag or "").strip())
-    if match is None:
-        return None
-    primary = match[1].lower()
-    whole = primary + match[2].replace("_", "-")
-    for own in languages:
-        if own.lower() == whole.lower():
-            return own
-    return primary if primary in languages else whole
-
-
 def html_of(path: Path, body: str) -> str:
     """The text of a file as HTML."""
     if path.suffix.lower() in HTML:
         return body
     return to_html(body)
+
+
+def whole_page(path: Path, body: str) -> WebPage | None:
+    """The page in an HTML file as a website shows it, with menus or a footer; None: there is content alone."""
+    if path.suffix.lower() not in HTML or not (_BODY.search(body) and _FRAME.search(body)):
+        return None
+    try:
+        return read_page(body.encode(), "https://page.invalid/", "utf-8")
+    except ValueError:
+        return None
+
+
+def fields_of(path: Path, body: str) -> dict[str, Any]:
+    """The fields of a page document that a file's text gives."""
+    page = whole_page(path, body)
+    if page is None:
+        content = html_of(path, body)
+        return {"content": content, "title": title_in(content)}
+    return {
+        "content": page.content,
+        "title": page.title,
+        "description": page.description,
+        "keywords": page.keywords,
+        "left_out": counted(page.left_out),
+        "metadata": page.metadata,
+    }

@@ -45,7 +45,7 @@ READ = {
     for name in (
         "connectors.cms.front_matter.split",
         "connectors.cms.sitemap.page.read_page",
-        "connectors.cms.documents.title_in",
+        "connectors.cms.page_fields.title_in",
         "connectors.cms.wordpress.client.document",
         "pipelines.ingest.chunk.chunk_field",
         "pipelines.ingest.documents.convert.convert",

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import pytest
 from starlette.datastructures import FormData
 
-from connectors.cms.documents import title_in
+from connectors.cms.page_fields import title_in
 from gateway.console.playground import _columns
 from pipelines.evaluate import wording
 from pipelines.query.answer import amounts, cite, claims
@@ -77,7 +77,7 @@ def _title() -> object:
 
 # A new one belongs here.
 MADE: Mapping[Made, Maker] = {
-    Made("connectors.cms.documents", "_cut"): Maker(_title),
+    Made("connectors.cms.page_fields", "_cut"): Maker(_title),
     Made("gateway.console.playground", "_columns"): Maker(lambda: _columns(FormData({"columns": "2"})), "fullmatch"),
     Made("pipelines.evaluate.wording", "tokens"): Maker(lambda: wording.tokens("The pool is open.", "en")),
     Made("pipelines.query.answer.amounts", "_pattern"): Maker(

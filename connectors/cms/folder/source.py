@@ -18,19 +18,10 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from connectors.cms.documents import (
-    OFFICE,
-    SUFFIXES,
-    html_of,
-    lang_tag,
-    language_of,
-    page_files,
-    text_in,
-    text_of,
-    title_in,
-)
+from connectors.cms.documents import SUFFIXES, fields_of, lang_tag, page_files, text_in, text_of
 from connectors.cms.frame import Listed, Omitted, UnreadablePage
 from connectors.cms.front_matter import FIELDS, LONGEST_MATTER, is_draft, known_fields, split
+from connectors.cms.page_fields import OFFICE, language_of
 from connectors.cms.settings import FolderConnector
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.folder import Folder, reason
@@ -274,10 +265,9 @@ class FolderSource:
         values["url"] = self._url(path)
         if path.suffix.lower() not in OFFICE:
             said, body = split(text_of(self._scanner.folder, path))
-            values["content"] = html_of(path, body)
+            values |= fields_of(path, body)
             values |= {name: value for name, value in known_fields(said).items() if name in FIELDS}
-            if "title" not in known_fields(said):
-                values["title"] = title_in(values["content"]) or path.name.split(".")[0]
+            values["title"] = values["title"] or path.name.split(".")[0]
         values["attachments"] = tuple(
             Attachment(
                 path=str(one),

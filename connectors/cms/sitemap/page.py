@@ -19,7 +19,7 @@ from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
 from lxml import etree, html
 
-from connectors.cms.documents import FIELD, title_of
+from connectors.cms.page_fields import FIELD, title_of
 from connectors.cms.sitemap.content import content_of
 from pipelines.ingest.documents.structured_data import structured_data
 from schemas.page import PageMetadata

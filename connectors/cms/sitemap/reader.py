@@ -14,8 +14,8 @@ from urllib.parse import unquote, urlsplit
 from pydantic import ValidationError
 
 from connectors.cms.addresses import same_site
-from connectors.cms.documents import OFFICE, language_of
 from connectors.cms.fetching import Fetched
+from connectors.cms.page_fields import OFFICE, language_of
 from connectors.cms.settings import SitemapConnector
 from connectors.cms.sitemap.page import WebPage, links_in, normal, page_id, read_page
 from connectors.cms.sitemap.visits import Visit

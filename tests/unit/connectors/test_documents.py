@@ -53,6 +53,17 @@ def test_a_file_of_html_is_a_page_that_is_called_what_it_calls_itself(folder: Pa
     )
 
 
+def test_a_websites_whole_page_is_read_without_its_frame(folder: Path) -> None:
+    whole = (
+        "<html><head><title>Fees - Town</title></head><body><nav>Home News</nav><main><h1>Fees</h1><p>A dog costs 60"
+    )
+    put(folder / "fees.html", f"{whole} euros a year.</p></main><footer>Market Square</footer></body></html>")
+    page = only(folder)
+    assert (page.title, set(page.left_out)) == ("Fees", {"menu", "footer"})
+    assert "60 euros" in page.content
+    assert "Home" not in page.content
+
+
 def test_a_file_without_a_title_is_named_after_its_place(folder: Path) -> None:
     put(folder / "town" / "fees.html", "<p>Free.</p>")
     assert (only(folder).id, only(folder).title) == ("town/fees", "fees")

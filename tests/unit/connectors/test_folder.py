@@ -92,6 +92,25 @@ async def test_a_page_is_called_what_it_calls_itself(folder: Path) -> None:
     assert {one.id: one.title for one in found} == {"a": "The fees", "b": "Fees", "c": "c", "d": "Said"}
 
 
+WHOLE = """<!doctype html>
+<html lang="en"><head><title>Fees - Town</title><meta name="description" content="What it costs."></head><body>
+<nav><a href="/">Home</a> <a href="/news">News</a></nav>
+<main><h1>Fees</h1><p>A dog costs 60 euros a year.</p></main>
+<footer>Town Hall, 1 Market Square</footer>
+</body></html>"""
+
+
+async def test_a_websites_whole_page_is_read_without_its_frame(folder: Path) -> None:
+    put(folder / "fees.html", WHOLE)
+    put(folder / "own.html", f"---\ntitle: Dog tax\n---\n{WHOLE}")
+    for found, title in zip((await pages(folder)).values(), ("Fees", "Dog tax"), strict=True):
+        assert isinstance(found, PageDocument)
+        assert (found.title, found.description) == (title, "What it costs.")
+        assert "60 euros" in found.content
+        assert not any(word in found.content for word in ("Home", "News", "Market"))
+        assert set(found.left_out) == {"menu", "footer"}
+
+
 async def test_a_suffix_says_the_language_when_the_site_has_it(folder: Path) -> None:
     for name in ("about.md", "about.de.md", "about.v2.md", "de.md", "x/.de.md"):
         put(folder / name)

@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from connectors.cms.addresses import same_site
-from connectors.cms.documents import language_of
 from connectors.cms.fetching import Fetched, ServerUnavailable
+from connectors.cms.page_fields import language_of
 from connectors.cms.sitemap import discover
 from connectors.cms.sitemap.discover import Location, NotASitemap, Robots, is_sitemap, parse
 from connectors.cms.sitemap.page import TAGS, normal, page_id, read_page

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.cms.documents import title_in
+from connectors.cms.page_fields import title_in
 
 SITE = '<meta property="og:site_name" content="Town of X">'
 
