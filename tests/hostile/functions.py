@@ -338,6 +338,10 @@ CALLS: Mapping[str, Call] = {
     "gateway.site.results.by_page": lambda text: by_page([_search_hit(text)] * results.HITS, text),
     "connectors.cms.documents.lang_tag": lambda text: documents.lang_tag(Path("a.html"), f"<html {text}"),
     "connectors.cms.documents.html_of": lambda text: documents.html_of(Path("a.md"), text),
+    "connectors.cms.documents.whole_page": lambda text: documents.whole_page(
+        Path("a.html"), f"<body><nav></nav>{text}"
+    ),
+    "connectors.cms.documents.fields_of": lambda text: documents.fields_of(Path("a.html"), f"<body><nav></nav>{text}"),
     "connectors.cms.sitemap.page.read_page": lambda text: read_page(
         f"<html><body>{text}".encode("utf-8", "replace"), VALUES["url"]
     ),
@@ -476,6 +480,8 @@ LEFT_OUT: Mapping[str, str] = {
     "connectors.cms.sitemap.websub.Subscription.request": "a topic of 2,000 characters at most",
     "connectors.cms.sitemap.others.may_be": "with read_page",
     "pipelines.query.extractive.day_words.DayWords.has": "with said_days",
+    "pipelines.query.extractive.quote.OwnWords.on": "a day as we write it",
+    "pipelines.query.extractive.quote.OwnWords.without": "a day as we write it",
     "pipelines.ingest.embedding_plan.embed_hash": "a hash",
     "connectors.tools.site_tools.python_tool": "names in an operator's settings",
     "gateway.openai.refusals.refused": "our own words",
