@@ -192,6 +192,7 @@ async def test_floors_are_cosines_and_differ_by_field(bench: Bench) -> None:
 
 async def test_similar_words_are_looked_up_for_words_that_no_chunk_has(bench: Bench) -> None:
     await bench.save("library", {"content": [("The library lends guitars.", 0.9), ("Libraries are quiet.", 0.8)]})
+    await bench.save("café", {"content": [("The café opens at nine.", 0.7)]})
 
     async def similar(question: str) -> Mapping[str, Sequence[str]]:
         found = await bench.search.candidates(
@@ -201,7 +202,8 @@ async def test_similar_words_are_looked_up_for_words_that_no_chunk_has(bench: Be
 
     assert await similar("LIBARY guitar?") == {"libary": ["library"], "guitar": ["guitars"]}
     assert await similar("library guitars") == {}
-    assert await similar("lend xyzzy 12345 iets") == {}  # short, or near to nothing
+    assert await similar("cafe") == {"cafe": ["café"]}
+    assert await similar("len xyzzy 12345 iets") == {}  # short, or near to nothing
     assert len(await similar(f"{'xyzzy plugh ' * 5}{' '.join('abcdefghijk'[n] * 6 for n in range(11))} libary")) == 0
 
 
