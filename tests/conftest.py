@@ -49,6 +49,11 @@ def _docker() -> bool:
     return all(subprocess.run(one, capture_output=True, timeout=60, check=False).returncode == 0 for one in asked)
 
 
+def _php_has(module: str) -> bool:
+    listed = subprocess.run(["php", "-m"], capture_output=True, text=True, timeout=60, check=False).stdout
+    return module in listed.split()
+
+
 def _cluster() -> bool:
     """Whether the one that KUBECONFIG names answers."""
     if shutil.which("kubectl") is None or not os.environ.get("HOST"):
@@ -87,7 +92,10 @@ RINGS: dict[str, tuple[Callable[[], bool], str]] = {
     ),
     "containers": (_docker, "https://docs.docker.com/engine/install/"),
     "kubernetes": (_cluster, "make kubernetes HOST=this machine, as pods reach it; KUBECONFIG names the cluster"),
-    "php": (lambda: shutil.which("php") is not None, "apt-get install --no-install-recommends php-cli"),
+    "php": (
+        lambda: shutil.which("php") is not None and _php_has("pdo_sqlite"),
+        "apt-get install --no-install-recommends php-cli php-sqlite3",
+    ),
     "drupal": (drupal_given, "make drupal DRUPAL=a Composer project of Drupal with Drush"),
     "typo3": (typo3_given, "make typo3 TYPO3=a Composer project of TYPO3"),
     "wordpress": (
