@@ -350,11 +350,11 @@ def _counts(stems: Sequence[str]) -> dict[str, Any]:
 
 def _similar_words(text: str) -> dict[str, Any]:
     """A look-up of similar words for those that the index does not have, in all its chunks, hidden ones too."""
-    shortest = SHORTEST_ACCENTED
-    long = [word for word in dict.fromkeys(words(text)) if shortest <= len(word) <= LONGEST and word.isalpha()]
+    lengths = range(SHORTEST_ACCENTED, LONGEST + 1)
+    long = [word for word in dict.fromkeys(words(text)) if len(word) in lengths and word.isalpha()]
     if not long:
         return {}
-    look_up = {"field": "text", "suggest_mode": "missing", "prefix_length": 1, "min_word_length": shortest, "size": 5}
+    look_up = {"field": "text", "suggest_mode": "missing", "prefix_length": 1, "min_word_length": lengths[0], "size": 5}
     return {"suggest": {"similar": {"text": " ".join(long[:MAX_LOOKED_UP]), "term": look_up}}}
 
 

@@ -64,7 +64,7 @@ def to_html(data: bytes) -> tuple[str, Counter[str]]:
 
 
 def _language(styles: Sequence[Any]) -> str:
-    """The language of most of its text by its styles; empty if they do not say it."""
+    """The language of the first style that names one, the default style as a rule; empty if none does."""
     properties = (one for root in styles for one in root.iter(_STYLE + "text-properties"))
     return next(filter(None, (one.get(_FO + "language", "") for one in properties)), "")
 
